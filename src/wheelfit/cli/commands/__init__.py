@@ -1,0 +1,1 @@
+"""One module per command; ``wheelfit.cli.main`` imports only the chosen one."""

@@ -1,0 +1,480 @@
+"""The family of errors; imports nothing of ours.
+
+Every error a user can meet is one of these. Each has a reference (a code that
+the documentation explains), says what happened, where, and what to do next.
+The parts are kept apart; the command line renders them.
+
+```
+WheelfitError
+├── UserError                    exit 1   something given to wheelfit is wrong
+│   ├── InvalidLabel                      invalid-label
+│   ├── InvalidProperty                   invalid-property
+│   ├── InvalidFilename                   invalid-filename
+│   ├── InvalidMarker                     invalid-marker
+│   ├── InvalidRequirement                invalid-requirement
+│   ├── InvalidDocument                   invalid-document
+│   │   └── UnsupportedSchema             unsupported-schema
+│   ├── InconsistentDocuments             inconsistent-documents
+│   ├── InvalidPage                       invalid-page
+│   ├── InvalidHostFile                   invalid-host-file
+│   ├── InvalidConfiguration              invalid-configuration
+│   ├── FileProblem                       file-problem
+│   ├── UnusableInterpreter               unusable-interpreter
+│   └── NotInstalled                      not-installed
+├── UsageError                   exit 2   usage
+├── NoFit                        exit 3   nothing compatible exists
+│   ├── NoSolution                        no-solution
+│   ├── NoCompatibleWheel                 no-compatible-wheel
+│   ├── ProjectNotFound                   project-not-found
+│   └── UnknownLabel                      unknown-label
+├── IntegrityError               exit 4   bytes are not what was promised
+│   ├── HashMismatch                      hash-mismatch
+│   ├── InvalidWheel                      invalid-wheel
+│   ├── FileConflict                      file-conflict
+│   └── MetadataDisagreement              metadata-disagreement
+├── NetworkError                 exit 5   a source could not be read
+│   ├── Unreachable                       unreachable
+│   └── UnexpectedStatus                  unexpected-status
+├── EnvironmentUnavailable       exit 6   the environment cannot be changed now
+│   ├── EnvironmentBusy                   environment-busy
+│   └── EnvironmentReadOnly               environment-read-only
+└── PolicyRefusal                exit 7   allowed by nobody
+    └── ExternallyManaged                 externally-managed
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+__all__ = [
+    "EnvironmentBusy",
+    "EnvironmentReadOnly",
+    "EnvironmentUnavailable",
+    "ExternallyManaged",
+    "Fault",
+    "FileConflict",
+    "FileProblem",
+    "HashMismatch",
+    "InconsistentDocuments",
+    "IntegrityError",
+    "InvalidConfiguration",
+    "InvalidDocument",
+    "InvalidFilename",
+    "InvalidHostFile",
+    "InvalidLabel",
+    "InvalidMarker",
+    "InvalidPage",
+    "InvalidProperty",
+    "InvalidRequirement",
+    "InvalidWheel",
+    "MetadataDisagreement",
+    "NetworkError",
+    "NoCompatibleWheel",
+    "NoFit",
+    "NoSolution",
+    "NotInstalled",
+    "PolicyRefusal",
+    "ProjectNotFound",
+    "UnexpectedStatus",
+    "UnknownLabel",
+    "Unreachable",
+    "UnsupportedSchema",
+    "UnusableInterpreter",
+    "UsageError",
+    "UserError",
+    "WheelfitError",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Record one thing that is wrong in a document.
+
+    Several faults of one document are reported together.
+    """
+
+    path: str
+    """Where in the document, as ``variants.cu128.nvidia[0]``; empty for the whole."""
+    message: str
+    """What is wrong there, one sentence without a final full stop."""
+    rule: str = ""
+    """The rule that is broken, as ``F-23``; empty when none applies."""
+
+    def __str__(self) -> str:
+        where = f"{self.path}: " if self.path else ""
+        rule = f" ({self.rule})" if self.rule else ""
+        return f"{where}{self.message}{rule}"
+
+
+class WheelfitError(Exception):
+    """Say what happened, where, and what to do next.
+
+    :param message: what happened, one sentence without a final full stop.
+    :param where: the file, URL (never with credentials) or path in a document.
+    :param note: what the reader should know besides; may have several lines.
+    :param hint: what to do next.
+    """
+
+    reference: ClassVar[str] = "error"
+    """The code that ``docs/reference/errors.md`` explains."""
+    exit_code: ClassVar[int] = 1
+    """The status with which a command ends."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str | None = None,
+        note: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.note = note
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} [{self.where}]" if self.where else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default would call the class with ``args`` only and lose the parts.
+        return (_rebuild, (type(self), self.__dict__, self.args))
+
+    def parts(self) -> dict[str, object]:
+        """Return the error as plain data, for ``--json``."""
+        return {
+            "code": self.reference,
+            "exit_code": self.exit_code,
+            "message": self.message,
+            "where": self.where,
+            "note": self.note,
+            "hint": self.hint,
+        }
+
+
+def _rebuild(
+    kind: type[WheelfitError], state: dict[str, Any], args: tuple[Any, ...]
+) -> WheelfitError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
+
+# --- 1: something given to wheelfit is wrong ---------------------------------
+
+
+class UserError(WheelfitError, ValueError):
+    """Something given to wheelfit is wrong."""
+
+    reference = "user-error"
+
+
+class InvalidLabel(UserError):
+    """A text is not a variant label (F-2)."""
+
+    reference = "invalid-label"
+
+
+class InvalidProperty(UserError):
+    """A text is not a property, a feature or a namespace (F-2, F-5)."""
+
+    reference = "invalid-property"
+
+
+class InvalidFilename(UserError):
+    """A text is not a wheel file name (F-12 to F-16)."""
+
+    reference = "invalid-filename"
+
+
+class _GrammarError(UserError):
+    """A text does not follow a grammar; show where with a caret.
+
+    :param message: what was expected.
+    :param source: the whole text.
+    :param position: index in ``source`` at which reading stopped.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        source: str,
+        position: int = 0,
+        where: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        caret = f"{source}\n{' ' * position}^"
+        super().__init__(message, where=where, note=caret, hint=hint)
+        self.source = source
+        self.position = position
+
+
+class InvalidMarker(_GrammarError):
+    """A text is not an environment marker (F-105)."""
+
+    reference = "invalid-marker"
+
+
+class InvalidRequirement(_GrammarError):
+    """A text is not a dependency specifier, or has a variant marker where none may be (F-109)."""
+
+    reference = "invalid-requirement"
+
+
+class InvalidDocument(UserError):
+    """A variant metadata document breaks its rules; holds every fault found.
+
+    :param faults: what is wrong; at least one.
+    """
+
+    reference = "invalid-document"
+
+    def __init__(
+        self,
+        faults: Sequence[Fault],
+        *,
+        where: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.faults = tuple(faults)
+        first = str(self.faults[0]) if self.faults else "the document is invalid"
+        rest = "\n".join(str(fault) for fault in self.faults[1:])
+        super().__init__(first, where=where, note=rest or None, hint=hint)
+
+    def parts(self) -> dict[str, object]:
+        """Return the error as plain data, each fault with path and rule."""
+        faults = [
+            {"path": fault.path, "message": fault.message, "rule": fault.rule}
+            for fault in self.faults
+        ]
+        return {**super().parts(), "faults": faults}
+
+
+class UnsupportedSchema(InvalidDocument):
+    """A document names a schema that must be refused (F-36, F-38, F-40)."""
+
+    reference = "unsupported-schema"
+
+
+class InconsistentDocuments(UserError):
+    """Documents of one release contradict each other (F-60 to F-65)."""
+
+    reference = "inconsistent-documents"
+
+
+class InvalidPage(UserError):
+    """An index page cannot be understood."""
+
+    reference = "invalid-page"
+
+
+class InvalidHostFile(UserError):
+    """A host file cannot be understood (P-44)."""
+
+    reference = "invalid-host-file"
+
+
+class InvalidConfiguration(UserError):
+    """A configuration file or variable cannot be understood."""
+
+    reference = "invalid-configuration"
+
+
+class FileProblem(UserError):
+    """A file named by the user cannot be read or written."""
+
+    reference = "file-problem"
+
+
+class UnusableInterpreter(UserError):
+    """A Python interpreter cannot be started or is not supported."""
+
+    reference = "unusable-interpreter"
+
+
+class NotInstalled(UserError):
+    """A distribution that should be there is not."""
+
+    reference = "not-installed"
+
+
+# --- 2 ------------------------------------------------------------------------
+
+
+class UsageError(WheelfitError):
+    """The command line itself is wrong."""
+
+    reference = "usage"
+    exit_code = 2
+
+
+# --- 3: nothing compatible exists ---------------------------------------------
+
+
+class NoFit(WheelfitError):
+    """Nothing compatible exists for what was asked."""
+
+    reference = "no-fit"
+    exit_code = 3
+
+
+class NoSolution(NoFit):
+    """No set of versions satisfies every requirement; the note is the proof."""
+
+    reference = "no-solution"
+
+
+class NoCompatibleWheel(NoFit):
+    """A project, release or file has no wheel for the target; the note lists why."""
+
+    reference = "no-compatible-wheel"
+
+
+class ProjectNotFound(NoFit):
+    """No source knows a project of this name."""
+
+    reference = "project-not-found"
+
+
+class UnknownLabel(NoFit):
+    """A label the user asked for does not exist in the release."""
+
+    reference = "unknown-label"
+
+
+# --- 4: bytes are not what was promised ----------------------------------------
+
+
+class IntegrityError(WheelfitError):
+    """Bytes are not what was promised."""
+
+    reference = "integrity"
+    exit_code = 4
+
+
+class HashMismatch(IntegrityError):
+    """A file does not have the hash that was promised.
+
+    :param algorithm: name of the hash, as ``sha256``.
+    :param expected: the promised digests, hexadecimal.
+    :param actual: the digest found, hexadecimal.
+    """
+
+    reference = "hash-mismatch"
+
+    def __init__(
+        self, *, algorithm: str, expected: Iterable[str], actual: str, where: str
+    ) -> None:
+        promised = " or ".join(expected)
+        super().__init__(
+            f"the {algorithm} hash does not match",
+            where=where,
+            note=f"expected {promised}\n  actual {actual}",
+            hint="nothing was installed from this file; "
+            "retry, and tell the index operator if it happens again",
+        )
+
+
+class InvalidWheel(IntegrityError):
+    """An archive is not a sound wheel."""
+
+    reference = "invalid-wheel"
+
+
+class FileConflict(IntegrityError):
+    """An installation would overwrite a file that is not its own."""
+
+    reference = "file-conflict"
+
+
+class MetadataDisagreement(IntegrityError):
+    """Two places that must say the same about a wheel do not (F-93)."""
+
+    reference = "metadata-disagreement"
+
+
+# --- 5: a source could not be read -----------------------------------------------
+
+
+class NetworkError(WheelfitError):
+    """A source could not be read."""
+
+    reference = "network"
+    exit_code = 5
+
+
+class Unreachable(NetworkError):
+    """A server cannot be reached, or the connection broke and retries did not help."""
+
+    reference = "unreachable"
+
+
+class UnexpectedStatus(NetworkError):
+    """A server answered, but not with what was asked for.
+
+    :param status: the HTTP status.
+    """
+
+    reference = "unexpected-status"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        where: str | None = None,
+        note: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, where=where, note=note, hint=hint)
+        self.status = status
+
+
+# --- 6: the environment cannot be changed now --------------------------------------
+
+
+class EnvironmentUnavailable(WheelfitError):
+    """The environment cannot be changed now."""
+
+    reference = "environment-unavailable"
+    exit_code = 6
+
+
+class EnvironmentBusy(EnvironmentUnavailable):
+    """Another process is changing the environment."""
+
+    reference = "environment-busy"
+
+
+class EnvironmentReadOnly(EnvironmentUnavailable):
+    """The environment cannot be written."""
+
+    reference = "environment-read-only"
+
+
+# --- 7: allowed by nobody -------------------------------------------------------------
+
+
+class PolicyRefusal(WheelfitError):
+    """What was asked is possible, but a policy forbids it."""
+
+    reference = "refused"
+    exit_code = 7
+
+
+class ExternallyManaged(PolicyRefusal):
+    """The environment belongs to another package manager (PEP 668)."""
+
+    reference = "externally-managed"

@@ -1,0 +1,80 @@
+"""What a provider says a machine supports, as values.
+
+Providers produce these, ``core.support`` consumes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["Detection", "DeviceValues", "Evidence", "FeatureConfig", "Status"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureConfig:
+    """Hold one feature and its supported values (P-27)."""
+
+    name: str
+    """Name of the feature, as ``sm_arch``."""
+    values: tuple[str, ...]
+    """Supported values, most preferred first; empty when nothing is supported."""
+    multi_value: bool = False
+    """Whether a wheel may list several values of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Hold one observation that led to a detection (P-75)."""
+
+    source: str
+    """Where it was seen: a path, a library with its call, or an environment variable."""
+    value: str
+    """The raw value, or what went wrong."""
+
+
+class Status(StrEnum):
+    """Say how a detection ended."""
+
+    SUPPORTED = "supported"
+    """Something of this namespace is supported."""
+    NOTHING = "nothing"
+    """Looked, and nothing of this namespace is supported here."""
+    DISABLED = "disabled"
+    """Switched off: by the user, by an override that cannot be read, or as optional."""
+    FAILED = "failed"
+    """The attempt to find out failed; the evidence says how (P-17)."""
+    UNKNOWN = "unknown"
+    """Nobody is asked: no provider that may be used, or a host file without an entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceValues:
+    """Hold what runs on one of several unlike devices (P-88)."""
+
+    feature: str
+    """Name of the feature, as ``sm_arch``."""
+    device: str
+    """The device in words, as ``GPU 1 (Tesla T4, 7.5)``."""
+    values: frozenset[str]
+    """The values of the feature that work on this device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """Hold the answer for one namespace: what is supported, and how that was found (P-21)."""
+
+    namespace: str
+    features: tuple[FeatureConfig, ...] = ()
+    """Features, most preferred first."""
+    status: Status = Status.UNKNOWN
+    source: str = ""
+    """Which of the six steps decided, in words, as ``built-in nvidia provider`` (P-10 ff.)."""
+    evidence: tuple[Evidence, ...] = ()
+    warnings: tuple[str, ...] = ()
+    devices: tuple[DeviceValues, ...] = ()
+    """One entry per device on which every chosen wheel must run; empty: no narrowing."""

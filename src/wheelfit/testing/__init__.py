@@ -1,0 +1,1 @@
+"""Fakes of the public interfaces and a wheel builder, for our tests and for provider authors."""
