@@ -1,0 +1,70 @@
+"""What an index says about a project: files, and what is known of each without opening it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from packaging.utils import NormalizedName
+
+
+__all__ = ["NO_HASHES", "File", "ProjectPage"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+NO_HASHES: Mapping[str, str] = MappingProxyType({})
+"""What a file carries whose hash nobody has promised."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """Describe one file as its listing entry does.
+
+    Nothing here is interpreted: ``filename`` may not be a wheel, and
+    ``requires_python`` may not be a specifier. Whoever uses a part parses it.
+    """
+
+    filename: str
+    """Name of the file, percent-decoded once (F-16), never with a path separator."""
+    url: str
+    """Absolute ``https:``, ``http:`` or ``file:`` URL, without credentials and fragment."""
+    hashes: Mapping[str, str] = field(default=NO_HASHES, hash=False)
+    """Promised digests: algorithm in lower case to lower-case hexadecimal digits."""
+    requires_python: str | None = None
+    """The specifier of the entry, as text; None if there is none."""
+    yanked: str | None = None
+    """None if not yanked; otherwise the reason, empty if none was given (PEP 592)."""
+    size: int | None = None
+    """Bytes, if the index says so."""
+    upload_time: str | None = None
+    """RFC 3339 text, if the index says so (PEP 700)."""
+    metadata_hashes: Mapping[str, str] | None = field(default=None, hash=False)
+    """None: METADATA is not served apart (PEP 658). Otherwise its digests, maybe none."""
+    source: str = ""
+    """Name of the repository that listed the file, without credentials."""
+
+    @property
+    def is_local(self) -> bool:
+        """Tell whether the file lies on this machine."""
+        return self.url.startswith("file:")
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPage:
+    """List the files of one project at one source."""
+
+    name: NormalizedName
+    """The project, normalised."""
+    files: tuple[File, ...]
+    """In the order of the listing; wheels, source distributions, ``-variants.json``, others."""
+    source: str
+    """Name of the repository that answered, without credentials."""
+    notes: tuple[str, ...] = ()
+    """What was ignored on the page and why (F-136), one sentence each."""

@@ -1,0 +1,52 @@
+"""How a transfer tells that it gets on; whoever draws a bar implements ``Progress``."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+__all__ = ["NO_PROGRESS", "NoProgress", "Progress"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Progress(Protocol):
+    """Follow one transfer.
+
+    The calls come from the thread that runs the transfer, in the order
+    ``start``, any number of ``advance``, ``done``. A transfer that must begin
+    anew calls ``start`` again. One that fails never calls ``done``.
+    """
+
+    def start(self, total: int | None) -> None:
+        """Begin, or begin anew.
+
+        :param total: bytes to come; None if nobody said.
+        """
+
+    def advance(self, count: int) -> None:
+        """Add to what has arrived.
+
+        :param count: bytes since the last call.
+        """
+
+    def done(self) -> None:
+        """End well."""
+
+
+class NoProgress:
+    """Tell nobody."""
+
+    def start(self, total: int | None) -> None:
+        """Do nothing."""
+
+    def advance(self, count: int) -> None:
+        """Do nothing."""
+
+    def done(self) -> None:
+        """Do nothing."""
+
+
+NO_PROGRESS = NoProgress()
+"""The default of every transfer."""

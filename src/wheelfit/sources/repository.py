@@ -1,0 +1,108 @@
+"""The one interface through which files are found and read.
+
+An index, a folder, several of them in order, a cache in front of one: each is
+a ``Repository``, and most are wrappers of another. The resolver and the
+installer know nothing else of where files come from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from wheelfit.errors import NetworkError
+from wheelfit.sources.progress import NO_PROGRESS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.progress import Progress
+
+
+__all__ = ["Repository", "TooCostly"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class TooCostly(NetworkError):
+    """Reading a member of a remote wheel would mean fetching the whole wheel (F-77).
+
+    The server cannot give parts of files. The wheel itself may be perfectly
+    good; only peeking into it is out of reach.
+    """
+
+    reference = "too-costly"
+
+
+class Repository(Protocol):
+    """Find the files of a project, and read them.
+
+    Every method may be called from several threads at once, any number of
+    times; equal calls give equal results for the life of the object, even if
+    the server changes meanwhile. Files are the ones its own ``project`` gave
+    (or values equal to them). No message ever contains credentials.
+
+    Errors that every method may raise: ``Unreachable`` when a server cannot be
+    reached or keeps breaking the connection, ``UnexpectedStatus`` when it
+    answers with something else than the thing, ``FileProblem`` when a local
+    file cannot be read. Where a method says so, "does not exist" is a result
+    and not an error.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name the repository for people: its URL or folder, without credentials."""
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project, or None if it is not known here.
+
+        Not known means 404 or 410, 403 (many static hosts answer so for what
+        is not there), or no file of that name in a folder. A known project may
+        have no files.
+
+        :param name: the normalised name.
+        :raises InvalidPage: the answer is not a page of the Simple API.
+        """
+
+    def read(self, file: File) -> bytes:
+        """Return the content of a small file, such as ``-variants.json``.
+
+        :raises HashMismatch: a promised hash is not met.
+        :raises UnexpectedStatus: also when the listed file does not exist, or
+            is longer than any file that is read as a whole (16 MiB).
+        """
+
+    def metadata(self, file: File) -> bytes:
+        """Return the METADATA of a wheel.
+
+        In this order: the file beside the wheel (PEP 658) when the listing
+        promises it, a byte range of the wheel, the whole wheel.
+
+        :raises HashMismatch: a promised hash is not met.
+        :raises InvalidWheel: the wheel is not sound, or has no METADATA.
+        """
+
+    def variant_document(self, file: File) -> bytes | None:
+        """Return the ``variant.json`` inside a wheel, or None if it has none.
+
+        Costs at most a few byte ranges; never the whole of a remote wheel.
+
+        :raises TooCostly: the server cannot give byte ranges (F-77).
+        :raises InvalidWheel: the wheel is not sound.
+        """
+
+    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
+        """Put the whole file into a folder and return its path there.
+
+        The file appears under its name only when complete and checked, so an
+        interrupted call leaves nothing that could be taken for it. It may share
+        its bytes with a cache: read it, do not write to it.
+
+        :param folder: an existing folder; an older file of that name is replaced.
+        :param progress: told of the bytes as they arrive.
+        :raises HashMismatch: a promised hash is not met; nothing is left in the folder.
+        """
