@@ -1,0 +1,55 @@
+"""The model of a variant metadata document, whatever layout it was written in.
+
+The JSON is read by `wheelfit.core.metadata` (which offers `VariantDocument` too) and
+the objects of `wheelfit.core.layouts`; everything else uses this model (F-41).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import Feature, PropertySet
+    from wheelfit.core.providers import Provider
+
+__all__ = ["VariantDocument"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class VariantDocument:
+    """Hold what a ``variant.json`` or a ``-variants.json`` says.
+
+    The mappings are copied and cannot be changed; use `dataclasses.replace`.
+    """
+
+    priorities: tuple[str, ...]
+    """Namespaces, most important first (F-21)."""
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+    """Who knows what is supported, by namespace; a broken one says why (F-130)."""
+    variants: Mapping[Label, PropertySet] = field(default_factory=dict)
+    """The usable labels with what each needs, as far as the document lists them."""
+    feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Legacy: features of a plugin namespace that come first, by namespace (F-49)."""
+    value_priorities: Mapping[Feature, tuple[str, ...]] = field(default_factory=dict)
+    """Legacy: values of a plugin namespace that come first, by feature (F-49)."""
+    layout: str = "L7"
+    """Which layout it was read from, ``L1`` to ``L7`` (section 5 of the format rules)."""
+    schema: str = ""
+    """Its ``$schema`` as written; empty when it had none."""
+    unusable: Mapping[str, str] = field(default_factory=dict)
+    """Labels that are listed but broken, with the reason (F-130)."""
+    notes: tuple[str, ...] = ()
+    """Every degradation and oddity met on reading, one sentence each (F-136)."""
+
+    def __post_init__(self) -> None:
+        for name in ("providers", "variants", "feature_priorities", "value_priorities", "unusable"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))

@@ -1,0 +1,94 @@
+"""Labels: the last part of a variant wheel's file name.
+
+A label stands for one property set within a release (F-8). ``null`` always stands for
+the variant without properties (F-6).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, NewType
+
+from wheelfit.errors import InvalidLabel
+
+if TYPE_CHECKING:
+    from wheelfit.core.properties import PropertySet
+
+__all__ = [
+    "NULL",
+    "OLD_NULL",
+    "Label",
+    "derive_label",
+    "is_label",
+    "parse_label",
+    "writer_faults",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+Label = NewType("Label", str)
+"""A text that passed `parse_label`."""
+
+NULL = Label("null")
+"""The variant without properties (F-6)."""
+OLD_NULL = Label("00000000")
+"""The same in wheels of 2025; the label is kept as it is (F-53)."""
+
+_LABEL = re.compile(r"[0-9a-z_.]+")
+_LONG = 32
+# F-4. Windows reserves them with any extension too: ``con.x`` is ``con``.
+_DEVICES = frozenset(
+    ["con", "prn", "aux", "nul"]
+    + [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
+)
+
+
+def is_label(text: str) -> bool:
+    """Say whether a text may be a label (F-2)."""
+    return _LABEL.fullmatch(text) is not None
+
+
+def parse_label(text: str) -> Label:
+    """Read a label; nothing is stripped, no length is too long (F-2, F-3).
+
+    :param text: as ``cu128``.
+    :raises InvalidLabel: the text breaks F-2.
+    """
+    if not is_label(text):
+        raise InvalidLabel(
+            f"{text!r} is not a valid variant label",
+            hint="use lower-case ASCII letters, digits, '_' and '.' only (F-2)",
+        )
+    return Label(text)
+
+
+def writer_faults(label: Label) -> tuple[str, ...]:
+    """Return why a writer or an index refuses a label that readers accept (F-4).
+
+    :param label: a valid label.
+    """
+    faults: list[str] = []
+    if not label.strip("."):
+        faults.append(f"the label {label!r} consists of dots only (F-4)")
+    if label.split(".", 1)[0] in _DEVICES:
+        faults.append(f"the label {label!r} is a reserved device name on Windows (F-4)")
+    return tuple(faults)
+
+
+def derive_label(properties: PropertySet) -> Label:
+    """Return the label for properties whose author chose none (F-141, F-142).
+
+    >>> from wheelfit.core.properties import Property, PropertySet
+    >>> derive_label(PropertySet.of(Property("x86_64", "level", "v3")))
+    'fa7c1393'
+
+    :param properties: the whole set of the variant.
+    """
+    if not properties:
+        return NULL  # F-142: never the hash of nothing
+    text = "".join(f"{item}\n" for item in properties)  # F-141: already ascending
+    return Label(hashlib.sha256(text.encode("utf-8")).hexdigest()[:8])

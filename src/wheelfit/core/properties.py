@@ -1,0 +1,279 @@
+"""Properties: what a variant needs, as values.
+
+A *property* is ``namespace :: feature :: value``; a *feature* is the first two parts
+(F-1). A `PropertySet` is all properties of one label, in canonical order.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.errors import InvalidProperty
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+__all__ = [
+    "EMPTY",
+    "Feature",
+    "Property",
+    "PropertySet",
+    "is_name",
+    "is_value",
+    "parse_feature",
+    "parse_namespace",
+    "parse_property",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+# F-2. Only ``fullmatch`` is used, so that a trailing newline is not accepted.
+_NAME = re.compile(r"[a-z0-9_]+")
+_VALUE = re.compile(r"[a-z0-9_.]+")
+
+
+def is_name(text: str) -> bool:
+    """Say whether a text may be a namespace or the name of a feature (F-2)."""
+    return _NAME.fullmatch(text) is not None
+
+
+def is_value(text: str) -> bool:
+    """Say whether a text may be the value of a property (F-2)."""
+    return _VALUE.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Feature:
+    """Hold ``namespace :: feature`` (F-1).
+
+    :raises InvalidProperty: a part breaks F-2.
+    """
+
+    namespace: str
+    """Whose feature it is, as ``nvidia``."""
+    name: str
+    """Name within the namespace, as ``sm_arch``."""
+
+    def __post_init__(self) -> None:
+        _check_name("namespace", self.namespace)
+        _check_name("feature", self.name)
+
+    def __str__(self) -> str:
+        return f"{self.namespace} :: {self.name}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Property:
+    """Hold ``namespace :: feature :: value`` (F-1); sorts as F-141 wants.
+
+    :raises InvalidProperty: a part breaks F-2.
+    """
+
+    namespace: str
+    """Whose feature it is, as ``nvidia``."""
+    feature: str
+    """Name of the feature, as ``sm_arch``."""
+    value: str
+    """One value of it, as ``90_real``."""
+
+    def __post_init__(self) -> None:
+        _check_name("namespace", self.namespace)
+        _check_name("feature", self.feature)
+        _check_value(self.value)
+
+    def __str__(self) -> str:
+        return f"{self.namespace} :: {self.feature} :: {self.value}"
+
+
+def parse_namespace(text: str) -> str:
+    """Read a namespace; blanks around it are ignored.
+
+    :param text: as ``nvidia``.
+    :raises InvalidProperty: the text breaks F-2.
+    """
+    (namespace,) = _parts(text, 1, "a namespace")
+    _check_name("namespace", namespace)
+    return namespace
+
+
+def parse_feature(text: str) -> Feature:
+    """Read a feature; blanks around ``::`` are ignored (F-5).
+
+    :param text: as ``nvidia :: sm_arch``.
+    :raises InvalidProperty: wrong number of parts, or a part breaks F-2.
+    """
+    namespace, name = _parts(text, 2, "a feature")
+    return Feature(namespace, name)
+
+
+def parse_property(text: str) -> Property:
+    """Read a property; blanks around ``::`` are ignored (F-5).
+
+    :param text: as ``nvidia :: sm_arch :: 90_real``.
+    :raises InvalidProperty: wrong number of parts, or a part breaks F-2.
+    """
+    namespace, feature, value = _parts(text, 3, "a property")
+    return Property(namespace, feature, value)
+
+
+class PropertySet:
+    """Hold the properties of one variant; immutable, hashable, canonical.
+
+    Iterating gives every `Property` in ascending order. Equal sets are equal
+    whatever order they were built in.
+
+    >>> wanted = PropertySet.from_mapping({"nvidia": {"sm_arch": ["90_real", "80_real"]}})
+    >>> [str(item) for item in wanted]
+    ['nvidia :: sm_arch :: 80_real', 'nvidia :: sm_arch :: 90_real']
+    """
+
+    __slots__ = ("_features", "_hash")
+
+    _features: tuple[tuple[Feature, tuple[str, ...]], ...]
+    _hash: int
+
+    def __init__(self, properties: Iterable[Property] = ()) -> None:
+        values: dict[tuple[str, str], set[str]] = {}
+        for item in properties:
+            values.setdefault((item.namespace, item.feature), set()).add(item.value)
+        self._freeze((_feature(*pair), tuple(sorted(values[pair]))) for pair in sorted(values))
+
+    @classmethod
+    def of(cls, *properties: Property | Iterable[Property]) -> PropertySet:
+        """Build a set from properties, or from iterables of them.
+
+        :param properties: in any order; duplicates are dropped.
+        """
+        flat: list[Property] = []
+        for item in properties:
+            if isinstance(item, Property):
+                flat.append(item)
+            else:
+                flat.extend(item)
+        return cls(flat)
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Mapping[str, Iterable[str]]]) -> PropertySet:
+        """Build a set from ``{namespace: {feature: [value, ...]}}`` (F-23, F-25).
+
+        :param mapping: empty inner objects and lists count as absent.
+        :raises InvalidProperty: a name or a value breaks F-2.
+        """
+        rows: list[tuple[str, str, tuple[str, ...]]] = []
+        for namespace, features in mapping.items():
+            for name, values in features.items():
+                distinct = sorted(set(values))
+                for value in distinct:
+                    _check_value(value)
+                rows.append((namespace, name, tuple(distinct)))
+        return cls._from_checked(rows)
+
+    @classmethod
+    def _from_checked(cls, rows: Iterable[tuple[str, str, tuple[str, ...]]]) -> PropertySet:
+        """Build a set from rows with distinct, sorted, valid values; for readers."""
+        self = cls.__new__(cls)
+        self._freeze(
+            (_feature(namespace, name), values)
+            for namespace, name, values in sorted(rows)
+            if values
+        )
+        return self
+
+    def _freeze(self, features: Iterable[tuple[Feature, tuple[str, ...]]]) -> None:
+        object.__setattr__(self, "_features", tuple(features))
+        object.__setattr__(self, "_hash", hash(self._features))
+
+    def to_mapping(self) -> dict[str, dict[str, list[str]]]:
+        """Return ``{namespace: {feature: [value, ...]}}`` with everything ascending."""
+        mapping: dict[str, dict[str, list[str]]] = {}
+        for feature, values in self._features:
+            mapping.setdefault(feature.namespace, {})[feature.name] = list(values)
+        return mapping
+
+    def features(self) -> Iterator[tuple[Feature, tuple[str, ...]]]:
+        """Yield each feature with its values, both ascending."""
+        return iter(self._features)
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """The namespaces used, ascending."""
+        return tuple(dict.fromkeys(feature.namespace for feature, _ in self._features))
+
+    def __iter__(self) -> Iterator[Property]:
+        for feature, values in self._features:
+            for value in values:
+                yield Property(feature.namespace, feature.name, value)
+
+    def __contains__(self, item: object) -> bool:
+        if not isinstance(item, Property):
+            return False
+        return any(
+            item.value in values
+            for feature, values in self._features
+            if feature.namespace == item.namespace and feature.name == item.feature
+        )
+
+    def __len__(self) -> int:
+        return sum(len(values) for _, values in self._features)
+
+    def __bool__(self) -> bool:
+        return bool(self._features)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PropertySet):
+            return NotImplemented
+        return self._hash == other._hash and self._features == other._features
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"PropertySet.from_mapping({self.to_mapping()!r})"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a PropertySet cannot be changed: {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a PropertySet cannot be changed: {name}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (PropertySet.from_mapping, (self.to_mapping(),))
+
+
+# One release names the same few features in every label: share the objects.
+_feature = lru_cache(maxsize=4096)(Feature)
+
+EMPTY = PropertySet()
+"""The set of the null variant."""
+
+
+def _parts(text: str, count: int, what: str) -> list[str]:
+    parts = [part.strip(" \t") for part in text.split("::")]
+    if len(parts) != count:
+        raise InvalidProperty(
+            f"{text!r} is not {what}",
+            hint=f"write {' :: '.join(('namespace', 'feature', 'value')[:count])}",
+        )
+    return parts
+
+
+def _check_name(what: str, text: str) -> None:
+    if not is_name(text):
+        raise InvalidProperty(
+            f"{text!r} is not a valid {what}",
+            hint="use lower-case ASCII letters, digits and '_' only (F-2)",
+        )
+
+
+def _check_value(text: str) -> None:
+    if not is_value(text):
+        raise InvalidProperty(
+            f"{text!r} is not a valid value",
+            hint="use lower-case ASCII letters, digits, '_' and '.' only (F-2)",
+        )
