@@ -1,0 +1,146 @@
+"""The options that several commands share, in groups a reader of ``--help`` recognises.
+
+Spelled as pip spells them wherever pip has the same thing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+__all__ = [
+    "add_choice",
+    "add_environment",
+    "add_machine",
+    "add_output",
+    "add_requirements",
+    "add_sources",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def add_output(parser: ArgumentParser) -> None:
+    """Add how the command speaks; every command has these."""
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="print one JSON object, errors included")
+    group.add_argument("-q", "--quiet", action="store_true", help="say only results and errors")
+    group.add_argument("-v", "--verbose", action="store_true", help="say everything worth knowing")
+    group.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="default: on a terminal"
+    )
+    group.add_argument("--no-progress", action="store_true", help="draw no progress bars")
+    group.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+
+def add_requirements(parser: ArgumentParser) -> None:
+    """Add what is asked for."""
+    parser.add_argument(
+        "requirements",
+        nargs="*",
+        metavar="REQUIREMENT",
+        help="a requirement (torch, 'numpy>=2'), a wheel file or the URL of one",
+    )
+    group = parser.add_argument_group("requirements")
+    group.add_argument(
+        "-r", "--requirement", action="append", default=[], metavar="FILE",
+        help="read requirements from a file in pip's format",
+    )
+    group.add_argument(
+        "-c", "--constraint", action="append", default=[], metavar="FILE",
+        help="limit versions by a file in pip's format",
+    )
+    group.add_argument("--pre", action="store_true", help="take pre-releases too")
+    group.add_argument("--no-deps", action="store_true", help="leave dependencies alone")
+
+
+def add_sources(parser: ArgumentParser) -> None:
+    """Add where files come from; pip's configuration supplies the defaults."""
+    group = parser.add_argument_group("sources (defaults: pip's configuration)")
+    group.add_argument("-i", "--index-url", metavar="URL", help="the index")
+    group.add_argument(
+        "--extra-index-url", action="append", metavar="URL",
+        help="further indexes; the first that knows a project supplies it",
+    )
+    group.add_argument(
+        "-f", "--find-links", action="append", metavar="PLACE",
+        help="a folder of wheels, or a page that links to them; searched first",
+    )
+    group.add_argument("--no-index", action="store_true", help="use --find-links only")
+    group.add_argument("--proxy", metavar="URL", help="proxy for every request")
+    group.add_argument("--cert", metavar="FILE", help="certificate authorities to trust")
+    group.add_argument("--client-cert", metavar="FILE", help="client certificate with its key")
+    group.add_argument(
+        "--trusted-host", action="append", metavar="HOST",
+        help="do not verify the certificate of this host (HOST or HOST:PORT)",
+    )
+    group.add_argument("--timeout", type=float, metavar="SECONDS", help="wait for a server")
+    group.add_argument("--retries", type=int, metavar="N", help="try a failing request again")
+    group.add_argument("--cache-dir", metavar="DIR", help="keep downloads and pages here")
+    group.add_argument("--no-cache-dir", action="store_true", help="keep nothing")
+    group.add_argument("--offline", action="store_true", help="use the cache and folders only")
+
+
+def add_environment(parser: ArgumentParser) -> None:
+    """Add which environment is meant; as pip means them."""
+    group = parser.add_argument_group("environment (default: the active one)")
+    group.add_argument(
+        "--python", metavar="PYTHON", help="an interpreter, or the folder of a virtual environment"
+    )
+    place = group.add_mutually_exclusive_group()
+    place.add_argument("--prefix", metavar="DIR", help="install below this prefix")
+    place.add_argument("-t", "--target", metavar="DIR", help="install into this folder, flat")
+    group.add_argument("--root", metavar="DIR", help="treat this folder as the root of the system")
+
+
+def add_machine(parser: ArgumentParser) -> None:
+    """Add for which machine the choice is made."""
+    group = parser.add_argument_group("machine (default: this one)")
+    group.add_argument(
+        "--for", dest="host", metavar="HOST", help="a host file, as `wheelfit probe -o` writes it"
+    )
+    group.add_argument(
+        "--allow-incomplete", action="store_true",
+        help="with --for: ask this machine about namespaces the file leaves out",
+    )
+    group.add_argument(
+        "--devices", choices=("all", "highest", "any"), default="all",
+        help="with several unlike GPUs: a wheel must run on all, on the highest, or on any",
+    )
+    group.add_argument(
+        "--enable-provider", action="append", default=[], metavar="NAMESPACE",
+        help="use a provider that is off by default",
+    )
+    group.add_argument(
+        "--disable-provider", action="append", default=[], metavar="NAMESPACE",
+        help="treat a namespace as unsupported",
+    )
+    group.add_argument(
+        "--ignore-static", action="append", default=[], metavar="NAMESPACE",
+        help="do not believe a wheel's own list where this machine can be asked",
+    )
+
+
+def add_choice(parser: ArgumentParser) -> None:
+    """Add wishes about variants; they reorder or narrow, and never widen (F-91)."""
+    group = parser.add_argument_group(
+        "variants",
+        "WISH is 'namespace', 'namespace :: feature' or 'namespace :: feature :: value'",
+    )
+    group.add_argument("--prefer", action="append", default=[], metavar="WISH", help="rank first")
+    group.add_argument(
+        "--require", action="append", default=[], metavar="WISH",
+        help="take only wheels that have it, of projects that offer it",
+    )
+    group.add_argument("--forbid", action="append", default=[], metavar="WISH", help="never take")
+    group.add_argument(
+        "--label", action="append", default=[], metavar="NAME=LABEL", help="take this variant of NAME"
+    )
+    group.add_argument("--no-variants", action="store_true", help="take plain wheels only")
+    group.add_argument(
+        "--strict", action="store_true", help="stop where bad metadata would only be skipped"
+    )

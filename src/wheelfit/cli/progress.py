@@ -1,0 +1,129 @@
+"""Progress of transfers and installations: bars on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+    from wheelfit.cli.output import Output
+
+__all__ = ["Bars", "size_in_words"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def size_in_words(count: int) -> str:
+    """Return a number of bytes as people write it.
+
+    >>> size_in_words(18_200_000)
+    '18.2 MB'
+    """
+    if count < 1000:
+        return f"{count} B"
+    amount = float(count)
+    for unit in ("kB", "MB", "GB"):
+        amount /= 1000
+        if amount < 999.95 or unit == "GB":
+            return f"{amount:.1f} {unit}"
+    raise AssertionError
+
+
+class Bars:
+    """Draw a bar for each transfer while the block runs.
+
+    Where nothing can be drawn, each finished transfer is one line instead. Rich is imported only
+    when a bar is really drawn.
+
+    :param output: decides whether to draw.
+    """
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._rich: RichProgress | None = None
+
+    def __enter__(self) -> Self:
+        if self._output.animate:
+            from rich.console import Console
+            from rich.progress import (
+                BarColumn,
+                DownloadColumn,
+                Progress,
+                TextColumn,
+                TimeRemainingColumn,
+                TransferSpeedColumn,
+            )
+
+            self._rich = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=30),
+                DownloadColumn(),
+                TransferSpeedColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True, no_color=not self._output.error_colour),
+                transient=True,
+            )
+            self._rich.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._rich is not None:
+            self._rich.stop()
+            self._rich = None
+
+    def transfer(self, what: str, verb: str = "downloaded") -> Transfer:
+        """Return what follows one transfer (it implements ``sources.progress.Progress``).
+
+        :param what: name of the file.
+        :param verb: what has happened to it at the end, for the plain line.
+        """
+        return Transfer(what, verb, self._output, self._rich)
+
+
+class Transfer:
+    """Follow one transfer."""
+
+    def __init__(self, what: str, verb: str, output: Output, rich: RichProgress | None) -> None:
+        self._what = what
+        self._verb = verb
+        self._output = output
+        self._rich = rich
+        self._task: TaskID | None = None
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def start(self, total: int | None) -> None:
+        """Begin, or begin anew."""
+        self._count = 0
+        if self._rich is not None:
+            if self._task is None:
+                self._task = self._rich.add_task(self._what, total=total)
+            else:
+                self._rich.reset(self._task, total=total)
+
+    def advance(self, count: int) -> None:
+        """Add bytes."""
+        with self._lock:
+            self._count += count
+        if self._rich is not None and self._task is not None:
+            self._rich.advance(self._task, count)
+
+    def done(self) -> None:
+        """End well: the bar goes away, a line says what happened."""
+        if self._rich is not None and self._task is not None:
+            self._rich.remove_task(self._task)
+            self._task = None
+        if self._rich is None and self._count:
+            self._output.say(f"  {self._verb} {self._what} ({size_in_words(self._count)})", "dim")

@@ -1,0 +1,101 @@
+"""The family of errors keeps its promises."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import wheelfit
+from wheelfit import errors
+from wheelfit.errors import (
+    Fault,
+    HashMismatch,
+    InvalidDocument,
+    InvalidMarker,
+    UnexpectedStatus,
+    WheelfitError,
+)
+
+REPOSITORY = Path(__file__).parent.parent
+REFERENCE = REPOSITORY / "docs" / "reference"
+
+
+def family() -> list[type[WheelfitError]]:
+    """Return every error class of the distribution, after importing all of it."""
+    for module in pkgutil.walk_packages(wheelfit.__path__, "wheelfit."):
+        if "isolated" not in module.name and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    found: list[type[WheelfitError]] = []
+    pending = [WheelfitError]
+    while pending:
+        kind = pending.pop()
+        found.append(kind)
+        pending.extend(kind.__subclasses__())
+    return [kind for kind in found if kind.__module__.startswith("wheelfit.")]
+
+
+def test_every_reference_is_explained() -> None:
+    """Each error a user can meet stands in the reference with its exit code."""
+    rows = dict(
+        re.findall(r"^\| `([a-z-]+)` \| (\d+) \|", (REFERENCE / "errors.md").read_text(), re.M)
+    )
+    missing = {
+        kind.reference: kind.exit_code
+        for kind in family()
+        if rows.get(kind.reference) != str(kind.exit_code) and kind is not WheelfitError
+    }
+    assert not missing
+
+
+def test_every_exit_code_is_explained() -> None:
+    """Each exit code stands in the reference."""
+    codes = re.findall(r"^\| (\d+) \|", (REFERENCE / "exit-codes.md").read_text(), re.M)
+    assert {str(kind.exit_code) for kind in family()} <= set(codes)
+
+
+def test_the_tree_on_top_is_true() -> None:
+    """The tree drawn in the module's docstring names exactly the public classes."""
+    drawn = set(re.findall(r"[─ ]([A-Z]\w+)\s+(?:exit|[a-z-]+$)", errors.__doc__ or "", re.M))
+    public = {name for name in errors.__all__ if name not in ("Fault", "WheelfitError")}
+    assert drawn == public
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        WheelfitError("m", where="w", note="n", hint="h"),
+        InvalidMarker("expected an operator", source="a ? b", position=2),
+        InvalidDocument([Fault("variants", "is no table", "F-20"), Fault("", "late")]),
+        HashMismatch(algorithm="sha256", expected=["aa"], actual="bb", where="f.whl"),
+        UnexpectedStatus("no", status=500),
+    ],
+    ids=lambda error: error.reference,
+)
+def test_errors_survive_pickling(error: WheelfitError) -> None:
+    """An error that crosses a process keeps all its parts."""
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert copy.parts() == error.parts()
+    assert copy.__dict__ == error.__dict__
+
+
+def test_grammar_errors_point_at_the_place() -> None:
+    """A text that does not follow its grammar is shown with a caret below the fault."""
+    error = InvalidMarker("expected an operator", source="os_name ? 'x'", position=8)
+    assert error.note == "os_name ? 'x'\n        ^"
+
+
+def test_document_errors_hold_every_fault() -> None:
+    """All faults of a document are reported at once, with path and rule."""
+    error = InvalidDocument([Fault("variants.a", "is empty", "F-23"), Fault("", "no namespaces")])
+    assert error.message == "variants.a: is empty (F-23)"
+    assert error.note == "no namespaces"
+    assert error.parts()["faults"] == [
+        {"path": "variants.a", "message": "is empty", "rule": "F-23"},
+        {"path": "", "message": "no namespaces", "rule": ""},
+    ]
