@@ -42,7 +42,9 @@ def family() -> list[type[WheelfitError]]:
 def test_every_reference_is_explained() -> None:
     """Each error a user can meet stands in the reference with its exit code."""
     rows = dict(
-        re.findall(r"^\| `([a-z-]+)` \| (\d+) \|", (REFERENCE / "errors.md").read_text(), re.M)
+        re.findall(
+            r"^\| `([a-z-]+)` \| (\d+) \|", (REFERENCE / "errors.md").read_text(), re.MULTILINE
+        )
     )
     missing = {
         kind.reference: kind.exit_code
@@ -54,13 +56,15 @@ def test_every_reference_is_explained() -> None:
 
 def test_every_exit_code_is_explained() -> None:
     """Each exit code stands in the reference."""
-    codes = re.findall(r"^\| (\d+) \|", (REFERENCE / "exit-codes.md").read_text(), re.M)
+    codes = re.findall(r"^\| (\d+) \|", (REFERENCE / "exit-codes.md").read_text(), re.MULTILINE)
     assert {str(kind.exit_code) for kind in family()} <= set(codes)
 
 
 def test_the_tree_on_top_is_true() -> None:
     """The tree drawn in the module's docstring names exactly the public classes."""
-    drawn = set(re.findall(r"[─ ]([A-Z]\w+)\s+(?:exit|[a-z-]+$)", errors.__doc__ or "", re.M))
+    drawn = set(
+        re.findall(r"[─ ]([A-Z]\w+)\s+(?:exit|[a-z-]+$)", errors.__doc__ or "", re.MULTILINE)
+    )
     public = {name for name in errors.__all__ if name not in ("Fault", "WheelfitError")}
     assert drawn == public
 

@@ -374,9 +374,7 @@ class HashMismatch(IntegrityError):
 
     reference = "hash-mismatch"
 
-    def __init__(
-        self, *, algorithm: str, expected: Iterable[str], actual: str, where: str
-    ) -> None:
+    def __init__(self, *, algorithm: str, expected: Iterable[str], actual: str, where: str) -> None:
         promised = " or ".join(expected)
         super().__init__(
             f"the {algorithm} hash does not match",

@@ -31,7 +31,10 @@ def add_output(parser: ArgumentParser) -> None:
     group.add_argument("-q", "--quiet", action="store_true", help="say only results and errors")
     group.add_argument("-v", "--verbose", action="store_true", help="say everything worth knowing")
     group.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="default: on a terminal"
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="default: on a terminal",
     )
     group.add_argument("--no-progress", action="store_true", help="draw no progress bars")
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
@@ -47,11 +50,19 @@ def add_requirements(parser: ArgumentParser) -> None:
     )
     group = parser.add_argument_group("requirements")
     group.add_argument(
-        "-r", "--requirement", action="append", default=[], metavar="FILE",
+        "-r",
+        "--requirement",
+        action="append",
+        default=[],
+        metavar="FILE",
         help="read requirements from a file in pip's format",
     )
     group.add_argument(
-        "-c", "--constraint", action="append", default=[], metavar="FILE",
+        "-c",
+        "--constraint",
+        action="append",
+        default=[],
+        metavar="FILE",
         help="limit versions by a file in pip's format",
     )
     group.add_argument("--pre", action="store_true", help="take pre-releases too")
@@ -63,11 +74,16 @@ def add_sources(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("sources (defaults: pip's configuration)")
     group.add_argument("-i", "--index-url", metavar="URL", help="the index")
     group.add_argument(
-        "--extra-index-url", action="append", metavar="URL",
+        "--extra-index-url",
+        action="append",
+        metavar="URL",
         help="further indexes; the first that knows a project supplies it",
     )
     group.add_argument(
-        "-f", "--find-links", action="append", metavar="PLACE",
+        "-f",
+        "--find-links",
+        action="append",
+        metavar="PLACE",
         help="a folder of wheels, or a page that links to them; searched first",
     )
     group.add_argument("--no-index", action="store_true", help="use --find-links only")
@@ -75,7 +91,9 @@ def add_sources(parser: ArgumentParser) -> None:
     group.add_argument("--cert", metavar="FILE", help="certificate authorities to trust")
     group.add_argument("--client-cert", metavar="FILE", help="client certificate with its key")
     group.add_argument(
-        "--trusted-host", action="append", metavar="HOST",
+        "--trusted-host",
+        action="append",
+        metavar="HOST",
         help="do not verify the certificate of this host (HOST or HOST:PORT)",
     )
     group.add_argument("--timeout", type=float, metavar="SECONDS", help="wait for a server")
@@ -104,23 +122,35 @@ def add_machine(parser: ArgumentParser) -> None:
         "--for", dest="host", metavar="HOST", help="a host file, as `wheelfit probe -o` writes it"
     )
     group.add_argument(
-        "--allow-incomplete", action="store_true",
+        "--allow-incomplete",
+        action="store_true",
         help="with --for: ask this machine about namespaces the file leaves out",
     )
     group.add_argument(
-        "--devices", choices=("all", "highest", "any"), default="all",
+        "--devices",
+        choices=("all", "highest", "any"),
+        default="all",
         help="with several unlike GPUs: a wheel must run on all, on the highest, or on any",
     )
     group.add_argument(
-        "--enable-provider", action="append", default=[], metavar="NAMESPACE",
+        "--enable-provider",
+        action="append",
+        default=[],
+        metavar="NAMESPACE",
         help="use a provider that is off by default",
     )
     group.add_argument(
-        "--disable-provider", action="append", default=[], metavar="NAMESPACE",
+        "--disable-provider",
+        action="append",
+        default=[],
+        metavar="NAMESPACE",
         help="treat a namespace as unsupported",
     )
     group.add_argument(
-        "--ignore-static", action="append", default=[], metavar="NAMESPACE",
+        "--ignore-static",
+        action="append",
+        default=[],
+        metavar="NAMESPACE",
         help="do not believe a wheel's own list where this machine can be asked",
     )
 
@@ -133,12 +163,19 @@ def add_choice(parser: ArgumentParser) -> None:
     )
     group.add_argument("--prefer", action="append", default=[], metavar="WISH", help="rank first")
     group.add_argument(
-        "--require", action="append", default=[], metavar="WISH",
+        "--require",
+        action="append",
+        default=[],
+        metavar="WISH",
         help="take only wheels that have it, of projects that offer it",
     )
     group.add_argument("--forbid", action="append", default=[], metavar="WISH", help="never take")
     group.add_argument(
-        "--label", action="append", default=[], metavar="NAME=LABEL", help="take this variant of NAME"
+        "--label",
+        action="append",
+        default=[],
+        metavar="NAME=LABEL",
+        help="take this variant of NAME",
     )
     group.add_argument("--no-variants", action="store_true", help="take plain wheels only")
     group.add_argument(

@@ -69,7 +69,9 @@ class Output:
             json=as_json,
             verbosity=-1 if quiet else int(verbose),
             colour=not as_json
-            and (sys.stdout.isatty() and environ.get("TERM") != "dumb" if wanted is None else wanted),
+            and (
+                sys.stdout.isatty() and environ.get("TERM") != "dumb" if wanted is None else wanted
+            ),
             error_colour=terminal if wanted is None else wanted,
             animate=terminal
             and not quiet
