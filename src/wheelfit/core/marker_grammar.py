@@ -1,0 +1,369 @@
+"""The grammar of environment markers: text to expression and back.
+
+The grammar is the one of dependency specifiers (PEP 508 with its later changes), plus
+the four variables of PEP 825 (F-100). What an expression means is in
+`wheelfit.core.markers`.
+
+The tree keeps how the text was written: a conjunction or disjunction in parentheses is
+``grouped``, so that writing a tree gives the parentheses that were read.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.errors import InvalidMarker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "SET_VARIABLES",
+    "VARIABLES",
+    "VARIANT_LABEL",
+    "VARIANT_SETS",
+    "VARIANT_VARIABLES",
+    "Comparison",
+    "Conjunction",
+    "Disjunction",
+    "Expression",
+    "Literal",
+    "Operand",
+    "Variable",
+    "comparisons",
+    "format_expression",
+    "parse_expression",
+    "without_outer_parentheses",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+VARIANT_LABEL: Final = "variant_label"
+"""The label of the wheel whose dependencies are read; a string (F-102)."""
+VARIANT_SETS: Final = {"variant_namespaces": 1, "variant_features": 2, "variant_properties": 3}
+"""The set-valued variables of F-100, with the number of parts of one element."""
+VARIANT_VARIABLES: Final = frozenset([VARIANT_LABEL, *VARIANT_SETS])
+"""The four variables of F-100."""
+SET_VARIABLES: Final = frozenset(["extras", "dependency_groups"])
+"""The set-valued variables of lock files (PEP 751)."""
+VARIABLES: Final = (
+    frozenset(
+        [
+            "extra",
+            "implementation_name",
+            "implementation_version",
+            "os_name",
+            "platform_machine",
+            "platform_python_implementation",
+            "platform_release",
+            "platform_system",
+            "platform_version",
+            "python_full_version",
+            "python_version",
+            "sys_platform",
+        ]
+    )
+    | SET_VARIABLES
+    | VARIANT_VARIABLES
+)
+"""Every variable a marker may name."""
+# PEP 345 wrote dots, and one name was changed later; old metadata has both.
+_ALIASES: Final = {
+    "os.name": "os_name",
+    "platform.machine": "platform_machine",
+    "platform.python_implementation": "platform_python_implementation",
+    "platform.version": "platform_version",
+    "python_implementation": "platform_python_implementation",
+    "sys.platform": "sys_platform",
+}
+
+_BLANKS = re.compile(r"[ \t]*")
+_WORD = re.compile(r"\w[\w.]*")
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
+_OPERATOR = re.compile(r"===|==|~=|!=|<=|>=|<|>|in\b|not[ \t]+in\b")
+_AND = re.compile(r"and\b")
+_OR = re.compile(r"or\b")
+_DEEPEST = 100
+"""More parentheses than this are refused before Python's stack is exhausted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """Hold a marker variable."""
+
+    name: str
+    """Its current name; aliases are replaced on reading."""
+    position: int = field(default=0, compare=False)
+    """Where it stands in the source, for errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """Hold a quoted string."""
+
+    value: str
+    """What the quotes enclose, with escapes resolved."""
+
+
+Operand: TypeAlias = Variable | Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Hold one comparison, as ``python_version >= "3.11"``."""
+
+    left: Operand
+    operator: str
+    """``==``, ``~=``, ``in``, ``not in`` and so on; one blank in the last."""
+    right: Operand
+
+    def variable(self) -> str:
+        """Return the name that decides how the values are compared.
+
+        A comparison of two literals has none; of two variables the left one counts.
+        """
+        if isinstance(self.left, Variable):
+            return self.left.name
+        return self.right.name if isinstance(self.right, Variable) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """Hold expressions joined by ``and``."""
+
+    parts: tuple[Expression, ...]
+    """At least two."""
+    grouped: bool = False
+    """Whether it stands in parentheses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disjunction:
+    """Hold expressions joined by ``or``."""
+
+    parts: tuple[Expression, ...]
+    """At least two."""
+    grouped: bool = False
+    """Whether it stands in parentheses."""
+
+
+Expression: TypeAlias = Comparison | Conjunction | Disjunction
+
+
+def parse_expression(source: str, start: int = 0) -> Expression:
+    """Read a marker that reaches to the end of a text.
+
+    :param source: the text; anything before ``start`` is there for errors only.
+    :param start: where the marker begins.
+    :raises InvalidMarker: the text breaks the grammar, or F-105.
+    """
+    return _Reader(source, start).marker()
+
+
+def format_expression(expression: Expression) -> str:
+    """Write an expression; reading it again gives an equal one."""
+    if isinstance(expression, Comparison):
+        left, right = _format_operand(expression.left), _format_operand(expression.right)
+        return f"{left} {expression.operator} {right}"
+    word = " and " if isinstance(expression, Conjunction) else " or "
+    text = word.join(format_expression(part) for part in expression.parts)
+    return f"({text})" if expression.grouped else text
+
+
+def without_outer_parentheses(expression: Expression) -> Expression:
+    """Return the expression as it is written when it stands alone."""
+    if isinstance(expression, Comparison) or not expression.grouped:
+        return expression
+    return replace(expression, grouped=False)
+
+
+def comparisons(expression: Expression) -> Iterator[Comparison]:
+    """Yield every comparison, from left to right."""
+    if isinstance(expression, Comparison):
+        yield expression
+    else:
+        for part in expression.parts:
+            yield from comparisons(part)
+
+
+def _format_operand(operand: Operand) -> str:
+    if isinstance(operand, Variable):
+        return operand.name
+    value = operand.value
+    if not any(character in value for character in "\\\n\r\0"):
+        if '"' not in value:
+            return f'"{value}"'
+        if "'" not in value:
+            return f"'{value}'"
+    # The quote cannot be escaped as in Python: the grammar ends a string at the first one.
+    for character, escaped in (
+        ("\\", "\\\\"), ('"', "\\x22"), ("\n", "\\n"), ("\r", "\\r"), ("\0", "\\0")
+    ):  # fmt: skip
+        value = value.replace(character, escaped)
+    return f'"{value}"'
+
+
+class _Reader:
+    """Read one marker by recursive descent; ``position`` is where it stands."""
+
+    __slots__ = ("depth", "position", "source")
+
+    def __init__(self, source: str, start: int) -> None:
+        self.source = source
+        self.position = start
+        self.depth = 0
+
+    def marker(self) -> Expression:
+        """``marker = disjunction END``."""
+        expression = self.disjunction()
+        if self.position != len(self.source):
+            raise self.error("expected 'and', 'or' or the end of the marker")
+        return without_outer_parentheses(expression)
+
+    def disjunction(self) -> Expression:
+        """``disjunction = conjunction ("or" conjunction)*``."""
+        parts = [self.conjunction()]
+        while self.take(_OR):
+            parts.append(self.conjunction())
+        return parts[0] if len(parts) == 1 else Disjunction(tuple(parts))
+
+    def conjunction(self) -> Expression:
+        """``conjunction = atom ("and" atom)*``."""
+        parts = [self.atom()]
+        while self.take(_AND):
+            parts.append(self.atom())
+        return parts[0] if len(parts) == 1 else Conjunction(tuple(parts))
+
+    def atom(self) -> Expression:
+        """``atom = "(" disjunction ")" | comparison``; blanks around it are skipped."""
+        self.blanks()
+        opened = self.position
+        if self.source.startswith("(", opened):
+            self.position += 1
+            self.depth += 1
+            if self.depth > _DEEPEST:
+                raise self.error(f"more than {_DEEPEST} nested parentheses", opened)
+            expression = self.disjunction()
+            self.depth -= 1
+            if not self.source.startswith(")", self.position):
+                raise self.error("this parenthesis is not closed", opened)
+            self.position += 1
+            if not isinstance(expression, Comparison):
+                expression = replace(expression, grouped=True)
+        else:
+            expression = self.comparison()
+        self.blanks()
+        return expression
+
+    def comparison(self) -> Comparison:
+        """``comparison = operand operator operand``."""
+        left = self.operand()
+        self.blanks()
+        operator_position = self.position
+        operator = self.take(_OPERATOR)
+        if not operator:
+            raise self.error("expected an operator: <=, <, !=, ==, >=, >, ~=, ===, in, not in")
+        self.blanks()
+        right = self.operand()
+        comparison = Comparison(left, " ".join(operator.split()), right)
+        self.check_variant_operator(comparison, operator_position)
+        return _with_normal_names(comparison)
+
+    def operand(self) -> Operand:
+        """``operand = VARIABLE | QUOTED``."""
+        position = self.position
+        if quoted := self.take(_QUOTED):
+            return Literal(self.unquoted(quoted, position))
+        word = self.take(_WORD)
+        name = _ALIASES.get(word, word)
+        if name in VARIABLES:
+            return Variable(name, position)
+        if not word:
+            if self.source.startswith(('"', "'"), position):
+                raise self.error("this quote is not closed", position)
+            raise self.error("expected a marker variable or a quoted string", position)
+        near = get_close_matches(word, VARIABLES, n=1)
+        hint = f"did you mean {near[0]}?" if near else "put a plain string in quotes"
+        raise self.error(f"{word!r} is not a marker variable", position, hint=hint)
+
+    def check_variant_operator(self, comparison: Comparison, position: int) -> None:
+        """Refuse what variant variables do not allow (F-105)."""
+        left, operator, right = comparison.left, comparison.operator, comparison.right
+        names = {side.name for side in (left, right) if isinstance(side, Variable)}
+        if used_set := next((name for name in VARIANT_SETS if name in names), None):
+            if not (isinstance(left, Literal) and operator in {"in", "not in"}):
+                raise self.error(
+                    f"{used_set} is a set and can only be asked whether it contains a string",
+                    position,
+                    hint=f'write "..." in {used_set}, or "..." not in {used_set} (F-105)',
+                )
+        elif VARIANT_LABEL in names:
+            if operator not in {"==", "!=", "in", "not in"}:
+                raise self.error(
+                    f"{VARIANT_LABEL} is text, not a version: {operator} cannot be used",
+                    position,
+                    hint="use ==, !=, in or not in (F-105)",
+                )
+            if isinstance(left, Variable) and isinstance(right, Variable):
+                raise self.error(
+                    f"{VARIANT_LABEL} can only be compared with a quoted string", position
+                )
+
+    def unquoted(self, quoted: str, position: int) -> str:
+        """Return what a quoted string means; escapes are those of Python."""
+        inner = quoted[1:-1]
+        if not any(character in inner for character in "\\\n\r\0"):
+            return inner
+        # An unknown escape stands for itself; doubled, it does so without a warning.
+        text = re.sub(r"\\(.)", _keep_unknown_escape, quoted, flags=re.DOTALL)
+        try:
+            return str(ast.literal_eval(text))
+        except (SyntaxError, ValueError):
+            raise self.error("this is not a valid quoted string", position) from None
+
+    def blanks(self) -> None:
+        """Skip blanks and tabs; nothing else separates."""
+        match = _BLANKS.match(self.source, self.position)
+        self.position = match.end() if match else self.position
+
+    def take(self, pattern: re.Pattern[str]) -> str:
+        """Move past a pattern and return its text; empty when it is not there."""
+        match = pattern.match(self.source, self.position)
+        if match is None:
+            return ""
+        self.position = match.end()
+        return match[0]
+
+    def error(
+        self, message: str, position: int | None = None, *, hint: str | None = None
+    ) -> InvalidMarker:
+        """Build an error that points at a position, by default the current one."""
+        at = self.position if position is None else position
+        return InvalidMarker(message, source=self.source, position=at, hint=hint)
+
+
+def _keep_unknown_escape(match: re.Match[str]) -> str:
+    return match[0] if match[1] in "\n\r\\'\"abfnrtvxuUN01234567" else f"\\{match[0]}"
+
+
+def _with_normal_names(comparison: Comparison) -> Comparison:
+    """Normalise names of extras and groups, which compare in normal form (PEP 685)."""
+    left, right = comparison.left, comparison.right
+    if isinstance(right, Literal) and left == Variable("extra"):
+        return replace(comparison, right=Literal(canonicalize_name(right.value)))
+    if (
+        isinstance(left, Literal)
+        and isinstance(right, Variable)
+        and (right.name == "extra" or right.name in SET_VARIABLES)
+    ):
+        return replace(comparison, left=Literal(canonicalize_name(left.value)))
+    return comparison

@@ -1,0 +1,340 @@
+"""Environment markers, with the four variables that look at the chosen wheel.
+
+Standard variables mean what they mean in packaging. The variant variables (F-100) are
+evaluated after a wheel was selected, in the context of that wheel (F-101), and never
+decide which wheel is selected.
+
+>>> marker = parse_marker('extra == "gpu" and "nvidia" in variant_namespaces')
+>>> marker.resolve_variants(VariantContext.PLAIN)
+False
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+from packaging.specifiers import InvalidSpecifier, Specifier
+from packaging.utils import canonicalize_name
+
+from wheelfit.core.marker_grammar import (
+    SET_VARIABLES,
+    VARIANT_LABEL,
+    VARIANT_SETS,
+    VARIANT_VARIABLES,
+    Comparison,
+    Conjunction,
+    Literal,
+    Variable,
+    comparisons,
+    format_expression,
+    parse_expression,
+    without_outer_parentheses,
+)
+from wheelfit.core.properties import EMPTY
+from wheelfit.errors import InvalidMarker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from wheelfit.core.marker_grammar import Expression
+    from wheelfit.core.properties import PropertySet
+
+__all__ = ["Marker", "VariantContext", "parse_marker"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+# Compared as versions when the right side allows it (dependency specifiers, "Environment
+# Markers"); ``platform_release`` often is no version and then compares as text.
+_VERSIONS = frozenset(
+    ["implementation_version", "platform_release", "python_full_version", "python_version"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VariantContext:
+    """Hold what variant markers see of the wheel whose dependencies are read (F-101)."""
+
+    label: str
+    """The label in the file name; empty for a plain wheel (F-102, F-104)."""
+    properties: PropertySet
+    """The properties of the label, filtered to what the target supports (F-103)."""
+
+    PLAIN: ClassVar[VariantContext]
+    """A plain wheel: empty label, no properties (F-104)."""
+    NULL: ClassVar[VariantContext]
+    """The null variant: label ``null``, no properties (F-104)."""
+
+    def contains(self, variable: str, text: str) -> bool:
+        """Say whether a set variable contains an element (F-103, F-106).
+
+        :param variable: ``variant_namespaces``, ``variant_features`` or
+            ``variant_properties``.
+        :param text: as in a marker; blanks around ``::`` do not matter. A text of the
+            wrong shape is contained in nothing.
+        """
+        match _parts(text):
+            case [namespace] if variable == "variant_namespaces":
+                return namespace in self.properties.namespaces
+            case [namespace, name] if variable == "variant_features":
+                return bool(self._values(namespace, name))
+            case [namespace, name, value] if variable == "variant_properties":
+                return value in self._values(namespace, name)
+            case _:
+                return False
+
+    def has_choice(self, variable: str, text: str) -> bool:
+        """Say whether an element is one of several values of its feature (B-41).
+
+        :param variable: as for `contains`.
+        :param text: as for `contains`.
+        """
+        parts = _parts(text)
+        return variable == "variant_properties" and len(self._values(*parts[:2])) > 1
+
+    def _values(self, namespace: str, name: str) -> tuple[str, ...]:
+        for feature, values in self.properties.features():
+            if feature.namespace == namespace and feature.name == name:
+                return values
+        return ()
+
+
+VariantContext.PLAIN = VariantContext("", EMPTY)
+VariantContext.NULL = VariantContext("null", EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """Hold a parsed marker; ``str()`` writes it so that it reads back equal."""
+
+    expression: Expression
+
+    def __str__(self) -> str:
+        return format_expression(self.expression)
+
+    @property
+    def uses_variants(self) -> bool:
+        """Whether any variable of F-100 occurs."""
+        return self.first_variant_variable is not None
+
+    @property
+    def first_variant_variable(self) -> Variable | None:
+        """The first variable of F-100 in the text, or none."""
+        for comparison in comparisons(self.expression):
+            for side in (comparison.left, comparison.right):
+                if isinstance(side, Variable) and side.name in VARIANT_VARIABLES:
+                    return side
+        return None
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The names of all variables that occur."""
+        return frozenset(
+            side.name
+            for comparison in comparisons(self.expression)
+            for side in (comparison.left, comparison.right)
+            if isinstance(side, Variable)
+        )
+
+    def evaluate(
+        self,
+        environment: Mapping[str, str | AbstractSet[str]],
+        extras: AbstractSet[str] | str = "",
+        variant: VariantContext = VariantContext.PLAIN,
+    ) -> bool:
+        """Say whether the marker holds.
+
+        :param environment: values of the standard variables; ``extras`` and
+            ``dependency_groups`` only where a lock file is read, as sets.
+        :param extras: the extra that is asked for, or all of them: then the marker
+            holds when it holds for one of them. Empty: no extra is asked for.
+        :param variant: the wheel whose dependencies are read (F-101).
+        :raises InvalidMarker: a variable has no value here, or values cannot be
+            compared.
+        """
+        if isinstance(extras, str):
+            asked: AbstractSet[str] = {extras}
+        else:
+            asked = extras or {""}
+        if len(asked) > 1 and "extra" not in self.variables:
+            asked = {""}
+
+        def holds(extra: str) -> bool:
+            return _evaluate(
+                self.expression, lambda item: _holds(item, environment, extra, variant)
+            )
+
+        try:
+            return any(holds(canonicalize_name(extra)) for extra in asked)
+        except _CannotCompare as error:
+            raise InvalidMarker(str(error), source=str(self)) from None
+
+    def resolve_variants(self, context: VariantContext, *, filtered: bool = True) -> Marker | bool:
+        """Decide the variant variables and keep the rest (B-40, B-41).
+
+        The result is logically equal to the marker in that context.
+
+        :param context: the wheel whose dependencies are read.
+        :param filtered: whether the properties of the context are already filtered to
+            a target (F-103). False: they are what the wheel declares, and a property of
+            a feature with several declared values stays undecided (B-41).
+        :returns: the remaining marker, or whether it always or never holds.
+        """
+        if not self.uses_variants:
+            return self
+        result = _reduce(self.expression, lambda item: _decide(item, context, filtered=filtered))
+        if isinstance(result, bool):
+            return result
+        return Marker(without_outer_parentheses(result))
+
+
+@lru_cache(maxsize=4096)
+def parse_marker(text: str) -> Marker:
+    """Read an environment marker.
+
+    :param text: as ``python_version < "3.12" and variant_label != "null"``.
+    :raises InvalidMarker: the text breaks the grammar, or uses a variant variable with
+        an operator it does not have (F-105).
+    """
+    return Marker(parse_expression(text))
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip(" \t") for part in text.split("::")]
+
+
+class _CannotCompare(Exception):
+    """A comparison has no meaning; becomes an `InvalidMarker`."""
+
+
+def _evaluate(expression: Expression, holds: Callable[[Comparison], bool]) -> bool:
+    if isinstance(expression, Comparison):
+        return holds(expression)
+    results = [_evaluate(part, holds) for part in expression.parts]
+    return all(results) if isinstance(expression, Conjunction) else any(results)
+
+
+def _holds(
+    comparison: Comparison,
+    environment: Mapping[str, str | AbstractSet[str]],
+    extra: str,
+    variant: VariantContext,
+) -> bool:
+    decided = _decide(comparison, variant, filtered=True)
+    if decided is not None:
+        return decided
+    name = comparison.variable()
+    left: str | AbstractSet[str]
+    right: str | AbstractSet[str]
+    if isinstance(comparison.left, Variable):
+        left = _value(name, environment, extra)
+        # Two variables: packaging takes the name on the right as text, and to install
+        # the same as other tools matters more than a meaning nobody relies on.
+        other = comparison.right
+        right = other.value if isinstance(other, Literal) else other.name
+    elif name:
+        left, right = comparison.left.value, _value(name, environment, extra)
+    else:
+        raise _CannotCompare("a marker cannot compare two strings")
+    if not isinstance(left, str):
+        raise _CannotCompare(f'{name} is a set; write "..." in {name}')
+    if name in SET_VARIABLES:
+        left = canonicalize_name(left)
+        right = right if isinstance(right, str) else {canonicalize_name(item) for item in right}
+    return _compare(left, comparison.operator, right, as_version=name in _VERSIONS)
+
+
+def _value(
+    name: str, environment: Mapping[str, str | AbstractSet[str]], extra: str
+) -> str | AbstractSet[str]:
+    if name == "extra":
+        return extra
+    value = environment.get(name)
+    if value is None:
+        raise _CannotCompare(f"the variable {name} has no value here")
+    if name == "python_full_version" and isinstance(value, str) and value.endswith("+"):
+        return f"{value}local"  # builds from a checkout say "3.14.0+", which is no version
+    return value
+
+
+def _compare(left: str, operator: str, right: str | AbstractSet[str], *, as_version: bool) -> bool:
+    if as_version and isinstance(right, str):
+        specifier = _specifier(f"{operator}{right}")
+        if specifier is not None:
+            return specifier.contains(left, prereleases=True)
+    match operator:
+        case "in":
+            return left in right
+        case "not in":
+            return left not in right
+        case "==" | "<=" | ">=":
+            return left == right  # text has no order: only equality is left of "<="
+        case "!=":
+            return left != right
+        case "<" | ">":
+            return False
+        case _:
+            raise _CannotCompare(f"{operator} cannot compare {left!r} with {right!r}")
+
+
+@lru_cache(maxsize=1024)
+def _specifier(text: str) -> Specifier | None:
+    try:
+        return Specifier(text)
+    except InvalidSpecifier:
+        return None
+
+
+def _decide(comparison: Comparison, context: VariantContext, *, filtered: bool) -> bool | None:
+    """Return what a comparison is in the context; none for a standard variable."""
+    name = comparison.variable()
+    left, operator, right = comparison.left, comparison.operator, comparison.right
+    if name in VARIANT_SETS:
+        if not isinstance(left, Literal):  # pragma: no cover - F-105 was checked on reading
+            raise _CannotCompare(f'{name} is a set; write "..." in {name}')
+        contained = context.contains(name, left.value)
+        # B-41: a target may lack this value, but never the only value of a feature (F-103).
+        if contained and not filtered and context.has_choice(name, left.value):
+            return None
+        return contained if operator == "in" else not contained
+    if name != VARIANT_LABEL:
+        return None
+    # F-105: always as text, "1.0" is not "1".
+    return _compare(
+        left.value if isinstance(left, Literal) else context.label,
+        operator,
+        right.value if isinstance(right, Literal) else context.label,
+        as_version=False,
+    )
+
+
+def _reduce(
+    expression: Expression, decide: Callable[[Comparison], bool | None]
+) -> Expression | bool:
+    """Replace what is decided by its value, and simplify."""
+    if isinstance(expression, Comparison):
+        decided = decide(expression)
+        return expression if decided is None else decided
+    # A conjunction is false by one false part, a disjunction true by one true part.
+    neutral = isinstance(expression, Conjunction)
+    kept: list[Expression] = []
+    for part in expression.parts:
+        reduced = _reduce(part, decide)
+        if isinstance(reduced, bool):
+            if reduced is not neutral:
+                return reduced
+        elif reduced is not part and type(reduced) is type(expression):
+            kept.extend(reduced.parts)  # "a and (b and c)" after something was dropped
+        else:
+            kept.append(reduced)
+    if not kept:
+        return neutral
+    if len(kept) == 1:
+        return kept[0]
+    parts = tuple(kept)
+    return expression if parts == expression.parts else replace(expression, parts=parts)
