@@ -1,0 +1,255 @@
+"""Requirements files in pip's format, as values.
+
+One requirement per line, with comments, continuation lines, ``${VARIABLES}``, ``--hash`` options,
+nested ``-r`` and ``-c`` files, and the options that say where files come from. What pip accepts and
+wheelfit does not do (editable installs, build options) is an error that says so, never skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NoReturn
+
+from wheelfit.errors import InvalidRequirement, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+__all__ = ["RequirementLine", "RequirementsFile", "read_requirements_file"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementLine:
+    """Hold one requirement of a file."""
+
+    text: str
+    """The requirement, a path or a URL, without its options."""
+    where: str
+    """File and line, as ``requirements.txt:3``."""
+    hashes: tuple[tuple[str, str], ...] = ()
+    """Allowed digests as (algorithm, lower-case hexadecimal); empty: any file will do."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementsFile:
+    """Hold what a requirements file and those it names ask for."""
+
+    requirements: tuple[RequirementLine, ...] = ()
+    constraints: tuple[RequirementLine, ...] = ()
+    index_url: str | None = None
+    """The last one named; None if none is."""
+    extra_index_urls: tuple[str, ...] = ()
+    find_links: tuple[str, ...] = ()
+    """Folders are relative to the file that names them, already joined."""
+    trusted_hosts: tuple[str, ...] = ()
+    no_index: bool = False
+    pre: bool = False
+    require_hashes: bool = False
+    """Whether every file installed must have a promised hash."""
+
+
+def read_requirements_file(
+    name: str,
+    read: Callable[[str], str],
+    environ: Mapping[str, str],
+    *,
+    as_constraints: bool = False,
+) -> RequirementsFile:
+    """Read a requirements file and every file it names.
+
+    :param name: path or URL of the file.
+    :param read: returns the text of a path or URL; raises ``FileProblem`` or ``NetworkError``.
+    :param environ: values of ``${VARIABLES}``; one that is not set stays as written, as in pip.
+    :param as_constraints: the file was named by ``-c``.
+    :raises InvalidRequirement: a line cannot be read.
+    :raises UserError: a file names itself, or asks for what wheelfit does not do.
+    """
+    return _read(name, read, environ, as_constraints=as_constraints, above=())
+
+
+def _read(
+    name: str,
+    read: Callable[[str], str],
+    environ: Mapping[str, str],
+    *,
+    as_constraints: bool,
+    above: tuple[str, ...],
+) -> RequirementsFile:
+    if name in above:
+        raise UserError(
+            "a requirements file names itself",
+            where=name,
+            note=" names ".join((*above[above.index(name) :], name)),
+        )
+    content = _Content()
+    for number, line in _logical_lines(read(name)):
+        where = f"{name}:{number}"
+        _read_line(_expand(line, environ), where, content, as_constraints=as_constraints)
+        for nested, constraints in content.nested:
+            inner = _read(
+                _beside(name, nested),
+                read,
+                environ,
+                as_constraints=as_constraints or constraints,
+                above=(*above, name),
+            )
+            content.value = _merge(content.value, inner)
+        content.nested.clear()
+    links = tuple(_beside(name, place) for place in content.find_links)
+    return replace(content.value, find_links=links + content.value.find_links)
+
+
+@dataclass(slots=True)
+class _Content:
+    """Collect a file while it is read."""
+
+    value: RequirementsFile = field(default_factory=RequirementsFile)
+    nested: list[tuple[str, bool]] = field(default_factory=list)
+    find_links: list[str] = field(default_factory=list)
+
+
+# A comment begins at the start of a line or after white space; a URL may contain "#".
+_COMMENT = re.compile(r"(^|\s+)#.*$")
+_VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Join continued lines, drop comments, and number what is left by its first line."""
+    first, parts = 0, list[str]()
+    for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
+        first = first or number
+        if line.endswith("\\") and not _COMMENT.match(line):
+            parts.append(line[:-1])
+            continue
+        whole = _COMMENT.sub("", "".join([*parts, line])).strip()
+        if whole:
+            yield first, whole
+        first, parts = 0, []
+    whole = _COMMENT.sub("", "".join(parts)).strip()
+    if whole:
+        yield first, whole
+
+
+def _expand(line: str, environ: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda found: environ.get(found[1], found[0]), line)
+
+
+def _read_line(line: str, where: str, content: _Content, *, as_constraints: bool) -> None:
+    if not line.startswith("-"):
+        requirement = _requirement(line, where)
+        value = content.value
+        content.value = (
+            replace(value, constraints=(*value.constraints, requirement))
+            if as_constraints
+            else replace(value, requirements=(*value.requirements, requirement))
+        )
+        return
+    options = _OptionParser(line, where).parse()
+    if options.editable:
+        raise UserError(
+            "editable installations are not supported",
+            where=where,
+            hint="build a wheel of the project and name that",
+        )
+    if options.requirement:
+        content.nested.append((options.requirement, False))
+    if options.constraint:
+        content.nested.append((options.constraint, True))
+    content.find_links.extend(options.find_links)
+    value = content.value
+    content.value = replace(
+        value,
+        index_url=options.index_url or value.index_url,
+        extra_index_urls=value.extra_index_urls + tuple(options.extra_index_url),
+        trusted_hosts=value.trusted_hosts + tuple(options.trusted_host),
+        no_index=value.no_index or options.no_index,
+        pre=value.pre or options.pre,
+        require_hashes=value.require_hashes or options.require_hashes,
+    )
+
+
+def _requirement(line: str, where: str) -> RequirementLine:
+    text, *options = re.split(r"\s+(?=--[a-z])", line)
+    hashes = []
+    for option in options:
+        name, _, value = option.replace(" ", "=", 1).partition("=")
+        algorithm, _, digest = value.strip().partition(":")
+        if name != "--hash":
+            raise UserError(
+                f"the option {name} of a requirement is not supported",
+                where=where,
+                hint="wheelfit installs wheels and passes no build options",
+            )
+        if algorithm not in ("sha256", "sha384", "sha512") or not re.fullmatch(
+            r"[0-9a-fA-F]+", digest
+        ):
+            raise InvalidRequirement(
+                "a hash is written --hash=sha256:DIGEST (or sha384, sha512)",
+                source=line,
+                position=line.index(option),
+                where=where,
+            )
+        hashes.append((algorithm, digest.lower()))
+    return RequirementLine(text.strip(), where, tuple(hashes))
+
+
+class _OptionParser(argparse.ArgumentParser):
+    """Read a line that consists of options."""
+
+    def __init__(self, line: str, where: str) -> None:
+        super().__init__(add_help=False, allow_abbrev=False)
+        self._line = line
+        self._where = where
+        self.add_argument("-r", "--requirement")
+        self.add_argument("-c", "--constraint")
+        self.add_argument("-e", "--editable")
+        self.add_argument("-i", "--index-url", "--pypi-url")
+        self.add_argument("--extra-index-url", action="append", default=[])
+        self.add_argument("-f", "--find-links", action="append", default=[])
+        self.add_argument("--trusted-host", action="append", default=[])
+        self.add_argument("--no-index", action="store_true")
+        self.add_argument("--pre", action="store_true")
+        self.add_argument("--require-hashes", action="store_true")
+        # Wheels are all that is ever installed, so these change nothing.
+        self.add_argument("--prefer-binary", action="store_true")
+        self.add_argument("--only-binary", action="append", default=[])
+
+    def parse(self) -> argparse.Namespace:
+        try:
+            return self.parse_args(shlex.split(self._line))
+        except ValueError as error:  # an open quotation
+            self.error(str(error))
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"the line cannot be read: {message}", where=self._where, note=self._line)
+
+
+def _beside(name: str, other: str) -> str:
+    """Return ``other`` as seen from the file ``name``."""
+    if "://" in other or PurePath(other).is_absolute():
+        return other
+    if "://" in name:
+        return name.rpartition("/")[0] + "/" + other
+    return str(PurePath(name).parent / other)
+
+
+def _merge(outer: RequirementsFile, inner: RequirementsFile) -> RequirementsFile:
+    return RequirementsFile(
+        requirements=outer.requirements + inner.requirements,
+        constraints=outer.constraints + inner.constraints,
+        index_url=inner.index_url or outer.index_url,
+        extra_index_urls=outer.extra_index_urls + inner.extra_index_urls,
+        find_links=outer.find_links + inner.find_links,
+        trusted_hosts=outer.trusted_hosts + inner.trusted_hosts,
+        no_index=outer.no_index or inner.no_index,
+        pre=outer.pre or inner.pre,
+        require_hashes=outer.require_hashes or inner.require_hashes,
+    )
