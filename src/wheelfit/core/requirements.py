@@ -1,0 +1,186 @@
+"""Requirements: dependency specifiers whose markers may look at the chosen wheel.
+
+The marker is read by `wheelfit.core.markers`, the rest by packaging, which is also the
+judge of what is a valid requirement.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from packaging.requirements import InvalidRequirement as PackagingInvalidRequirement
+from packaging.requirements import Requirement as PackagingRequirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+
+from wheelfit.core.marker_grammar import parse_expression
+from wheelfit.core.markers import Marker, VariantContext
+from wheelfit.errors import InvalidMarker, InvalidRequirement
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
+
+    from packaging.utils import NormalizedName
+
+__all__ = ["Requirement", "marker_start", "parse_requirement"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """Hold what is needed of one project; ``str()`` writes it in normal form."""
+
+    name: NormalizedName
+    extras: frozenset[NormalizedName] = frozenset()
+    """Extras asked for."""
+    specifier: SpecifierSet = SpecifierSet()  # noqa: RUF009 - never changed
+    """Versions that fit; empty when any fits or a URL is given."""
+    url: str | None = None
+    """Where exactly to take it from, as written; may hold credentials."""
+    marker: Marker | None = None
+    """When it applies; none: always."""
+
+    def __str__(self) -> str:
+        extras = f"[{','.join(sorted(self.extras))}]" if self.extras else ""
+        if self.url is not None:
+            marker = f" ; {self.marker}" if self.marker else ""
+            return f"{self.name}{extras} @ {self.url}{marker}"
+        marker = f"; {self.marker}" if self.marker else ""
+        return f"{self.name}{extras}{self.specifier}{marker}"
+
+    def applies(
+        self,
+        environment: Mapping[str, str | AbstractSet[str]],
+        extras: AbstractSet[str] | str = "",
+        variant: VariantContext = VariantContext.PLAIN,
+    ) -> bool:
+        """Say whether the requirement counts; the parameters are those of a marker.
+
+        :raises InvalidMarker: the marker cannot be evaluated.
+        """
+        return self.marker is None or self.marker.evaluate(environment, extras, variant)
+
+
+def parse_requirement(
+    text: str, *, allow_variant_markers: bool, where: str | None = None
+) -> Requirement:
+    """Read one requirement.
+
+    :param text: as ``torch[extra] >=2.8 ; python_version < "3.13"``.
+    :param allow_variant_markers: true only for the metadata of a wheel; anywhere else
+        there is no wheel to scope them to (F-109).
+    :param where: file or command-line argument it stands in, for errors.
+    :raises InvalidRequirement: the text is no requirement, or has a variant marker
+        where none may be.
+    """
+    try:
+        requirement = _parse(text)
+        if not allow_variant_markers and requirement.marker is not None:
+            _refuse_variant_markers(requirement.marker, text)
+    except InvalidRequirement as error:
+        error.where = where
+        raise
+    return requirement
+
+
+def marker_start(text: str) -> int | None:
+    """Return the index of the semicolon before the marker; none when there is no marker.
+
+    A semicolon may be part of a URL; the one before a marker follows a blank then.
+
+    :param text: a requirement.
+    """
+    url = _UP_TO_URL.match(text)
+    if url is None:
+        return index if (index := text.find(";")) >= 0 else None
+    rest = _BLANKS_AND_SEMICOLON.match(text, url.end())
+    return rest.end() - 1 if rest else None
+
+
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_EXTRAS = rf"\[[ \t]*({_NAME}(?:[ \t]*,[ \t]*{_NAME})*)[ \t]*\]"
+_CLAUSE = r"(?:==|!=|<=|>=|<|>|~=)[ \t]*[A-Za-z0-9.*+!_-]+"
+# Nearly every requirement looks like this; anything else, and any error, is packaging's.
+_USUAL = re.compile(
+    rf"[ \t]*({_NAME})[ \t]*(?:{_EXTRAS})?[ \t]*({_CLAUSE}(?:[ \t]*,[ \t]*{_CLAUSE})*)?[ \t]*"
+)
+_UP_TO_URL = re.compile(
+    r"[ \t]*[A-Za-z0-9][A-Za-z0-9._-]*[ \t]*(?:\[[^\]]*\])?[ \t]*@[ \t]*[^ \t]+"
+)
+_BLANKS_AND_SEMICOLON = re.compile(r"[ \t]+;")
+
+
+@lru_cache(maxsize=8192)
+def _parse(text: str) -> Requirement:
+    semicolon = marker_start(text)
+    head = text if semicolon is None else text[:semicolon]
+    marker = None
+    if semicolon is not None:
+        try:
+            marker = Marker(parse_expression(text, semicolon + 1))
+        except InvalidMarker as error:
+            _parse_head(head)  # the first error in the line is the one to report
+            raise InvalidRequirement(
+                error.message, source=text, position=error.position, hint=error.hint
+            ) from None
+    return _parse_head(head, text, marker)
+
+
+def _parse_head(head: str, text: str | None = None, marker: Marker | None = None) -> Requirement:
+    """Read a requirement up to its marker."""
+    if (usual := _USUAL.fullmatch(head)) is not None:
+        name, extras, clauses = usual.groups()
+        try:
+            specifier = SpecifierSet(clauses or "")
+        except InvalidSpecifier:
+            pass  # packaging says below what is wrong with it
+        else:
+            asked = (extra.strip() for extra in (extras or "").split(",") if extra.strip())
+            return Requirement(
+                canonicalize_name(name), frozenset(map(canonicalize_name, asked)), specifier,
+                None, marker,
+            )  # fmt: skip
+    try:
+        parsed = PackagingRequirement(head)
+    except PackagingInvalidRequirement as error:
+        raise _explained(error, head if text is None else text) from None
+    return Requirement(
+        canonicalize_name(parsed.name),
+        frozenset(map(canonicalize_name, parsed.extras)),
+        parsed.specifier,
+        parsed.url,
+        marker,
+    )
+
+
+def _explained(error: PackagingInvalidRequirement, text: str) -> InvalidRequirement:
+    """Turn packaging's error into ours; its cause holds the parts of a syntax error."""
+    cause = error.__cause__
+    position = min(getattr(cause, "span", (0, 0))[1], len(text))
+    message: str = getattr(cause, "message", "") or str(error)
+    hint = None
+    if re.match(r"[ \t]*=(?!=)", text[position:]):
+        hint = "a version is fixed with =="
+    elif not text.strip():
+        message = "a requirement is empty"
+    return InvalidRequirement(
+        f"{message[:1].lower()}{message[1:]}", source=text, position=position, hint=hint
+    )
+
+
+def _refuse_variant_markers(marker: Marker, text: str) -> None:
+    variable = marker.first_variant_variable
+    if variable is not None:  # F-109
+        raise InvalidRequirement(
+            f"{variable.name} cannot be used here: there is no wheel it could look at",
+            source=text,
+            position=variable.position,
+            hint="variant markers belong in the dependencies of a wheel (F-109)",
+        )

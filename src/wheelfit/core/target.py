@@ -1,0 +1,101 @@
+"""A target: what is known of the Python that will run what is installed.
+
+It is a value; finding out what the current interpreter is happens elsewhere. What the
+hardware supports is no part of it, that is asked of a detector.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion, Version
+
+from wheelfit.errors import InvalidMarker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from packaging.tags import Tag
+
+__all__ = ["TagPreference", "Target"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class TagPreference:
+    """Hold the wheel tags a target can use, best first.
+
+    >>> from packaging.tags import Tag
+    >>> tags = TagPreference((Tag("cp313", "cp313", "linux_x86_64"), Tag("py3", "none", "any")))
+    >>> tags.best(frozenset([Tag("py3", "none", "any"), Tag("py2", "none", "any")]))
+    1
+    """
+
+    tags: tuple[Tag, ...]
+    """Best first, distinct."""
+    _ranks: Mapping[Tag, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Derived once: `best` is asked for every file of every release.
+        ranks = {tag: rank for rank, tag in reversed(list(enumerate(self.tags)))}
+        object.__setattr__(self, "_ranks", ranks)
+
+    def best(self, tags: frozenset[Tag]) -> int | None:
+        """Return the rank of the best of a wheel's tags, 0 for the most preferred.
+
+        :param tags: the expanded tags of one wheel.
+        :returns: none when no tag fits the target (F-90, step 1).
+        """
+        ranks = self._ranks
+        return min((ranks[tag] for tag in tags if tag in ranks), default=None)
+
+    def __iter__(self) -> Iterator[Tag]:
+        return iter(self.tags)
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    def __contains__(self, tag: object) -> bool:
+        return tag in self._ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Hold the interpreter and platform that things are chosen for."""
+
+    name: str
+    """How to call it in messages: the path of an interpreter, or of a host file."""
+    environment: Mapping[str, str] = field(hash=False)
+    """Values of the standard marker variables; cannot be changed."""
+    tags: TagPreference
+    """Wheel tags that fit, best first."""
+    python_full_version: Version
+    """For ``Requires-Python``."""
+
+    def __post_init__(self) -> None:
+        frozen = MappingProxyType(dict(self.environment))
+        object.__setattr__(self, "environment", frozen)
+
+    @classmethod
+    def of(cls, name: str, environment: Mapping[str, str], tags: Iterable[Tag]) -> Target:
+        """Build a target whose version is the one of its marker environment.
+
+        :param name: how to call it in messages.
+        :param environment: values of the standard marker variables.
+        :param tags: best first.
+        :raises InvalidMarker: ``python_full_version`` is missing or no version.
+        """
+        text = environment.get("python_full_version", "")
+        try:
+            # A build from a checkout says "3.14.0+".
+            version = Version(f"{text}local" if text.endswith("+") else text)
+        except InvalidVersion:
+            raise InvalidMarker(
+                f"python_full_version is not a version: {text!r}", source=text, where=name
+            ) from None
+        return cls(name, environment, TagPreference(tuple(tags)), version)
