@@ -35,7 +35,7 @@ class File:
     """Name of the file, percent-decoded once (F-16), never with a path separator."""
     url: str
     """Absolute ``https:``, ``http:`` or ``file:`` URL, without credentials and fragment."""
-    hashes: Mapping[str, str] = field(default=NO_HASHES, hash=False)
+    hashes: Mapping[str, str] = field(default_factory=lambda: NO_HASHES, hash=False)
     """Promised digests: algorithm in lower case to lower-case hexadecimal digits."""
     requires_python: str | None = None
     """The specifier of the entry, as text; None if there is none."""

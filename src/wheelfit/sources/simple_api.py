@@ -1,0 +1,356 @@
+"""Pages of the Simple API: bytes to values, nothing fetched (PEP 503, 691, 700, 714)."""
+
+from __future__ import annotations
+
+import re
+from email.message import Message
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from wheelfit.errors import InvalidPage
+from wheelfit.sources.html_links import read_links
+from wheelfit.sources.page import NO_HASHES, File, ProjectPage
+from wheelfit.sources.urls import join, last_segment, redact, split_userinfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.html_links import Link
+
+
+__all__ = ["ACCEPT", "VARIANTS_SUFFIX", "parse_links", "parse_page"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+ACCEPT = (
+    "application/vnd.pypi.simple.v1+json, "
+    "application/vnd.pypi.simple.v1+html; q=0.2, text/html; q=0.1"
+)
+"""The ``Accept`` header for pages: JSON preferred, HTML understood (PEP 691)."""
+
+VARIANTS_SUFFIX = "-variants.json"
+"""End of the name of an index-level variants file (F-70)."""
+
+_JSON_TYPES = frozenset(
+    {
+        "application/vnd.pypi.simple.v1+json",
+        "application/vnd.pypi.simple.latest+json",
+        "application/json",
+    }
+)
+_HTML_TYPES = frozenset(
+    {
+        "application/vnd.pypi.simple.v1+html",
+        "application/vnd.pypi.simple.latest+html",
+        "application/xhtml+xml",
+        "text/html",
+    }
+)
+# Between a name and a version there is a dash in every kind of file.
+_DISTRIBUTION = re.compile(r"[^-]+-.+\.(?:whl|tar\.gz|zip|tgz|tar\.bz2|tar\.xz|egg)")
+_FILE_NAME = re.compile(r"(?!\.{1,2}$)(?!\s)[^/\\\x00-\x1f\x7f]++(?<!\s)")
+_HASH = re.compile(r"(?:^|&)([a-z0-9_]+)=([0-9A-Fa-f]+)(?=&|$)")
+_FOREIGN_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+
+
+def parse_page(
+    body: bytes, content_type: str, url: str, project: NormalizedName, *, source: str = ""
+) -> ProjectPage:
+    """Read the page of one project.
+
+    Entries that cannot be used (a name with a path separator, a link to a
+    local file from a remote page) are left out, with a note on the page.
+
+    :param body: the page, decompressed.
+    :param content_type: the ``Content-Type`` of the answer; empty if there was none.
+    :param url: where the page was found, after redirects, without credentials.
+    :param project: whose page was asked for.
+    :param source: name of the repository; by default the URL.
+    :raises InvalidPage: it is neither JSON nor HTML of API version 1.
+    """
+    source = source or redact(url)
+    files, notes = parse_links(body, content_type, url, source=source)
+    return ProjectPage(project, files, source, notes)
+
+
+def parse_links(
+    body: bytes, content_type: str, url: str, *, source: str
+) -> tuple[tuple[File, ...], tuple[str, ...]]:
+    """Read every file that a page lists, whatever project it belongs to.
+
+    For pages given as ``--find-links``; otherwise as ``parse_page``.
+
+    :returns: the files, and notes on what was left out.
+    :raises InvalidPage: it is neither JSON nor HTML of API version 1.
+    """
+    kind, charset = _kind(content_type, body)
+    if kind == "json":
+        return _from_json(body, url, source)
+    if kind == "html":
+        return _from_html(body, charset, url, source)
+    raise InvalidPage(
+        f"the answer is not an index page but {content_type or 'of no stated type'}",
+        where=redact(url),
+        hint="check the index URL; it usually ends with /simple/",
+    )
+
+
+def _kind(content_type: str, body: bytes) -> tuple[str, str]:
+    message = Message()
+    message["content-type"] = content_type
+    media = message.get_content_type() if content_type else ""
+    charset = message.get_param("charset", "utf-8")
+    if media in _JSON_TYPES:
+        return "json", "utf-8"
+    if media in _HTML_TYPES:
+        return "html", charset if isinstance(charset, str) else "utf-8"
+    if not content_type:  # a file on disk, or a server that says nothing
+        return ("json" if body.lstrip()[:1] == b"{" else "html"), "utf-8"
+    return "", ""
+
+
+# --- entries, however they were written -----------------------------------------
+
+
+class _Entries:
+    """Collect the files of one page, and notes on what was left out."""
+
+    def __init__(self, base: str, source: str) -> None:
+        self._source = source
+        self._local = base.startswith("file:")
+        self._join = _joiner(base)
+        self.files: list[File] = []
+        self.notes: list[str] = []
+
+    def add(
+        self,
+        href: str,
+        *,
+        choose: Callable[[str], str | None],
+        hashes: Mapping[str, str] = NO_HASHES,
+        requires_python: str | None = None,
+        yanked: str | None = None,
+        size: int | None = None,
+        upload_time: str | None = None,
+        metadata_hashes: Mapping[str, str] | None = None,
+    ) -> None:
+        """Take one entry.
+
+        :param choose: from the last segment of the URL to the name of the
+            file; None for a link that is no file.
+        """
+        try:
+            url, _, fragment = self._join(href).partition("#")
+            # What an index writes into its links is no secret of the user's.
+            url = split_userinfo(url)[0]
+        except ValueError:
+            self.notes.append("ignored a link that is not a URL")
+            return
+        filename = choose(last_segment(url))
+        if filename is None:
+            return
+        if not _FILE_NAME.fullmatch(filename):
+            self.notes.append(f"ignored {filename!r}: not the name of a file")
+            return
+        if _FOREIGN_SCHEME.match(url) and not (self._local and url.startswith("file:")):
+            # A remote page must not reach local files.
+            self.notes.append(f"ignored {filename}: its link is neither http nor https")
+            return
+        if filename.endswith(VARIANTS_SUFFIX):
+            # F-72: attributes beyond the identity of the file do not count.
+            requires_python = yanked = metadata_hashes = None
+        if fragment and not hashes:
+            found = {name: digest.lower() for name, digest in _HASH.findall(fragment)}
+            hashes = MappingProxyType(found) if found else NO_HASHES
+        self.files.append(
+            File(
+                filename=filename,
+                url=url,
+                hashes=hashes,
+                requires_python=requires_python or None,
+                yanked=yanked,
+                size=size,
+                upload_time=upload_time,
+                metadata_hashes=metadata_hashes,
+                source=self._source,
+            )
+        )
+
+    def result(self) -> tuple[tuple[File, ...], tuple[str, ...]]:
+        return tuple(self.files), tuple(dict.fromkeys(self.notes))
+
+
+def _joiner(base: str) -> Callable[[str], str]:
+    """Return a function that resolves links, quick when many share a folder."""
+    folders: dict[str, str] = {}
+    plain = re.compile(r"[!-~]*+").fullmatch
+    complete = re.compile(r"https?://(?![!-~]*/\.)[!-~]++").fullmatch
+
+    def resolve(href: str) -> str:
+        if complete(href):
+            return href
+        path, mark, fragment = href.partition("#")
+        folder, slash, last = path.rpartition("/")
+        if not slash or last in {"", ".", ".."} or "?" in path or not plain(href):
+            return join(base, href)
+        known = folders.get(folder)
+        if known is None:
+            known = folders[folder] = join(base, folder + "/")
+        return f"{known}{last}{mark}{fragment}"
+
+    return resolve
+
+
+# --- HTML -----------------------------------------------------------------------
+
+
+def _from_html(
+    body: bytes, charset: str, url: str, source: str
+) -> tuple[tuple[File, ...], tuple[str, ...]]:
+    try:
+        text = body.decode(charset, errors="replace")
+    except LookupError:
+        text = body.decode(errors="replace")
+    page = read_links(text)
+    _check_version(page.version or "1.0", url)
+    entries = _Entries(join(url, page.base) if page.base else url, source)
+    for link in page.links:
+        attributes = link.attributes
+        advertised = attributes.get("data-core-metadata", attributes.get("data-dist-info-metadata"))
+        entries.add(
+            link.href,
+            choose=_html_name(link),
+            requires_python=attributes.get("data-requires-python"),
+            yanked=attributes.get("data-yanked"),
+            metadata_hashes=_html_metadata(advertised),
+        )
+    return entries.result()
+
+
+def _html_name(link: Link) -> Callable[[str], str | None]:
+    def choose(segment: str) -> str | None:
+        # The URL of a variants file is free (F-71), so its name may be in the text only.
+        for name in (segment, link.text):
+            if _DISTRIBUTION.fullmatch(name) or name.endswith(VARIANTS_SUFFIX):
+                return name
+        return None  # a link for people: to a parent folder, a style sheet, a home page
+
+    return choose
+
+
+def _html_metadata(value: str | None) -> Mapping[str, str] | None:
+    if value is None or value.lower() == "false":
+        return None
+    return MappingProxyType({name: digest.lower() for name, digest in _HASH.findall(value)})
+
+
+# --- JSON -----------------------------------------------------------------------
+
+
+class _Meta(msgspec.Struct, rename="kebab"):
+    api_version: str = "1.0"
+
+
+class _Status(msgspec.Struct):
+    status: str = "active"
+    reason: str | None = None
+
+
+class _JsonFile(msgspec.Struct, rename="kebab", gc=False):
+    filename: str
+    url: str
+    hashes: dict[str, str | None] = {}
+    requires_python: str | None = None
+    yanked: bool | str | None = None
+    size: int | None = None
+    upload_time: str | None = None
+    core_metadata: bool | dict[str, str | None] | None = None
+    dist_info_metadata: bool | dict[str, str | None] | None = None
+
+
+class _JsonPage(msgspec.Struct, rename="kebab"):
+    files: list[_JsonFile]
+    meta: _Meta = msgspec.field(default_factory=_Meta)
+    project_status: _Status | None = None
+
+
+_page_decoder = msgspec.json.Decoder(_JsonPage)
+
+
+def _from_json(body: bytes, url: str, source: str) -> tuple[tuple[File, ...], tuple[str, ...]]:
+    try:
+        page = _page_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        # The message of msgspec ends with the JSON path, as "- at `$.files[3].url`".
+        raise InvalidPage(
+            f"not a page of the JSON Simple API: {error}", where=redact(url)
+        ) from None
+    _check_version(page.meta.api_version, url)
+    entries = _Entries(url, source)
+    for file in page.files:
+        entries.add(
+            file.url,
+            choose=_Always(file.filename),
+            hashes=_frozen(file.hashes) or NO_HASHES,
+            requires_python=file.requires_python,
+            yanked=_json_yanked(file.yanked),
+            size=file.size if file.size is not None and file.size >= 0 else None,
+            upload_time=file.upload_time,
+            metadata_hashes=_json_metadata(file.core_metadata, file.dist_info_metadata),
+        )
+    if page.project_status is not None and page.project_status.status != "active":
+        reason = f": {page.project_status.reason}" if page.project_status.reason else ""
+        entries.notes.append(f"the project is {page.project_status.status}{reason}")  # PEP 792
+    return entries.result()
+
+
+class _Always:
+    """Choose the name that the entry states."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, _segment: str) -> str:
+        return self._name
+
+
+def _json_yanked(value: bool | str | None) -> str | None:  # noqa: FBT001 - the type of the wire
+    if value is None or value is False:
+        return None
+    return "" if value is True else value
+
+
+def _json_metadata(*values: bool | dict[str, str | None] | None) -> Mapping[str, str] | None:
+    # PEP 714: the old key counts only if the new one is absent.
+    value: Any = next((each for each in values if each is not None), None)
+    if value is None or value is False:
+        return None
+    return NO_HASHES if value is True else _frozen(value)
+
+
+def _frozen(hashes: dict[str, str | None]) -> Mapping[str, str]:
+    return MappingProxyType(
+        {name.lower(): digest.lower() for name, digest in hashes.items() if digest}
+    )
+
+
+# --- both -----------------------------------------------------------------------
+
+
+def _check_version(version: str, url: str) -> None:
+    major = version.partition(".")[0]
+    if major != "1":  # PEP 629: a newer major version must not be guessed at
+        raise InvalidPage(
+            f"the index speaks version {version} of the Simple API, wheelfit understands 1.x",
+            where=redact(url),
+            hint="a newer wheelfit may understand it",
+        )

@@ -1,0 +1,157 @@
+"""URLs as text: join, split off credentials, make them fit to be shown."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
+from urllib.request import url2pathname
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+__all__ = [
+    "Origin",
+    "file_path",
+    "file_url",
+    "is_loopback",
+    "join",
+    "last_segment",
+    "origin",
+    "redact",
+    "split_userinfo",
+    "without_fragment",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_USERINFO = re.compile(r"(?<=//)[^/?#\s]*@")
+_UNSAFE = re.compile(r"[^!-~]+")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class Origin(NamedTuple):
+    """Say to whom a request goes; credentials belong to one of these."""
+
+    scheme: str
+    """``http`` or ``https``."""
+    host: str
+    """Lower case; an IPv6 address without brackets."""
+    port: int
+    """The default of the scheme if the URL has none."""
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        default = _DEFAULT_PORTS.get(self.scheme) == self.port
+        return f"{self.scheme}://{host}" + ("" if default else f":{self.port}")
+
+
+def origin(url: str) -> Origin:
+    """Return whom a URL addresses.
+
+    :raises ValueError: the URL has no host, or a port that is no number.
+    """
+    parts = urlsplit(url)
+    if not parts.hostname:
+        raise ValueError("no host")
+    port = parts.port if parts.port is not None else _DEFAULT_PORTS.get(parts.scheme, 0)
+    return Origin(parts.scheme, parts.hostname.lower(), port)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host name means this machine.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("127.example")
+    (True, True, False)
+    """
+    host = host.lower().rstrip(".")
+    return (
+        host in {"localhost", "::1"}
+        or host.endswith(".localhost")
+        or re.fullmatch(r"127(\.\d{1,3}){3}", host) is not None
+    )
+
+
+def redact(url: str) -> str:
+    """Return a URL, or a text with URLs, as it may be shown.
+
+    User names, passwords and query values (which may be signatures) are
+    replaced. Works on malformed URLs too.
+
+    >>> redact("https://me:secret@index.example/simple/?token=abc#sha256=00")
+    'https://****@index.example/simple/?****#sha256=00'
+    """
+    text = _USERINFO.sub("****@", url)
+    return re.sub(r"\?[^#\s]+", "?****", text) if "://" in text else text
+
+
+def split_userinfo(url: str) -> tuple[str, tuple[str, str | None] | None]:
+    """Separate a URL from the credentials in it.
+
+    :returns: the URL without credentials, and (user name, password or None),
+        both percent-decoded once; None if there are no credentials.
+
+    >>> split_userinfo("https://me:p%40ss@index.example/simple/")
+    ('https://index.example/simple/', ('me', 'p@ss'))
+    """
+    if "@" not in url:
+        return url, None
+    parts = urlsplit(url)
+    userinfo, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return url, None
+    user, colon, password = userinfo.partition(":")
+    clean = urlunsplit(parts._replace(netloc=host))
+    if not userinfo:
+        return clean, None
+    return clean, (unquote(user), unquote(password) if colon else None)
+
+
+def without_fragment(url: str) -> str:
+    """Return a URL without what follows ``#``."""
+    return url.partition("#")[0]
+
+
+def join(base: str, reference: str) -> str:
+    """Resolve a reference against the URL of its page.
+
+    Blanks, control characters and non-ASCII characters are percent-encoded;
+    what is encoded already stays as it is.
+    """
+    url = urljoin(base, reference.strip())
+    return _UNSAFE.sub(lambda match: quote(match[0]), url)
+
+
+def last_segment(url: str) -> str:
+    """Return the last part of the path, percent-decoded exactly once (F-16).
+
+    >>> last_segment("https://index.example/f/x-1%252B0-py3-none-any.whl#sha256=00")
+    'x-1%2B0-py3-none-any.whl'
+    """
+    path = without_fragment(url).partition("?")[0]
+    segment = path.rpartition("/")[2]
+    return unquote(segment) if "%" in segment else segment
+
+
+def file_path(url: str) -> str:
+    """Return the path that a ``file:`` URL names.
+
+    :raises ValueError: the URL names a file of another host.
+    """
+    parts = urlsplit(url)
+    host = parts.netloc
+    if host and not is_loopback(host):
+        if os.name != "nt":
+            raise ValueError("a file: URL may not name another host")
+        return url2pathname(f"//{host}{parts.path}")
+    return url2pathname(parts.path)
+
+
+def file_url(path: Path) -> str:
+    """Return the ``file:`` URL of a path; folders get no final slash."""
+    return path.absolute().as_uri()
