@@ -1,0 +1,202 @@
+"""Core metadata: what ``METADATA`` of a wheel says about the project and its needs.
+
+Only what installing needs is read, so that fields of the future and slips in fields
+nobody uses here do no harm. The header is read line by line, as the standard library's
+e-mail parser does, because the same reading must serve to edit it: variant markers are
+taken out of the lines that carry them and every other byte stays (B-42).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from wheelfit.core.requirements import marker_start, parse_requirement
+from wheelfit.errors import InvalidWheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.markers import VariantContext
+    from wheelfit.core.requirements import Requirement
+
+__all__ = ["CoreMetadata", "read_metadata", "without_variant_markers"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class CoreMetadata:
+    """Hold what the metadata of one wheel says."""
+
+    name: NormalizedName
+    version: Version
+    requires_python: SpecifierSet | None = None
+    """Python versions it wants; none when it does not say."""
+    requires_texts: tuple[str, ...] = ()
+    """The dependencies as written, unfolded, in order."""
+    provides_extra: frozenset[NormalizedName] = frozenset()
+    """Extras it declares."""
+    where: str = ""
+    """The wheel, for errors."""
+    notes: tuple[str, ...] = ()
+    """What was ignored on reading."""
+
+    @property
+    def requires(self) -> tuple[Requirement, ...]:
+        """The dependencies, in order; variant markers are allowed.
+
+        They are read when asked for, so that a release whose dependencies are never
+        needed cannot fail because of them.
+
+        :raises InvalidRequirement: one of them cannot be read; names the wheel.
+        """
+        return tuple(
+            parse_requirement(text, allow_variant_markers=True, where=self.where)
+            for text in self.requires_texts
+        )
+
+
+def read_metadata(data: bytes, where: str) -> CoreMetadata:
+    """Read the core metadata of a wheel.
+
+    :param data: the bytes of ``METADATA``.
+    :param where: the wheel, for errors.
+    :raises InvalidWheel: there is no name, or no version that follows the rules.
+    """
+    fields: dict[str, list[str]] = {}
+    for header in _headers(data):
+        fields.setdefault(header.name, []).append(header.value)
+    name = _only(fields, "name")
+    if not name:
+        raise InvalidWheel("the metadata has no Name", where=where)
+    text = _only(fields, "version")
+    if not text:
+        raise InvalidWheel("the metadata has no Version", where=where)
+    try:
+        version = Version(text)
+    except InvalidVersion:
+        raise InvalidWheel(f"the metadata has the invalid Version {text!r}", where=where) from None
+    requires_python = None
+    notes: list[str] = []
+    if wanted := _only(fields, "requires-python"):
+        try:
+            requires_python = SpecifierSet(wanted)
+        except InvalidSpecifier:
+            # As pip does: old releases have such, and they did install.
+            notes.append(f"the invalid Requires-Python {wanted!r} is ignored")
+    return CoreMetadata(
+        name=canonicalize_name(name),
+        version=version,
+        requires_python=requires_python,
+        requires_texts=tuple(fields.get("requires-dist", ())),
+        provides_extra=frozenset(
+            canonicalize_name(extra) for extra in fields.get("provides-extra", ())
+        ),
+        where=where,
+        notes=tuple(notes),
+    )
+
+
+def without_variant_markers(
+    data: bytes, context: VariantContext, *, where: str | None = None, filtered: bool = True
+) -> bytes:
+    """Resolve the variant markers in core metadata (F-107, B-40, B-41).
+
+    Dependencies whose marker is false go, true parts of a marker go, and every line
+    without a variant marker keeps its bytes, the description included (B-42). Tools that
+    do not know variant markers can read the result.
+
+    :param data: the bytes of ``METADATA``.
+    :param context: the wheel the metadata belongs to.
+    :param where: the wheel, for errors.
+    :param filtered: as for `Marker.resolve_variants`.
+    :raises InvalidRequirement: a dependency that may carry a variant marker cannot be
+        read.
+    """
+    if b"variant_" not in data:
+        return data
+    parts: list[bytes] = []
+    done = 0
+    for header in _headers(data):
+        if header.name != "requires-dist" or "variant_" not in header.value:
+            continue
+        requirement = parse_requirement(header.value, allow_variant_markers=True, where=where)
+        marker = requirement.marker
+        if marker is None or not marker.uses_variants:
+            continue  # the word stood in a URL or in a string
+        parts.append(data[done : header.start])
+        done = header.end
+        rest = marker.resolve_variants(context, filtered=filtered)
+        if rest is False:
+            continue
+        text = header.value[: marker_start(header.value)]
+        text = text.rstrip(" \t") if rest is True else f"{text}; {rest}"
+        parts.append(data[header.start : header.value_start])
+        parts.append(text.encode("utf-8", "surrogateescape") + header.line_end)
+    parts.append(data[done:])
+    return b"".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """Hold one field of the header and where its bytes are."""
+
+    name: str
+    """In lower case."""
+    value: str
+    """Unfolded; bytes that are no UTF-8 are surrogates."""
+    start: int
+    """Index of the first byte of its first line."""
+    value_start: int
+    """Index of the first byte of the value."""
+    end: int
+    """Index after the line end of its last line."""
+    line_end: bytes
+    """How its last line ends; empty at the end of the data."""
+
+
+_LINE = re.compile(rb"([^\r\n]*)(\r\n|\r|\n|\Z)")
+_FIELD = re.compile(rb"([!-9;-~]+):[ \t]*")
+_FOLD = re.compile(rb"[ \t]*(?:\r\n|\r|\n)[ \t]+")
+
+
+def _headers(data: bytes) -> Iterator[_Header]:
+    """Yield the fields; the header ends at the first line that is none."""
+    position = 0
+    while (
+        position < len(data)
+        and (first := _LINE.match(data, position)) is not None
+        and (field := _FIELD.match(first[1])) is not None
+    ):
+        last = first
+        while data[last.end() : last.end() + 1] in {b" ", b"\t"}:
+            following = _LINE.match(data, last.end())
+            if following is None:  # pragma: no cover - the pattern matches any line
+                break
+            last = following
+        value_start = position + field.end()
+        value = _FOLD.sub(b" ", data[value_start : last.end(1)]).strip(b" \t")
+        yield _Header(
+            name=field[1].decode("ascii").lower(),
+            value=value.decode("utf-8", "surrogateescape"),
+            start=position,
+            value_start=value_start,
+            end=last.end(),
+            line_end=last[2],
+        )
+        position = last.end()
+
+
+def _only(fields: dict[str, list[str]], name: str) -> str:
+    """Return the first value of a field that may occur once."""
+    return fields.get(name, [""])[0].strip()
