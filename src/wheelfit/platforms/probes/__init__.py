@@ -1,0 +1,1 @@
+"""Where facts come from: each probe has a ``read`` that touches the machine, and a ``parse``."""

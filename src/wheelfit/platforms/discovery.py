@@ -1,0 +1,152 @@
+"""Ask the built-in providers what a machine supports: lazily, and once.
+
+Nothing of a provider is imported before its namespace is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol, cast
+
+from wheelfit.platforms.features import Detection, Evidence, Status
+from wheelfit.platforms.surroundings import (
+    Surroundings,
+    architecture_of_this_process,
+    system_of_this_process,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.platforms.facts import CpuidTable
+
+__all__ = ["BUILT_IN", "Machine", "Provider"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+BUILT_IN: Mapping[str, str] = MappingProxyType(
+    {
+        "x86_64": "wheelfit.platforms.providers.x86_64",
+        "aarch64": "wheelfit.platforms.providers.aarch64",
+    }
+)
+"""Namespaces with a provider of ours, and the module that is the provider."""
+
+
+class Provider(Protocol):
+    """What a module of ``platforms.providers`` offers to discovery."""
+
+    def detect(self, surroundings: Surroundings) -> Detection:
+        """Return what is supported, overrides included."""
+
+    def overrides_in_effect(self, surroundings: Surroundings) -> tuple[str, ...]:
+        """Return the variables that replace something, as ``NAME=value``."""
+
+
+class Machine:
+    """Answer for one machine which features of a namespace it supports.
+
+    Each namespace is looked at when it is first asked for, and once (P-22). A
+    provider that fails makes its own namespace unsupported and nothing else
+    (P-17). Safe to use from several threads.
+
+    :param root: folder that stands for ``/``; another one is a captured machine.
+    :param environ: environment variables; default: those of this process.
+    :param interpreter: Python that runs the isolated scripts; None: a thread does.
+    :param deadline: seconds that a child process may take.
+    :param library_folders: folders in which driver libraries are looked for first.
+    :param system: ``Linux``, ``Darwin`` or ``Windows``; default: this process's.
+    :param architecture: what the interpreter that will use the wheels was built
+        for, as ``x86_64``; default: this process's.
+    :param recorded_cpuid: recorded answers of the CPUID instruction.
+    :param recorded_sysctl: recorded answers of macOS, by name.
+    :param reference: answer exactly as the reference plugins do (P-43).
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str] = "/",
+        environ: Mapping[str, str] | None = None,
+        *,
+        interpreter: str | None = sys.executable or None,
+        deadline: float = 10.0,
+        library_folders: tuple[str | os.PathLike[str], ...] = (),
+        system: str | None = None,
+        architecture: str | None = None,
+        recorded_cpuid: CpuidTable | None = None,
+        recorded_sysctl: Mapping[str, bytes] | None = None,
+        reference: bool = False,
+    ) -> None:
+        self.surroundings = Surroundings(
+            root=os.fspath(root),
+            environ=dict(os.environ if environ is None else environ),
+            system=system or system_of_this_process(),
+            architecture=architecture or architecture_of_this_process(),
+            interpreter=interpreter,
+            deadline=deadline,
+            library_folders=tuple(os.fspath(folder) for folder in library_folders),
+            recorded_cpuid=recorded_cpuid,
+            recorded_sysctl=recorded_sysctl,
+            reference=reference,
+        )
+        self._known: dict[str, Detection] = {}
+        self._locks = {namespace: threading.Lock() for namespace in BUILT_IN}
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """Return the namespaces that can be asked for."""
+        return tuple(BUILT_IN)
+
+    def detect(
+        self,
+        namespace: str,
+        *,
+        package: str | None = None,  # noqa: ARG002
+        plugin_api: str | None = None,  # noqa: ARG002
+    ) -> Detection | None:
+        """Return what is supported, or None when there is no provider of ours.
+
+        :param namespace: the namespace, as ``nvidia``.
+        :param package: the provider's package; whether ours may stand in for it
+            has been decided before (P-60).
+        :param plugin_api: the provider's entry; likewise.
+        """
+        lock = self._locks.get(namespace)
+        if lock is None:
+            return None
+        with lock:
+            if namespace not in self._known:
+                self._known[namespace] = self._look(namespace)
+            return self._known[namespace]
+
+    def overrides_in_effect(self) -> tuple[str, ...]:
+        """Return the variables that replace detected values, as ``NAME=value`` (P-73)."""
+        return tuple(
+            text
+            for namespace in BUILT_IN
+            for text in _provider(namespace).overrides_in_effect(self.surroundings)
+        )
+
+    def _look(self, namespace: str) -> Detection:
+        try:
+            return _provider(namespace).detect(self.surroundings)
+        except Exception as error:  # noqa: BLE001  # P-17: whatever it is, it is data
+            words = f"{type(error).__name__}: {error}"
+            return Detection(
+                namespace,
+                status=Status.FAILED,
+                source=f"built-in {namespace} provider",
+                evidence=(Evidence(f"built-in {namespace} provider", words),),
+                warnings=(f"detection of {namespace} failed: {words}",),
+            )
+
+
+def _provider(namespace: str) -> Provider:
+    return cast(Provider, importlib.import_module(BUILT_IN[namespace]))

@@ -1,0 +1,153 @@
+"""What probes bring home, as frozen records; no probe and no opinion here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.platforms.features import Evidence
+
+__all__ = [
+    "Capability",
+    "Core",
+    "Cpu",
+    "CpuidRegisters",
+    "CpuidTable",
+    "NvidiaDriver",
+    "NvidiaFiles",
+    "NvidiaGpu",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+# --- processors ------------------------------------------------------------------
+
+
+class Core(NamedTuple):
+    """Name one kind of 64-bit Arm core, as its main identification register does."""
+
+    implementer: int
+    """Who designed it, as 0x41 for Arm."""
+    part: int
+    """Which design, as 0xd0c for Neoverse N1."""
+
+    def __str__(self) -> str:
+        return f"0x{self.implementer:02x}/0x{self.part:03x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """Hold what is known about the processors a process may run on."""
+
+    flags: frozenset[str] | None = None
+    """Abilities by their Linux names, present on every processor; None: could not be found out."""
+    cores: tuple[Core, ...] = ()
+    """The different kinds of core, in ascending order; empty when unknown or not Arm."""
+    brand: str = ""
+    """The name the maker gave it, as ``Apple M2``; empty when unknown."""
+    evidence: tuple[Evidence, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class CpuidRegisters(NamedTuple):
+    """Hold the four registers that one CPUID leaf fills, 32 bits each."""
+
+    eax: int
+    ebx: int
+    ecx: int
+    edx: int
+
+
+@dataclass(frozen=True, slots=True)
+class CpuidTable:
+    """Hold recorded answers of the CPUID instruction (P-107)."""
+
+    leaves: Mapping[tuple[int, int], CpuidRegisters]
+    """By leaf and subleaf; what the processor does not have is absent."""
+    xcr0: int | None = None
+    """Which register states the system saves; None when it does not say (OSXSAVE is clear)."""
+
+
+# --- NVIDIA ------------------------------------------------------------------------
+
+
+class Capability(NamedTuple):
+    """Hold a compute capability; compares as numbers do."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+@dataclass(frozen=True, slots=True)
+class NvidiaGpu:
+    """Hold one usable GPU."""
+
+    index: int
+    """Its number in the driver's order."""
+    name: str
+    """Its product name; empty when unknown."""
+    capability: Capability
+    uuid: str = ""
+    """Its identifier, as ``GPU-…``; empty when unknown."""
+
+    def __str__(self) -> str:
+        words = f"{self.name}, {self.capability}" if self.name else f"{self.capability}"
+        return f"GPU {self.index} ({words})"
+
+
+@dataclass(frozen=True, slots=True)
+class NvidiaFiles:
+    """Hold what files alone say about NVIDIA hardware and drivers (P-96)."""
+
+    kernel_version: str | None = None
+    """Version of the loaded kernel module, as ``550.54.15``; None when none is loaded."""
+    control_device: bool = False
+    """Whether ``/dev/nvidiactl`` exists."""
+    wsl: bool = False
+    """Whether this is Windows' Linux with a GPU passed through (``/dev/dxg``)."""
+    jetson: bool = False
+    """Whether this is a Jetson (``/etc/nv_tegra_release``)."""
+    gpu_names: tuple[str, ...] = ()
+    """Product names the kernel module lists."""
+    pci_devices: tuple[str, ...] = ()
+    """PCI addresses of display devices made by NVIDIA; looked for only without a driver."""
+    libraries: tuple[str, ...] = ()
+    """Driver libraries that exist where a loader would look, as the machine names them."""
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def has_driver(self) -> bool:
+        """Say whether a kernel-side driver is there."""
+        return bool(self.kernel_version or self.control_device or self.wsl or self.jetson)
+
+    @property
+    def is_worth_asking(self) -> bool:
+        """Say whether starting a child process can bring anything."""
+        return self.has_driver or bool(self.pci_devices or self.libraries)
+
+
+@dataclass(frozen=True, slots=True)
+class NvidiaDriver:
+    """Hold what the driver's libraries, or its tool, say."""
+
+    cuda_version: Capability | None = None
+    """Highest CUDA version of the user-mode driver, as 12.4; None when not found out."""
+    driver_version: str | None = None
+    """Version of the driver release, as ``550.54.15``."""
+    gpus: tuple[NvidiaGpu, ...] = ()
+    """The usable devices, in the driver's order."""
+    problem: str = ""
+    """Why the driver cannot be used, one clause; empty when it can."""
+    broken: bool = False
+    """Whether the problem is a failure (crash, hang, mismatch) and not just absence."""
+    evidence: tuple[Evidence, ...] = ()
+    warnings: tuple[str, ...] = ()

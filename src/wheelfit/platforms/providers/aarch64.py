@@ -1,0 +1,192 @@
+"""Say which Armv8/Armv9 version and abilities this machine supports (P-110 to P-115).
+
+Reachable as a PEP 850 plugin: ``wheelfit.platforms.providers.aarch64``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import InvalidConfiguration
+from wheelfit.platforms import overrides, tables
+from wheelfit.platforms.facts import Cpu
+from wheelfit.platforms.features import Detection, Evidence, FeatureConfig, Status
+from wheelfit.platforms.probes import auxv, midr, proc_cpuinfo, sysctl
+from wheelfit.platforms.providers.endpoint import as_plugin_features
+from wheelfit.platforms.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from wheelfit.platforms.providers.endpoint import PluginFeature
+
+__all__ = [
+    "NAMESPACE",
+    "accepts",
+    "detect",
+    "get_all_configs",
+    "get_supported_configs",
+    "overrides_in_effect",
+    "read",
+    "supported",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+NAMESPACE = "aarch64"
+_SOURCE = "built-in aarch64 provider"
+
+_VERSION = "version"
+_VERSIONS = tables.AARCH64_VERSIONS  # newest first
+_ABILITIES = (*tables.AARCH64_FEATURES, *tables.AARCH64_APPENDED)
+_ORDER = (_VERSION, *_ABILITIES)
+_LAST_FROM_BITS = "8.4a"  # P-112: no bit tells of what 8.5 adds besides
+_BASELINE = "8a"
+
+_APPLE = re.compile(r"Apple M([0-9]+)\b")
+
+
+def detect(surroundings: Surroundings) -> Detection:
+    """Find out what is supported, overrides included; never raises for what it finds.
+
+    :param surroundings: what may be looked at.
+    """
+    try:
+        own = overrides.read(NAMESPACE, surroundings.environ, accepts)
+    except InvalidConfiguration as error:
+        return overrides.disabled(NAMESPACE, _SOURCE, error)
+    if surroundings.architecture != "aarch64":
+        seen = (Evidence("interpreter architecture", surroundings.architecture),)
+        found = Detection(NAMESPACE, status=Status.NOTHING, source=_SOURCE, evidence=seen)
+    else:
+        cpu = read(surroundings)
+        bits_decide = surroundings.system == "Linux"
+        found = supported(cpu, bits_decide=bits_decide, reference=surroundings.reference)
+    return overrides.apply(own, found, _ORDER)
+
+
+def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
+    """Return the variables that replace something, as ``NAME=value``."""
+    try:
+        own = overrides.read(NAMESPACE, surroundings.environ, accepts)
+    except InvalidConfiguration:
+        return ()  # it switches the provider off and is told as a warning
+    return tuple(str(override) for override in own)
+
+
+def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) -> Detection:
+    """Return version and abilities of a processor, in the reference plugin's order.
+
+    :param cpu: abilities by their Linux names, and the kinds of core.
+    :param bits_decide: take the version from the ability bits, as on Linux (P-112);
+        otherwise an unknown core is ``8a``.
+    :param reference: leave out the abilities that the reference does not know (P-43).
+    """
+    version = _version(cpu, bits_decide=bits_decide)
+    flags = cpu.flags or frozenset()
+    known = tables.AARCH64_FEATURES if reference else _ABILITIES
+    warnings = cpu.warnings
+    if cpu.flags is None:
+        words = "the processor's abilities could not be found out; only 8a is assumed"
+        warnings = (*warnings, words)
+    return Detection(
+        NAMESPACE,
+        (
+            FeatureConfig(_VERSION, _VERSIONS[_VERSIONS.index(version) :]),
+            *(FeatureConfig(name, ("on",)) for name in known if name in flags),
+        ),
+        status=Status.SUPPORTED,
+        source=_SOURCE,
+        evidence=cpu.evidence,
+        warnings=warnings,
+    )
+
+
+def _version(cpu: Cpu, *, bits_decide: bool) -> str:
+    """Return the highest version whose every requirement is met (P-112, P-113)."""
+    of_core = _version_of_core(cpu)
+    if of_core is None and not bits_decide:
+        return _BASELINE
+    reached = _BASELINE
+    for version, needed in tables.AARCH64_REQUIREMENTS:
+        beyond_bits = _is_newer(version, _LAST_FROM_BITS)
+        limited = beyond_bits or not bits_decide
+        if limited and (of_core is None or _is_newer(version, of_core)):
+            break
+        if not needed <= (cpu.flags or frozenset()):
+            break
+        reached = version
+    return reached
+
+
+def _version_of_core(cpu: Cpu) -> str | None:
+    """Return what the core table says of the weakest core; None if one is unknown (P-114)."""
+    if cpu.cores:
+        found = [tables.CORE_VERSIONS.get(core) for core in cpu.cores]
+        known = [version for version in found if version is not None]
+        return max(known, key=_VERSIONS.index) if len(known) == len(found) else None
+    generation = _APPLE.match(cpu.brand)  # "Apple processor" identifies nothing
+    if generation is None:
+        return None
+    return tables.APPLE_CORES.get(min(int(generation[1]), max(tables.APPLE_CORES)))
+
+
+def _is_newer(version: str, other: str) -> bool:
+    return _VERSIONS.index(version) < _VERSIONS.index(other)
+
+
+def read(surroundings: Surroundings) -> Cpu:
+    """Ask where this kind of system keeps the answer."""
+    if surroundings.system == "Darwin":
+        return sysctl.parse_arm(sysctl.read(surroundings, sysctl.ARM_NAMES))
+    if surroundings.system == "Linux":
+        return _read_linux(surroundings)
+    seen = (Evidence(surroundings.system, "tells too little about the processor"),)
+    return Cpu(flags=frozenset(), evidence=seen)
+
+
+def _read_linux(surroundings: Surroundings) -> Cpu:
+    evidence: list[Evidence] = []
+    vector = auxv.read(surroundings)
+    hwcap = auxv.parse(vector) if vector else None
+    text = proc_cpuinfo.read(surroundings)
+    info = proc_cpuinfo.parse(text) if text is not None else None
+    flags = None
+    if hwcap is not None:
+        flags = hwcap.names
+        words = f"HWCAP {hwcap.first:#x}, HWCAP2 {hwcap.second:#x}"
+        evidence.append(Evidence(auxv.PATH, words))
+    elif info is not None and info.flags is not None:
+        flags = info.flags
+        words = "Features: " + " ".join(sorted(info.flags))
+        evidence.append(Evidence(proc_cpuinfo.PATH, words))
+    cores, where = (info.cores, proc_cpuinfo.PATH) if info is not None else ((), "")
+    if not cores:
+        cores, where = midr.parse(midr.read(surroundings)), midr.FOLDER
+    if cores:
+        evidence.append(Evidence(where, "cores " + ", ".join(str(core) for core in cores)))
+    return Cpu(flags, cores, evidence=tuple(evidence))
+
+
+def accepts(feature: str, value: str) -> bool | None:
+    """Say whether a value belongs to a feature; None when there is no such feature."""
+    if feature == _VERSION:
+        return value in _VERSIONS
+    return value == "on" if feature in _ABILITIES else None
+
+
+# --- PEP 850's plugin interface ----------------------------------------------------
+
+
+def get_supported_configs() -> list[PluginFeature]:
+    """Return what the running machine supports, most preferred first (P-26)."""
+    return as_plugin_features(detect(Surroundings()).features)
+
+
+def get_all_configs() -> list[PluginFeature]:
+    """Return every valid feature and value, independent of the machine (P-28)."""
+    return as_plugin_features(
+        (FeatureConfig(_VERSION, _VERSIONS), *(FeatureConfig(n, ("on",)) for n in _ABILITIES))
+    )

@@ -1,0 +1,128 @@
+"""What a probe may look at: one object, so that nothing reads the machine behind its back.
+
+Every file is named absolutely, as the machine names it (``/proc/cpuinfo``), and
+looked up below a root that is given in; the environment, the kind of system and
+recorded answers of instructions and system calls are given in too (P-70). On the
+real machine the root is ``/`` and nothing is recorded.
+"""
+# The names are the machine's, not ours: text, with / on every system.
+# ruff: noqa: PTH110, PTH118, PTH123, PTH208
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.platforms.facts import CpuidTable
+
+__all__ = ["Surroundings", "architecture_of_this_process", "system_of_this_process"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_FILE_LIMIT = 16 * 1024 * 1024
+"""Bytes read from one file at most; ``/proc/cpuinfo`` of 1,000 processors is 2 MiB."""
+
+
+def system_of_this_process() -> str:
+    """Return ``Linux``, ``Darwin``, ``Windows`` or what ``sys.platform`` says."""
+    return {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}.get(
+        sys.platform, sys.platform
+    )
+
+
+def architecture_of_this_process() -> str:
+    """Return what the running interpreter was built for, as ``x86_64``.
+
+    The interpreter counts, not the kernel: a 32-bit Python on a 64-bit system
+    loads 32-bit wheels (P-104).
+    """
+    if sys.platform == "win32":
+        version = sys.version.lower()
+        for mark, name in (("amd64", "x86_64"), ("arm64", "aarch64"), ("arm", "armv7l")):
+            if f"({mark})" in version:
+                return name
+        return "i686"
+    machine = os.uname().machine
+    if sys.maxsize < 2**32:
+        return {"x86_64": "i686", "aarch64": "armv8l"}.get(machine, machine)
+    return {"arm64": "aarch64", "amd64": "x86_64"}.get(machine, machine)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Hold everything detection may depend on."""
+
+    root: str = "/"
+    """Folder that stands for the machine's ``/``."""
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    """Environment variables."""
+    system: str = field(default_factory=system_of_this_process)
+    """``Linux``, ``Darwin`` or ``Windows``."""
+    architecture: str = field(default_factory=architecture_of_this_process)
+    """What the interpreter in question was built for: ``x86_64``, ``aarch64``, ``i686`` …"""
+    interpreter: str | None = sys.executable
+    """Python that runs the isolated scripts; None where none can be started."""
+    deadline: float = 10.0
+    """Seconds that a child process may take (P-37)."""
+    library_folders: tuple[str, ...] = ()
+    """Folders, not below the root, in which driver libraries are looked for first."""
+    recorded_cpuid: CpuidTable | None = None
+    """Answers of the CPUID instruction; None: ask the processor, if the root is real."""
+    recorded_sysctl: Mapping[str, bytes] | None = None
+    """Answers of ``sysctlbyname``; None: ask the system, if the root is real."""
+    reference: bool = False
+    """Whether to answer exactly as the reference plugins do (P-43)."""
+
+    @property
+    def is_real(self) -> bool:
+        """Say whether the root is the machine this process runs on."""
+        return self.root == "/"
+
+    def path(self, name: str) -> str:
+        """Return where the file lies that the machine calls ``name``.
+
+        :param name: absolute path with ``/``.
+        """
+        return name if self.is_real else os.path.join(self.root, name.lstrip("/"))
+
+    def exists(self, name: str) -> bool:
+        """Say whether the machine has a file, folder or device of this name."""
+        return os.path.exists(self.path(name))  # follows links: a dangling one is no library
+
+    def read_bytes(self, name: str, limit: int = _FILE_LIMIT) -> bytes | None:
+        """Return what a file holds, or None when it cannot be read (P-74).
+
+        :param name: absolute path with ``/``.
+        :param limit: bytes read at most.
+        """
+        try:
+            with open(self.path(name), "rb") as stream:
+                return stream.read(limit)
+        except OSError:
+            return None
+
+    def read_text(self, name: str) -> str | None:
+        """Return the text of a file without blanks around it, or None (P-74).
+
+        :param name: absolute path with ``/``.
+        """
+        data = self.read_bytes(name)
+        return None if data is None else data.decode("utf-8", "replace").strip()
+
+    def children(self, folder: str) -> tuple[str, ...]:
+        """Return the names in a folder in order; empty when it cannot be read (P-74).
+
+        :param folder: absolute path with ``/``.
+        """
+        try:
+            return tuple(sorted(os.listdir(self.path(folder))))
+        except OSError:
+            return ()
