@@ -1,0 +1,271 @@
+"""Sets of versions, as the solver computes with them.
+
+A thin, immutable coat over `packaging.ranges.VersionRange`, which holds the
+meaning of PEP 440's specifiers. It adds what a solver needs and the range lacks:
+how two sets lie to each other, a remembered hash, and gaps between neighbours.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from packaging.ranges import VersionRange
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Relation", "VersionSet", "is_pin"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Relation(Enum):
+    """Say how the members of one set lie to those of another."""
+
+    EMPTY = (True, True)
+    SUBSET = (True, False)
+    DISJOINT = (False, True)
+    OVERLAPPING = (False, False)
+
+    @property
+    def is_subset(self) -> bool:
+        """Tell whether every member of the left set is in the right one."""
+        return bool(self.value[0])
+
+    @property
+    def is_disjoint(self) -> bool:
+        """Tell whether the two sets share no member."""
+        return bool(self.value[1])
+
+
+# ``VersionRange.full()`` also admits texts that are no versions and loses them to
+# any difference, which would make the solver's conflict resolution go in circles.
+_ALL = VersionRange.full(admit_arbitrary=False)
+_FINAL = Version("0")
+_ANY_FINAL = VersionRange.singleton(_FINAL)
+
+
+class VersionSet:
+    """Hold a set of versions; equal sets are equal and hash alike.
+
+    Besides membership a set remembers in which part a specifier named a
+    pre-release (PEP 440): two sets with the same members but another such part
+    are not equal.
+
+    >>> VersionSet.of(">=1,<2") & VersionSet.of("!=1.5") == VersionSet.of(">=1,!=1.5,<2")
+    True
+    """
+
+    __slots__ = ("_hash", "_range")
+
+    def __init__(self, versions: VersionRange) -> None:
+        self._range = versions
+        self._hash = hash(versions)
+
+    # --- making one ---------------------------------------------------------
+
+    @classmethod
+    def empty(cls) -> VersionSet:
+        """Return the set without members."""
+        return _EMPTY
+
+    @classmethod
+    def full(cls) -> VersionSet:
+        """Return the set of all versions."""
+        return _FULL
+
+    @classmethod
+    def singleton(cls, version: Version | str) -> VersionSet:
+        """Return the set of exactly one version; ``1.0+local`` is another one."""
+        return cls(VersionRange.singleton(version))
+
+    @classmethod
+    def of(cls, specifiers: SpecifierSet | str) -> VersionSet:
+        """Return the set that a specifier set admits.
+
+        :param specifiers: as ``>=1,<2``; the empty text admits all.
+        :raises packaging.specifiers.InvalidSpecifier: the text is none.
+        """
+        return _of(str(specifiers))
+
+    @classmethod
+    def between(cls, lower: Version | None, upper: Version | None) -> VersionSet | None:
+        """Return what lies strictly between two versions, or None if it cannot be said.
+
+        :param lower: the version below; None: nothing is below.
+        :param upper: the version above; None: nothing is above.
+        """
+        # No public specifier draws a border at a local version.
+        if (lower is not None and lower.local) or (upper is not None and upper.local):
+            return None
+        between = _ALL
+        if lower is not None:
+            between &= _from(lower) - VersionRange.singleton(lower)
+        if upper is not None:
+            between -= _from(upper)
+        return cls(between)
+
+    @classmethod
+    def runs(cls, runs: Iterable[tuple[Version, Version]]) -> VersionSet | None:
+        """Return the union of closed intervals, or None if it cannot be said.
+
+        :param runs: pairs of first and last version.
+        """
+        union = VersionRange.empty()
+        for first, last in runs:
+            if first.local or last.local:
+                return None
+            above = _from(last) - VersionRange.singleton(last)
+            union |= _from(first) - above
+        return cls(union)
+
+    # --- what the solver asks -------------------------------------------------
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether there is no member."""
+        return self._range.is_empty
+
+    def __contains__(self, version: object) -> bool:
+        return isinstance(version, Version) and version in self._range
+
+    def __and__(self, other: object) -> VersionSet:
+        if not isinstance(other, VersionSet):
+            return NotImplemented
+        if other is _FULL:
+            return self
+        if self is _FULL:
+            return other
+        return VersionSet(self._range & other._range)
+
+    def __or__(self, other: object) -> VersionSet:
+        if not isinstance(other, VersionSet):
+            return NotImplemented
+        return VersionSet(self._range | other._range)
+
+    def __sub__(self, other: object) -> VersionSet:
+        if not isinstance(other, VersionSet):
+            return NotImplemented
+        return VersionSet(self._range - other._range)
+
+    def __invert__(self) -> VersionSet:
+        return VersionSet(~self._range)
+
+    def is_subset(self, other: VersionSet) -> bool:
+        """Tell whether every member is in the other set."""
+        return self._range.is_subset(other._range)
+
+    def is_superset(self, other: VersionSet) -> bool:
+        """Tell whether every member of the other set is here."""
+        return other._range.is_subset(self._range)
+
+    def is_disjoint(self, other: VersionSet) -> bool:
+        """Tell whether the two share no member."""
+        return self._range.is_disjoint(other._range)
+
+    def relation(self, other: VersionSet) -> Relation:
+        """Tell how the members lie to those of another set."""
+        return _RELATIONS[self.is_subset(other), self.is_disjoint(other)]
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, VersionSet):
+            return NotImplemented
+        return self._hash == other._hash and self._range == other._range
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    # --- what the candidates ask ----------------------------------------------
+
+    def members(self, versions: Iterable[Version]) -> list[Version]:
+        """Return those of some versions that are in the set, in their order."""
+        return list(self._range.filter(versions, prereleases=True))
+
+    def welcomes(self, version: Version) -> bool:
+        """Tell whether a member that is a pre-release was asked for by name (PEP 440).
+
+        True for a final release; false for no member at all.
+        """
+        if not version.is_prerelease:
+            return version in self._range
+        if version not in self._range:
+            return False
+        # Beside a final release the filter lets a pre-release through only where a
+        # specifier named one.
+        return version in (self._range | _ANY_FINAL).filter((_FINAL, version))
+
+    # --- for people -----------------------------------------------------------
+
+    def __str__(self) -> str:
+        """Return it as a specifier set if there is one, else as intervals."""
+        text = self.specifiers()
+        return repr(self._range).split("'")[1] if text is None else text
+
+    def specifiers(self) -> str | None:
+        """Return it as a short specifier set, or None if there is none."""
+        if self._range == _ALL:
+            return ""
+        specifiers = self._range.to_specifier_set()
+        if specifiers is None or len(specifiers) > _READABLE:
+            return None
+        # ``>=1,!=1.5,<2`` reads better than the order of the alphabet.
+        return ",".join(sorted(map(str, specifiers), key=_reading_order))
+
+    def __repr__(self) -> str:
+        return f"VersionSet({str(self)!r})"
+
+
+_READABLE = 6
+_ORDER = {"===": 0, "==": 0, "~=": 1, ">=": 1, ">": 1, "!=": 2, "<": 3, "<=": 3}
+
+
+def _reading_order(specifier: str) -> tuple[int, str]:
+    operator = specifier.rstrip("*").rstrip("0123456789abcdefghijklmnopqrstuvwxyz.+!-_")
+    return _ORDER.get(operator, 2), specifier
+
+
+def _from(version: Version) -> VersionRange:
+    return SpecifierSet(f">={version}").to_range() & _ALL
+
+
+@lru_cache(maxsize=4096)
+def _of(text: str) -> VersionSet:
+    if not text:
+        return _FULL
+    plain, literals = [], []
+    for specifier in SpecifierSet(text):
+        (literals if specifier.operator == "===" else plain).append(specifier)
+    versions = SpecifierSet(",".join(map(str, plain))).to_range() & _ALL
+    for literal in literals:
+        # Only texts that are versions can name a release; a set with a bare text
+        # among its members would break the laws the solver relies on.
+        try:
+            versions &= VersionRange.singleton(literal.version)
+        except InvalidVersion:
+            versions = VersionRange.empty()
+    return VersionSet(versions)
+
+
+_EMPTY = VersionSet(VersionRange.empty())
+_FULL = VersionSet(_ALL)
+_RELATIONS = {relation.value: relation for relation in Relation}
+
+
+def is_pin(specifiers: SpecifierSet) -> bool:
+    """Tell whether a specifier set names one version with ``==`` or ``===`` (PEP 592).
+
+    :param specifiers: ``==1.*`` is no pin.
+    """
+    return any(
+        specifier.operator == "==="
+        or (specifier.operator == "==" and not specifier.version.endswith(".*"))
+        for specifier in specifiers
+    )

@@ -1,0 +1,121 @@
+"""Dependency graphs in a few words: what exists, without files or metadata."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from wheelfit.resolve.problem import Need, Package
+from wheelfit.resolve.version_set import VersionSet, is_pin
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+
+__all__ = ["Graph", "needs"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def needs(*texts: str) -> list[Need]:
+    """Return the needs that some requirements stand for, extras included.
+
+    :param texts: requirements as people write them; markers are not looked at.
+    """
+    result = []
+    for text in texts:
+        requirement = Requirement(text)
+        name = canonicalize_name(requirement.name)
+        versions = VersionSet.of(requirement.specifier)
+        pin = is_pin(requirement.specifier)
+        extras = [canonicalize_name(extra) for extra in sorted(requirement.extras)]
+        result += [
+            Need(Package(name, extra), versions, str(requirement), pin) for extra in [None, *extras]
+        ]
+    return result
+
+
+class Graph:
+    """Implement ``Releases`` from a mapping.
+
+    >>> graph = Graph({"app 1": ["lib>=2"], "lib 2": [], "lib[fast] 2": ["speed"], "speed 1": []})
+
+    :param releases: ``name version`` or ``name[extra] version`` to what it needs.
+    :param yanked: ``name version`` of releases only a pin may ask for.
+    :param unusable: ``name version`` of releases without a usable wheel.
+    :param kept: installed versions by name.
+    """
+
+    def __init__(
+        self,
+        releases: Mapping[str, Sequence[str]],
+        *,
+        yanked: Sequence[str] = (),
+        unusable: Sequence[str] = (),
+        kept: Mapping[str, str] | None = None,
+    ) -> None:
+        self._needs: dict[tuple[Package, Version], list[Need]] = {}
+        self._versions: dict[NormalizedName, list[Version]] = {}
+        for text, requirements in releases.items():
+            package, version = _release(text)
+            self._needs[package, version] = needs(*requirements)
+            if package.extra is None:
+                self._versions.setdefault(package.name, []).append(version)
+        for versions in self._versions.values():
+            versions.sort(reverse=True)
+        self._yanked = {_release(text) for text in yanked}
+        self._unusable = {_release(text) for text in unusable}
+        self._kept = {
+            canonicalize_name(name): Version(version) for name, version in (kept or {}).items()
+        }
+        self.asked: list[tuple[NormalizedName, Version]] = []
+        """Releases whose usability was asked for, in order."""
+
+    def versions(self, name: NormalizedName) -> Sequence[Version]:
+        """Return the versions of a project, newest first."""
+        return self._versions.get(name, [])
+
+    def listed(self, name: NormalizedName) -> Sequence[Version]:
+        """Return the same for proofs."""
+        return self.versions(name)
+
+    def lack(self, name: NormalizedName, versions: VersionSet) -> str:
+        """Say that nothing is there."""
+        if name not in self._versions:
+            return f"nobody knows {name}"
+        if versions.members(self._versions[name]):
+            return f"{name}{versions} has no usable wheel"
+        return f"there is no {name}{versions}"
+
+    def yanked(self, name: NormalizedName) -> frozenset[Version]:
+        """Return the yanked versions of a project."""
+        return frozenset(version for package, version in self._yanked if package.name == name)
+
+    def kept(self, name: NormalizedName) -> Version | None:
+        """Return the installed version."""
+        return self._kept.get(name)
+
+    def is_usable(self, name: NormalizedName, version: Version) -> bool:
+        """Tell whether the release was not marked as unusable."""
+        self.asked.append((name, version))
+        return (Package(name), version) not in self._unusable
+
+    def needs(self, package: Package, version: Version) -> Sequence[Need]:
+        """Return what a release needs, or what an extra of it adds."""
+        return self._needs.get((package, version), [])
+
+    def announce(self, needs: Sequence[Need]) -> None:
+        """Do nothing: everything is here already."""
+
+
+def _release(text: str) -> tuple[Package, Version]:
+    requirement, _, version = text.partition(" ")
+    parsed = Requirement(requirement)
+    extra = next((canonicalize_name(extra) for extra in parsed.extras), None)
+    return Package(canonicalize_name(parsed.name), extra), Version(version)
