@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from wheelfit.errors import InvalidProperty
 
@@ -21,6 +21,7 @@ __all__ = [
     "Feature",
     "Property",
     "PropertySet",
+    "feature_of",
     "is_name",
     "is_value",
     "parse_feature",
@@ -136,13 +137,13 @@ class PropertySet:
     __slots__ = ("_features", "_hash")
 
     _features: tuple[tuple[Feature, tuple[str, ...]], ...]
-    _hash: int
+    _hash: int | None
 
     def __init__(self, properties: Iterable[Property] = ()) -> None:
         values: dict[tuple[str, str], set[str]] = {}
         for item in properties:
             values.setdefault((item.namespace, item.feature), set()).add(item.value)
-        self._freeze((_feature(*pair), tuple(sorted(values[pair]))) for pair in sorted(values))
+        self._freeze((feature_of(*pair), tuple(sorted(values[pair]))) for pair in values)
 
     @classmethod
     def of(cls, *properties: Property | Iterable[Property]) -> PropertySet:
@@ -165,29 +166,30 @@ class PropertySet:
         :param mapping: empty inner objects and lists count as absent.
         :raises InvalidProperty: a name or a value breaks F-2.
         """
-        rows: list[tuple[str, str, tuple[str, ...]]] = []
+        rows: list[tuple[Feature, tuple[str, ...]]] = []
         for namespace, features in mapping.items():
             for name, values in features.items():
                 distinct = sorted(set(values))
                 for value in distinct:
                     _check_value(value)
-                rows.append((namespace, name, tuple(distinct)))
-        return cls._from_checked(rows)
+                if distinct:
+                    rows.append((feature_of(namespace, name), tuple(distinct)))
+        return cls.from_rows(rows)
 
     @classmethod
-    def _from_checked(cls, rows: Iterable[tuple[str, str, tuple[str, ...]]]) -> PropertySet:
-        """Build a set from rows with distinct, sorted, valid values; for readers."""
+    def from_rows(cls, rows: Iterable[tuple[Feature, tuple[str, ...]]]) -> PropertySet:
+        """Build a set from what was checked before; for readers of documents.
+
+        :param rows: each feature once, with its valid values: at least one, distinct
+            and ascending.
+        """
         self = cls.__new__(cls)
-        self._freeze(
-            (_feature(namespace, name), values)
-            for namespace, name, values in sorted(rows)
-            if values
-        )
+        self._freeze(rows)
         return self
 
-    def _freeze(self, features: Iterable[tuple[Feature, tuple[str, ...]]]) -> None:
-        object.__setattr__(self, "_features", tuple(features))
-        object.__setattr__(self, "_hash", hash(self._features))
+    def _freeze(self, rows: Iterable[tuple[Feature, tuple[str, ...]]]) -> None:
+        object.__setattr__(self, "_features", tuple(sorted(rows, key=_order)))
+        object.__setattr__(self, "_hash", None)
 
     def to_mapping(self) -> dict[str, dict[str, list[str]]]:
         """Return ``{namespace: {feature: [value, ...]}}`` with everything ascending."""
@@ -228,10 +230,12 @@ class PropertySet:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PropertySet):
             return NotImplemented
-        return self._hash == other._hash and self._features == other._features
+        return self._features == other._features
 
     def __hash__(self) -> int:
-        return self._hash
+        if self._hash is None:  # most sets are never asked
+            object.__setattr__(self, "_hash", hash(self._features))
+        return cast(int, self._hash)
 
     def __repr__(self) -> str:
         return f"PropertySet.from_mapping({self.to_mapping()!r})"
@@ -246,8 +250,20 @@ class PropertySet:
         return (PropertySet.from_mapping, (self.to_mapping(),))
 
 
-# One release names the same few features in every label: share the objects.
-_feature = lru_cache(maxsize=4096)(Feature)
+@lru_cache(maxsize=4096)
+def feature_of(namespace: str, name: str) -> Feature:
+    """Return the feature of that name, the same object for the same parts.
+
+    One release names the same few features in every label.
+
+    :raises InvalidProperty: a part breaks F-2.
+    """
+    return Feature(namespace, name)
+
+
+def _order(row: tuple[Feature, tuple[str, ...]]) -> tuple[str, str]:
+    return (row[0].namespace, row[0].name)
+
 
 EMPTY = PropertySet()
 """The set of the null variant."""

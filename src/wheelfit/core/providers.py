@@ -1,11 +1,26 @@
-"""Provider metadata as values: who knows what a machine supports (P-1 to P-9)."""
+"""Provider metadata as values: who knows what a machine supports (P-1 to P-9).
+
+Some plugins need not be run: wheelfit brings a provider of its own that gives the same
+answer. `recognise` says which (P-60 to P-63).
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from wheelfit.core.markers import parse_marker
+from wheelfit.core.provider_table import EMULATED_PLUGINS
+from wheelfit.errors import InvalidMarker
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.core.provider_table import EmulatedPlugin
     from wheelfit.platforms.features import FeatureConfig
 
 __all__ = [
@@ -15,6 +30,11 @@ __all__ = [
     "Provider",
     "Recognition",
     "StaticProvider",
+    "default_endpoint",
+    "effective_endpoint",
+    "parse_endpoint",
+    "recognise",
+    "required",
 ]
 
 
@@ -84,3 +104,111 @@ class Recognition:
     """Normalised name of the one required package, when exactly one remains."""
     plugin_api: str | None = None
     """Effective endpoint, blanks removed (P-7)."""
+
+
+_ENDPOINT = re.compile(
+    r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)"
+    r"(?:[ \t]*:[ \t]*(?P<attributes>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*))?",
+    re.ASCII,
+)
+
+
+def parse_endpoint(text: str) -> str | None:
+    """Read an object reference ``module(.sub)*(:attr(.attr)*)?`` (P-7).
+
+    :param text: the reference; blanks around the colon are allowed (P-62).
+    :return: the reference without blanks; None when it is none.
+    """
+    found = _ENDPOINT.fullmatch(text.strip(" \t"))
+    if found is None:
+        return None
+    module, attributes = found["module"], found["attributes"]
+    return module if attributes is None else f"{module}:{attributes}"
+
+
+def default_endpoint(package: str) -> str:
+    """Return the endpoint of a plugin that names none (P-7).
+
+    :param package: name of the first required package, in any spelling.
+    """
+    return canonicalize_name(package).replace("-", "_")
+
+
+def required(provider: PluginProvider, environment: Mapping[str, str]) -> tuple[Requirement, ...]:
+    """Return what must be installed in an environment (P-6).
+
+    :param provider: whose plugin.
+    :param environment: marker variables of the environment of the plugin.
+    :return: the requirements whose marker holds, in order, markers removed.
+    """
+    remaining: list[Requirement] = []
+    for text in provider.requires:
+        try:
+            requirement = Requirement(text)
+            if requirement.marker is not None:
+                marker = parse_marker(str(requirement.marker))
+                if not marker.evaluate(environment):
+                    continue
+        except (InvalidRequirement, InvalidMarker):
+            continue  # readers of documents refuse these (F-130)
+        requirement.marker = None
+        remaining.append(requirement)
+    return tuple(remaining)
+
+
+def effective_endpoint(provider: PluginProvider, environment: Mapping[str, str]) -> str | None:
+    """Return the object reference at which a plugin is found (P-7).
+
+    :param provider: whose plugin.
+    :param environment: marker variables of the environment of the plugin.
+    :return: the reference without blanks; None when nothing is required there.
+    """
+    if provider.plugin_api is not None:
+        return parse_endpoint(provider.plugin_api)
+    remaining = required(provider, environment)
+    return default_endpoint(remaining[0].name) if remaining else None
+
+
+def recognise(
+    namespace: str,
+    provider: Provider,
+    environment: Mapping[str, str],
+    *,
+    table: Iterable[EmulatedPlugin] = EMULATED_PLUGINS,
+) -> Recognition:
+    """Say whether a built-in provider stands in for a plugin (P-60, P-62, P-63).
+
+    :param namespace: the namespace in the document.
+    :param provider: its provider entry.
+    :param environment: marker variables of the target.
+    :param table: the plugins that are emulated (P-64).
+    """
+    if not isinstance(provider, PluginProvider):
+        return Recognition(None, f"{namespace} has no plugin")
+    remaining = required(provider, environment)
+    if len(remaining) != 1:  # P-62
+        count = f"{len(remaining)} packages" if remaining else "no package"
+        return Recognition(None, f"its plugin needs {count} here, not exactly one")
+    (requirement,) = remaining
+    package = canonicalize_name(requirement.name)
+    endpoint = effective_endpoint(provider, environment)
+
+    def answer(builtin: str | None, reason: str) -> Recognition:
+        return Recognition(builtin, reason, package, endpoint)
+
+    rows = [row for row in table if (row.namespace, row.package) == (namespace, package)]
+    if not rows:  # P-63: a known namespace is not enough
+        return answer(None, f"no built-in provider stands in for {package} as {namespace}")
+    if requirement.extras or requirement.url:  # P-62
+        return answer(None, f"{package} is asked for with an extra or from a URL")
+    rows = [row for row in rows if endpoint in row.endpoints]
+    if not rows:
+        return answer(None, f"{package} is asked for its {endpoint}, which is not emulated")
+    for row in rows:
+        for version in reversed(row.versions):
+            if requirement.specifier.contains(version, prereleases=True):
+                return answer(row.namespace, f"stands in for {package} {version}")
+    known = ", ".join(version for row in rows for version in row.versions)
+    return answer(
+        None, f"{package}{requirement.specifier} excludes the emulated versions ({known})"
+    )

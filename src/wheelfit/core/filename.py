@@ -1,0 +1,222 @@
+"""File names: of wheels, with or without a label, and of index files.
+
+``{distribution}-{version}[-{build}]-{python}-{abi}-{platform}[-{label}].whl``. A Python
+tag never starts with a digit and a build tag always does (F-11), so the number of parts
+and one character decide what is what.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, NoReturn
+
+from packaging.tags import InvalidTag, Tag, TooManyTagsError, parse_tag
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from wheelfit.core.labels import Label, is_label
+from wheelfit.errors import InvalidFilename
+
+if TYPE_CHECKING:
+    from packaging.utils import BuildTag
+
+__all__ = [
+    "WheelFilename",
+    "index_file_name",
+    "parse_index_file_name",
+    "parse_wheel_filename",
+    "with_label",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_SUFFIX = ".whl"
+_INDEX_SUFFIX = "-variants.json"
+_LONGEST = 255
+"""Bytes that a file name may have on the usual file systems (F-3)."""
+_MOST_TAGS = 1024
+"""Tags that one compressed set may stand for; real ones stay far below a hundred."""
+
+_TEXT = re.compile(r"[A-Za-z0-9_.+!-]+")
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._]*[A-Za-z0-9])?")
+_BUILD = re.compile(r"([0-9]+)([0-9A-Za-z_.]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class WheelFilename:
+    """Hold the parts of a wheel's file name; made by `parse_wheel_filename`.
+
+    ``str()`` gives the name as it should be written: distribution and version
+    normalised, everything else as it was (F-17).
+    """
+
+    name: NormalizedName
+    """Normalised name of the distribution, as ``foo-bar``."""
+    version: Version
+    build: BuildTag
+    """``()``, or leading digits and the rest; sorts as F-14 wants."""
+    tags: frozenset[Tag]
+    """Every tag of the compressed set."""
+    label: Label | None
+    """The variant label; None for a plain wheel (F-10)."""
+    text: str
+    """The file name as it was given."""
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether the name has a label (F-10)."""
+        return self.label is not None
+
+    @property
+    def plain(self) -> str:
+        """The given file name without its label."""
+        if self.label is None:
+            return self.text
+        return self.text[: -len(self.label) - len(_SUFFIX) - 1] + _SUFFIX
+
+    def __str__(self) -> str:
+        _, _, rest = self.text.split("-", 2)
+        return f"{self.name.replace('-', '_')}-{self.version}-{rest}"
+
+
+def parse_wheel_filename(text: str) -> WheelFilename:
+    """Read the file name of a wheel (F-12 to F-16).
+
+    >>> parse_wheel_filename("fastfft-2.1-cp313-cp313-win_amd64-cu128.whl").label
+    'cu128'
+
+    :param text: the file name, already percent-decoded, without any folder.
+    :raises InvalidFilename: the text is not a wheel file name; says which part is not.
+    """
+    if not text.endswith(_SUFFIX):
+        _refuse(text, "it does not end in '.whl'")  # F-16: lower case only
+    stem = text[: -len(_SUFFIX)]
+    if _TEXT.fullmatch(stem) is None:
+        _refuse(text, "it has characters that no wheel file name has")
+    parts = stem.split("-")
+    # F-12
+    build: BuildTag = ()
+    label = None
+    match len(parts):
+        case 5:
+            pass
+        case 6 if parts[2][:1].isdigit():
+            build = _build(text, parts.pop(2))
+        case 6:
+            label = parts.pop()
+        case 7:
+            build = _build(text, parts.pop(2))
+            label = parts.pop()
+        case count:
+            _refuse(text, f"it has {count} parts between hyphens, a wheel's has 5 to 7")
+    name, version, *tags = parts
+    if label is not None and not is_label(label):
+        _refuse(text, f"{label!r} is not a valid label (F-2)")
+    return WheelFilename(
+        _name(name) or _refuse(text, f"{name!r} is not a valid project name"),
+        _version(version) or _refuse(text, f"{version!r} is not a valid version"),
+        build,
+        _tags("-".join(tags)) or _refuse(text, f"{'-'.join(tags)!r} is not a valid tag"),
+        None if label is None else Label(label),
+        text,
+    )
+
+
+def with_label(filename: WheelFilename, label: Label | None) -> WheelFilename:
+    """Return the same file name with another label, or with none.
+
+    :param filename: a plain or a variant wheel's.
+    :param label: the new label; None gives the plain wheel's name.
+    :raises InvalidFilename: the result is longer than 255 bytes (F-3).
+    """
+    plain = parse_wheel_filename(str(filename)).plain
+    if label is None:
+        return parse_wheel_filename(plain)
+    text = f"{plain[: -len(_SUFFIX)]}-{label}{_SUFFIX}"
+    if len(text) > _LONGEST:
+        raise InvalidFilename(
+            f"the file name would have {len(text)} bytes, more than {_LONGEST}",
+            where=text,
+            hint="choose a shorter label (F-3)",
+        )
+    return parse_wheel_filename(text)
+
+
+def index_file_name(name: str, version: Version) -> str:
+    """Return the name of the index file of a release, spelled as wheels are (F-70).
+
+    >>> index_file_name("Foo-Bar", Version("1.0"))
+    'foo_bar-1.0-variants.json'
+
+    :param name: name of the project, in any spelling.
+    :param version: version of the release.
+    """
+    return f"{canonicalize_name(name).replace('-', '_')}-{version}{_INDEX_SUFFIX}"
+
+
+def parse_index_file_name(text: str) -> tuple[NormalizedName, Version] | None:
+    """Read the name of an index file; accept a name that is not normalised (F-78).
+
+    Compare the text with `index_file_name` to learn how it is spelled.
+
+    :param text: the file name, already percent-decoded, without any folder.
+    :return: name and version of the release; None when it is no index file.
+    """
+    if not text.endswith(_INDEX_SUFFIX):
+        return None
+    stem = text[: -len(_INDEX_SUFFIX)]
+    if _TEXT.fullmatch(stem) is None:
+        return None
+    name_text, hyphen, version_text = stem.partition("-")
+    name, version = _name(name_text), _version(version_text)
+    if not hyphen or name is None or version is None:
+        return None
+    return name, version
+
+
+def _build(text: str, part: str) -> BuildTag:
+    found = _BUILD.fullmatch(part)
+    if found is None:  # F-13: with 7 parts nothing else can stand there
+        _refuse(text, f"{part!r} is not a valid build tag")
+    digits, rest = found.groups()
+    return (int(digits), rest)
+
+
+# A page names the same project, versions and tags thousands of times.
+
+
+@lru_cache(maxsize=1024)
+def _name(text: str) -> NormalizedName | None:
+    if _NAME.fullmatch(text) is None or "__" in text:
+        return None
+    return canonicalize_name(text)
+
+
+@lru_cache(maxsize=4096)
+def _version(text: str) -> Version | None:
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _tags(text: str) -> frozenset[Tag] | None:
+    if "!" in text or "+" in text:
+        return None
+    try:
+        return parse_tag(text, limit=_MOST_TAGS)  # refuses a leading digit (F-11)
+    except (InvalidTag, TooManyTagsError):
+        return None
+
+
+def _refuse(text: str, reason: str) -> NoReturn:
+    raise InvalidFilename(
+        f"{text!r} is not a wheel file name: {reason}",
+        hint="a wheel is named name-version[-build]-python-abi-platform[-label].whl",
+    )
