@@ -1,0 +1,172 @@
+"""Which wheel tags an interpreter on a platform accepts, and what a platform implies.
+
+Everything is computed from what is given; the running interpreter is never asked. The
+orders are those of `packaging.tags`, which knows them for the running interpreter.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from packaging.tags import INTERPRETER_SHORT_NAMES, compatible_tags, cpython_tags, generic_tags
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from packaging.tags import Tag
+    from packaging.version import Version
+
+__all__ = [
+    "ShortTags",
+    "interpreter_values",
+    "linux_platforms",
+    "platform_values",
+    "shorten",
+    "tags_for",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class ShortTags:
+    """Hold what a long list of tags is made of."""
+
+    implementation: str
+    """As ``sys.implementation.name``: ``cpython``, ``pypy``."""
+    abis: tuple[str, ...]
+    """ABI tags, best first, as ``cp313``; without ``abi3`` and ``none``."""
+    platforms: tuple[str, ...]
+    """Platform tags, best first; without ``any``."""
+
+
+def tags_for(
+    implementation: str, version: Version, abis: Sequence[str], platforms: Sequence[str]
+) -> tuple[Tag, ...]:
+    """Return the tags an interpreter accepts, best first.
+
+    :param implementation: as ``sys.implementation.name``.
+    :param version: version of Python; only the first two numbers count.
+    :param abis: ABI tags, best first; empty: what a usual build of CPython has, and only
+        pure wheels for any other implementation.
+    :param platforms: platform tags, best first; at least one.
+    """
+    pair = (version.major, version.minor)
+    short = INTERPRETER_SHORT_NAMES.get(implementation, implementation)
+    interpreter = f"{short}{version.major}{version.minor}"
+    if short == "cp":
+        native = cpython_tags(pair, abis or [interpreter], platforms)
+        generic = compatible_tags(pair, interpreter, platforms)
+    else:
+        native = generic_tags(interpreter, abis, platforms)
+        generic = compatible_tags(pair, "pp3" if short == "pp" else None, platforms)
+    return (*native, *generic)
+
+
+def shorten(tags: Sequence[Tag], implementation: str, version: Version) -> ShortTags | None:
+    """Return what a list of tags is made of; none when `tags_for` cannot rebuild it.
+
+    :param tags: best first.
+    :param implementation: as ``sys.implementation.name``.
+    :param version: version of Python.
+    """
+    short = INTERPRETER_SHORT_NAMES.get(implementation, implementation)
+    interpreter = f"{short}{version.major}{version.minor}"
+    own = [tag for tag in tags if tag.interpreter == interpreter]
+    stable = {"abi3", "abi3t", "none"}
+    parts = ShortTags(
+        implementation,
+        tuple(dict.fromkeys(tag.abi for tag in own if tag.abi not in stable)),
+        tuple(dict.fromkeys(tag.platform for tag in own if tag.platform != "any")),
+    )
+    if not parts.platforms:
+        return None
+    rebuilt = tags_for(implementation, version, parts.abis, parts.platforms)
+    return parts if rebuilt == tuple(tags) else None
+
+
+# PEP 600 gave the older names their place in the order of glibc versions.
+_OLD_NAMES: Final = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
+
+
+def linux_platforms(
+    machine: str, *, glibc: int | None = None, musl: int | None = None
+) -> tuple[str, ...]:
+    """Return the platform tags of a Linux system, best first.
+
+    :param machine: as ``uname -m`` says: ``x86_64``, ``aarch64``.
+    :param glibc: minor version of a glibc 2: 39 for 2.39; none: not glibc.
+    :param musl: minor version of a musl 1: 2 for 1.2; none: not musl.
+    """
+    oldest = 5 if machine in {"x86_64", "i686"} else 17
+
+    def tags() -> Iterator[str]:
+        yield f"linux_{machine}"
+        for minor in range(glibc if glibc is not None else -1, oldest - 1, -1):
+            yield f"manylinux_2_{minor}_{machine}"
+            if minor in _OLD_NAMES:
+                yield f"{_OLD_NAMES[minor]}_{machine}"
+        for minor in range(musl if musl is not None else -1, -1, -1):
+            yield f"musllinux_1_{minor}_{machine}"
+
+    return tuple(tags())
+
+
+_LINUX = re.compile(r"(?:linux|manylinux1|manylinux20\d\d|(?:many|musl)linux_\d+_\d+)_(.+)")
+_MACOS = re.compile(r"macosx_\d+_\d+_(.+)")
+_WINDOWS: Final = {"win32": "x86", "win_amd64": "AMD64", "win_arm64": "ARM64"}
+
+
+def platform_values(tag: str) -> dict[str, str]:
+    """Return the marker values that a platform tag implies; empty for an unknown one.
+
+    :param tag: the best platform tag of the target, as ``manylinux_2_28_aarch64``.
+    """
+    if linux := _LINUX.fullmatch(tag):
+        return _platform("posix", "linux", "Linux", linux[1])
+    if macos := _MACOS.fullmatch(tag):
+        return _platform("posix", "darwin", "Darwin", macos[1])
+    if tag in _WINDOWS:
+        return _platform("nt", "win32", "Windows", _WINDOWS[tag])
+    return {}
+
+
+def _platform(os_name: str, sys_platform: str, system: str, machine: str) -> dict[str, str]:
+    return {
+        "os_name": os_name,
+        "platform_machine": machine,
+        "platform_release": "",  # nothing says it; empty is what the markers know as unknown
+        "platform_system": system,
+        "platform_version": "",
+        "sys_platform": sys_platform,
+    }
+
+
+_IMPLEMENTATIONS: Final = {
+    "cpython": "CPython",
+    "graalpy": "GraalVM",
+    "ironpython": "IronPython",
+    "jython": "Jython",
+    "pypy": "PyPy",
+}
+
+
+def interpreter_values(implementation: str, version: Version) -> dict[str, str]:
+    """Return the marker values that an interpreter implies.
+
+    :param implementation: as ``sys.implementation.name``.
+    :param version: version of Python, all of its parts.
+    """
+    full = f"{version.major}.{version.minor}.{version.micro}"
+    full += "".join(map(str, version.pre or ()))
+    return {
+        "implementation_name": implementation,
+        "implementation_version": full,
+        "platform_python_implementation": _IMPLEMENTATIONS.get(implementation, implementation),
+        "python_full_version": full,
+        "python_version": f"{version.major}.{version.minor}",
+    }

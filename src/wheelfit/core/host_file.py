@@ -1,0 +1,272 @@
+"""Host files: what a machine supports, written down (P-44).
+
+``probe`` writes one, commands that choose wheels read it. The model knows nothing of
+TOML: it is made from a mapping and returns one. Files of uv's experiment
+(``variant-lock.toml``) have the same shape and load unchanged.
+
+A host file may also say which interpreter and platform the machine has. Where it does
+not, those of the current target count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.core.compatible_tags import (
+    interpreter_values,
+    platform_values,
+    shorten,
+    tags_for,
+)
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.target import Target
+from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from packaging.tags import Tag
+    from packaging.version import Version
+
+    from wheelfit.core.support import Detector
+
+__all__ = [
+    "FILE_VERSION",
+    "HostDetector",
+    "HostFile",
+    "HostInterpreter",
+    "HostProvider",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+FILE_VERSION: Final = "0.1"
+"""The version of the file format that is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostProvider:
+    """Hold what a machine supports of one namespace: one ``[[provider]]``."""
+
+    namespace: str
+    features: tuple[FeatureConfig, ...] = ()
+    """Most preferred first; empty: looked, and nothing is supported."""
+    plugin_api: str | None = None
+    """Only for a provider with this effective ``plugin-api``; none: for any."""
+    resolved: tuple[str, ...] = ()
+    """Only for a provider whose first requirement is one of these; empty: for any."""
+    evidence: tuple[Evidence, ...] = ()
+    """How it was found out."""
+    devices: tuple[DeviceValues, ...] = ()
+    """What runs on which of several unlike devices (P-88)."""
+
+    def applies(self, namespace: str, package: str | None, plugin_api: str | None) -> bool:
+        """Say whether the entry answers for a provider (P-44).
+
+        A filter counts only where there is something to compare it with.
+
+        :param namespace: as ``nvidia``.
+        :param package: name in the provider's first requirement; none: not known.
+        :param plugin_api: effective endpoint of the provider; none: not known.
+        """
+        if namespace != self.namespace:
+            return False
+        if self.plugin_api and plugin_api and self.plugin_api != plugin_api:
+            return False
+        if self.resolved and package:
+            names = {
+                parse_requirement(text, allow_variant_markers=False).name for text in self.resolved
+            }
+            return canonicalize_name(package) in names
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class HostInterpreter:
+    """Hold the Python of a machine: ``[interpreter]``."""
+
+    version: Version
+    """All parts of it, as 3.13.1."""
+    implementation: str = "cpython"
+    """As ``sys.implementation.name``."""
+    abis: tuple[str, ...] = ()
+    """ABI tags, best first; empty: those of a usual build."""
+    tags: tuple[Tag, ...] = ()
+    """Every wheel tag, best first, where they do not follow from the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFile:
+    """Hold a host file."""
+
+    providers: tuple[HostProvider, ...] = ()
+    created_by: str = ""
+    """Program that wrote it, as ``wheelfit 0.1``."""
+    version: str = FILE_VERSION
+    """Version of the file format."""
+    interpreter: HostInterpreter | None = None
+    """None: the current interpreter counts."""
+    platforms: tuple[str, ...] = ()
+    """Platform tags, best first; empty: those of the current platform count."""
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Marker values that do not follow from interpreter and platform."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """What was ignored on reading."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "environment", MappingProxyType(dict(self.environment)))
+
+    @classmethod
+    def from_detections(
+        cls, detections: Iterable[Detection], target: Target | None = None, *, created_by: str = ""
+    ) -> HostFile:
+        """Write down what was detected.
+
+        Namespaces about which nothing is known, or whose detection failed, get no entry:
+        an empty one would claim that nothing is supported.
+
+        :param detections: one per namespace.
+        :param target: interpreter and platform to write down; none: leave them out.
+        :param created_by: program and version.
+        """
+        known = (found for found in detections if found.status not in _UNANSWERED)
+        file = cls(
+            providers=tuple(
+                HostProvider(
+                    found.namespace,
+                    features=found.features,
+                    evidence=found.evidence,
+                    devices=found.devices,
+                )
+                for found in known
+            ),
+            created_by=created_by,
+        )
+        return file if target is None else _with_target(file, target)
+
+    def target(self, base: Target, name: str) -> Target:
+        """Return the target the file describes.
+
+        :param base: the current target; counts where the file says nothing.
+        :param name: the file, for messages.
+        """
+        if self.interpreter is None and not self.platforms and not self.environment:
+            return replace(base, name=name)
+        environment = dict(base.environment)
+        if self.platforms:
+            environment |= platform_values(self.platforms[0])
+        if self.interpreter is not None:
+            environment |= interpreter_values(
+                self.interpreter.implementation, self.interpreter.version
+            )
+        environment |= self.environment
+        return Target.of(name, environment, self._tags(base))
+
+    def _tags(self, base: Target) -> tuple[Tag, ...]:
+        if self.interpreter is not None and self.interpreter.tags:
+            return self.interpreter.tags
+        implementation = base.environment["implementation_name"]
+        version = base.python_full_version
+        current = shorten(base.tags.tags, implementation, version)
+        platforms = self.platforms or (current.platforms if current else _platforms(base))
+        if self.interpreter is None:
+            abis = current.abis if current else ()
+            return (
+                tags_for(implementation, version, abis, platforms)
+                if self.platforms
+                else base.tags.tags
+            )
+        return tags_for(
+            self.interpreter.implementation,
+            self.interpreter.version,
+            self.interpreter.abis,
+            platforms,
+        )
+
+
+_UNANSWERED: Final = frozenset([Status.UNKNOWN, Status.FAILED])
+
+
+def _platforms(target: Target) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tag.platform for tag in target.tags if tag.platform != "any"))
+
+
+def _with_target(file: HostFile, target: Target) -> HostFile:
+    """Add interpreter and platform; marker values only where they say something new."""
+    implementation = target.environment["implementation_name"]
+    version = target.python_full_version
+    short = shorten(target.tags.tags, implementation, version)
+    platforms = short.platforms if short else _platforms(target)
+    implied = interpreter_values(implementation, version)
+    if platforms:
+        implied |= platform_values(platforms[0])
+    return replace(
+        file,
+        interpreter=HostInterpreter(
+            version,
+            implementation,
+            abis=short.abis if short else (),
+            tags=() if short else target.tags.tags,
+        ),
+        platforms=platforms,
+        environment={
+            name: value for name, value in target.environment.items() if implied.get(name) != value
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HostDetector:
+    """Answer for a machine from its host file; a detector (`wheelfit.core.support`).
+
+    Alone it stands for another machine: what the file does not say is unknown, and the
+    machine it runs on is never asked. With a fallback the file only overrides (P-44).
+    """
+
+    file: HostFile
+    name: str
+    """The host file, for messages."""
+    fallback: Detector | None = None
+    """Whom to ask for what the file does not say; none: nobody."""
+
+    def detect(
+        self, namespace: str, *, package: str | None = None, plugin_api: str | None = None
+    ) -> Detection | None:
+        """Return what the file says of a namespace.
+
+        :param namespace: as ``nvidia``.
+        :param package: name in the provider's first requirement, for the filters.
+        :param plugin_api: effective endpoint of the provider, for the filters.
+        :returns: ``Status.UNKNOWN`` when the file has no entry that applies and there is
+            no fallback.
+        """
+        entry = next(
+            (item for item in self.file.providers if item.applies(namespace, package, plugin_api)),
+            None,
+        )
+        if entry is not None:
+            supported = any(feature.values for feature in entry.features)
+            return Detection(
+                namespace,
+                features=entry.features,
+                status=Status.SUPPORTED if supported else Status.NOTHING,
+                source=f"host file {self.name}",
+                evidence=entry.evidence,
+                devices=entry.devices,
+            )
+        if self.fallback is not None:
+            return self.fallback.detect(namespace, package=package, plugin_api=plugin_api)
+        others = any(item.namespace == namespace for item in self.file.providers)
+        source = (
+            f"host file {self.name} has {namespace} for another provider only"
+            if others
+            else f"not in host file {self.name}"
+        )
+        return Detection(namespace, status=Status.UNKNOWN, source=source)

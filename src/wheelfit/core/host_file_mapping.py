@@ -1,0 +1,348 @@
+"""Host files as mappings: the keys of P-44, read with care and written in order.
+
+What a person may get wrong is an error that names the place. A key nobody knows is
+ignored with a note, unless it looks like a slip of a known one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from packaging.tags import Tag
+from packaging.version import InvalidVersion, Version
+
+from wheelfit.core.compatible_tags import linux_platforms
+from wheelfit.core.host_file import FILE_VERSION, HostFile, HostInterpreter, HostProvider
+from wheelfit.core.marker_grammar import SET_VARIABLES, VARIABLES, VARIANT_VARIABLES
+from wheelfit.core.properties import is_name, is_value
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.errors import InvalidHostFile, InvalidRequirement
+from wheelfit.platforms.features import DeviceValues, Evidence, FeatureConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["read_host_file", "to_mapping"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def read_host_file(mapping: Mapping[str, Any], where: str) -> HostFile:
+    """Read a host file.
+
+    :param mapping: the parsed TOML.
+    :param where: the file, for errors.
+    :raises InvalidHostFile: the file is of another version, a key is missing or
+        misspelled, or a value is not what it should be; names the place.
+    """
+    reader = _Reader(where)
+    root = _Table(reader, "", mapping)
+    root.only("metadata", "provider", "interpreter", "platform", "environment")
+    metadata = root.table("metadata")
+    if metadata is None:
+        reader.fail("metadata", "is missing", hint=f'write [metadata] version = "{FILE_VERSION}"')
+    metadata.only("version", "created-by")
+    version = _file_version(metadata)
+    platform = root.table("platform")
+    interpreter = root.table("interpreter")
+    environment = root.table("environment")
+    return HostFile(
+        providers=tuple(_provider(item) for item in root.tables("provider")),
+        created_by=metadata.text("created-by") or "",
+        version=version,
+        interpreter=None if interpreter is None else _interpreter(interpreter),
+        platforms=() if platform is None else _platforms(platform),
+        environment={} if environment is None else _environment(environment),
+        notes=tuple(reader.notes),
+    )
+
+
+def to_mapping(file: HostFile) -> dict[str, Any]:
+    """Return a host file as a mapping that can be written as TOML.
+
+    Reading it again gives an equal host file.
+    """
+    mapping: dict[str, Any] = {"metadata": {}}
+    if file.created_by:
+        mapping["metadata"]["created-by"] = file.created_by
+    mapping["metadata"]["version"] = file.version
+    if file.interpreter is not None:
+        mapping["interpreter"] = _interpreter_mapping(file.interpreter)
+    if file.platforms:
+        mapping["platform"] = _platform_mapping(file.platforms)
+    if file.environment:
+        mapping["environment"] = dict(file.environment)
+    if file.providers:
+        mapping["provider"] = [_provider_mapping(provider) for provider in file.providers]
+    return mapping
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Hold the name of the file, and collect notes."""
+
+    where: str
+    notes: list[str] = field(default_factory=list)
+
+    def fail(self, path: str, message: str, *, hint: str | None = None) -> NoReturn:
+        raise InvalidHostFile(f"{path} {message}", where=self.where, hint=hint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Read the keys of one table; every error names its path."""
+
+    reader: _Reader
+    path: str
+    content: Mapping[str, Any]
+
+    def at(self, key: str) -> str:
+        return f"{self.path}.{key}" if self.path else key
+
+    def fail(self, key: str, message: str, *, hint: str | None = None) -> NoReturn:
+        self.reader.fail(self.at(key), message, hint=hint)
+
+    def only(self, *known: str) -> None:
+        """Note keys that are not known; refuse those that look like a slip."""
+        for key in self.content:
+            if key in known:
+                continue
+            if near := get_close_matches(key, known, n=1, cutoff=0.75):
+                self.fail(key, "is not a known key", hint=f"did you mean {near[0]}?")
+            self.reader.notes.append(f"unknown key {self.at(key)} is ignored")
+
+    def table(self, key: str) -> _Table | None:
+        value = self.content.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            self.fail(key, "must be a table", hint=f"write [{self.at(key)}]")
+        return _Table(self.reader, self.at(key), value)
+
+    def tables(self, key: str) -> list[_Table]:
+        value = self.content.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            self.fail(key, "must be a list of tables", hint=f"write [[{self.at(key)}]]")
+        return [
+            _Table(self.reader, f"{self.at(key)}[{index}]", item)
+            for index, item in enumerate(value)
+        ]
+
+    def text(self, key: str) -> str | None:
+        value = self.content.get(key)
+        if value is not None and not isinstance(value, str):
+            self.fail(key, "must be a string", hint="put it in quotes")
+        return value
+
+    def required(self, key: str) -> str:
+        value = self.text(key)
+        if not value:
+            self.fail(key, "is missing" if value is None else "is empty")
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of distinct strings."""
+        value = self.content.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self.fail(key, "must be a list of strings")
+        if len(set(value)) != len(value):
+            twice = next(item for item in value if value.count(item) > 1)
+            self.fail(key, f"lists {twice!r} twice")
+        return tuple(value)
+
+
+def _file_version(metadata: _Table) -> str:
+    version = metadata.required("version")
+    if version != FILE_VERSION:
+        metadata.fail(
+            "version",
+            f"is {version!r}, and only {FILE_VERSION!r} is known",
+            hint="it is the version of the file format; write the file anew with probe -o",
+        )
+    return version
+
+
+def _provider(table: _Table) -> HostProvider:
+    table.only(
+        "namespace", "plugin-api", "resolved", "feature-order", "properties", "multi-value",
+        "evidence", "devices",
+    )  # fmt: skip
+    namespace = table.required("namespace")
+    if not is_name(namespace):
+        table.fail("namespace", f"is not a valid namespace: {namespace!r}", hint=_NAMES)
+    resolved = table.texts("resolved")
+    for index, text in enumerate(resolved):
+        try:
+            parse_requirement(text, allow_variant_markers=False)
+        except InvalidRequirement as error:
+            table.fail(f"resolved[{index}]", f"is no requirement: {error.message}")
+    return HostProvider(
+        namespace,
+        features=_features(table),
+        plugin_api=table.text("plugin-api"),
+        resolved=resolved,
+        evidence=tuple(_evidence(item) for item in table.tables("evidence")),
+        devices=tuple(_device(item) for item in table.tables("devices")),
+    )
+
+
+_NAMES: Final = "use lower-case ASCII letters, digits and '_' only (F-2)"
+_VALUES: Final = "use lower-case ASCII letters, digits, '_' and '.' only (F-2)"
+
+
+def _features(table: _Table) -> tuple[FeatureConfig, ...]:
+    properties = table.table("properties")
+    if properties is None:
+        table.fail("properties", "is missing", hint="an empty table says: nothing is supported")
+    names = list(properties.content)
+    order = table.texts("feature-order")
+    several = table.texts("multi-value")
+    for key, listed in (("feature-order", order), ("multi-value", several)):
+        if unknown := next((name for name in listed if name not in names), None):
+            table.fail(key, f"names {unknown!r}, which is not in properties")
+    return tuple(
+        FeatureConfig(name, _feature_values(properties, name), multi_value=name in several)
+        for name in dict.fromkeys([*order, *names])
+    )
+
+
+def _feature_values(properties: _Table, name: str) -> tuple[str, ...]:
+    if not is_name(name):
+        properties.fail(name, "is not a valid feature", hint=_NAMES)
+    values = properties.texts(name)
+    if wrong := next((value for value in values if not is_value(value)), None):
+        properties.fail(name, f"lists {wrong!r}, which is not a valid value", hint=_VALUES)
+    return values
+
+
+def _evidence(table: _Table) -> Evidence:
+    table.only("source", "value")
+    return Evidence(table.required("source"), table.text("value") or "")
+
+
+def _device(table: _Table) -> DeviceValues:
+    table.only("feature", "device", "values")
+    return DeviceValues(
+        table.required("feature"), table.required("device"), frozenset(table.texts("values"))
+    )
+
+
+def _interpreter(table: _Table) -> HostInterpreter:
+    table.only("implementation", "version", "abi", "tags")
+    text = table.required("version")
+    try:
+        version = Version(text)
+    except InvalidVersion:
+        table.fail("version", f"is not a version of Python: {text!r}", hint="write 3.13.1")
+    if len(version.release) < 2:
+        table.fail("version", f"must say at least major and minor: {text!r}", hint="write 3.13")
+    # One ABI is usual, and people write it as a string.
+    one_abi = isinstance(table.content.get("abi"), str)
+    return HostInterpreter(
+        version,
+        table.text("implementation") or "cpython",
+        abis=(table.required("abi"),) if one_abi else table.texts("abi"),
+        tags=tuple(_tag(table, text) for text in table.texts("tags")),
+    )
+
+
+def _tag(table: _Table, text: str) -> Tag:
+    parts = text.split("-")
+    if len(parts) != 3 or not all(parts):
+        table.fail("tags", f"lists {text!r}, which is no tag", hint="write py3-none-any")
+    return Tag(*parts)
+
+
+_LIBC_VERSION: Final = {"glibc": re.compile(r"2\.(\d{1,3})"), "musl": re.compile(r"1\.(\d{1,3})")}
+
+
+def _platforms(table: _Table) -> tuple[str, ...]:
+    table.only("tags", "machine", "glibc", "musl")
+    machine = table.text("machine")
+    if machine is None:
+        for key in _LIBC_VERSION:
+            if key in table.content:
+                table.fail("machine", f"is missing; {key} alone does not say enough")
+        tags = table.texts("tags")
+        if not tags:
+            table.fail("tags", "is missing", hint='or write machine = "x86_64", glibc = "2.39"')
+        return tags
+    if "tags" in table.content:
+        table.fail("tags", "and machine cannot be given together")
+    minors: dict[str, int] = {}
+    for key, pattern in _LIBC_VERSION.items():
+        text = table.text(key)
+        if text is not None:
+            match = pattern.fullmatch(text)
+            if match is None:
+                table.fail(key, f"is not a version of {key}: {text!r}", hint="write 2.39 or 1.2")
+            minors[key] = int(match[1])
+    return linux_platforms(machine, **minors)
+
+
+def _environment(table: _Table) -> dict[str, str]:
+    known = VARIABLES - SET_VARIABLES - VARIANT_VARIABLES - {"extra"}
+    values: dict[str, str] = {}
+    for name in table.content:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else None
+            table.fail(name, "is not a marker variable of an environment", hint=hint)
+        values[name] = table.text(name) or ""
+    return values
+
+
+def _interpreter_mapping(interpreter: HostInterpreter) -> dict[str, Any]:
+    mapping: dict[str, Any] = {
+        "implementation": interpreter.implementation,
+        "version": str(interpreter.version),
+    }
+    if interpreter.abis:
+        mapping["abi"] = list(interpreter.abis)
+    if interpreter.tags:
+        mapping["tags"] = [str(tag) for tag in interpreter.tags]
+    return mapping
+
+
+_FIRST_TAGS = re.compile(
+    r"linux_(?P<machine>\S+) (?:many|musl)linux_[12]_(?P<minor>\d+)_(?P=machine)"
+)
+
+
+def _platform_mapping(platforms: tuple[str, ...]) -> dict[str, Any]:
+    """Write three facts instead of forty tags where they say the same."""
+    if match := _FIRST_TAGS.fullmatch(" ".join(platforms[:2])):
+        machine, minor = match["machine"], int(match["minor"])
+        if platforms == linux_platforms(machine, glibc=minor):
+            return {"machine": machine, "glibc": f"2.{minor}"}
+        if platforms == linux_platforms(machine, musl=minor):
+            return {"machine": machine, "musl": f"1.{minor}"}
+    return {"tags": list(platforms)}
+
+
+def _provider_mapping(provider: HostProvider) -> dict[str, Any]:
+    mapping: dict[str, Any] = {"namespace": provider.namespace}
+    if provider.plugin_api is not None:
+        mapping["plugin-api"] = provider.plugin_api
+    if provider.resolved:
+        mapping["resolved"] = list(provider.resolved)
+    if len(provider.features) > 1:
+        mapping["feature-order"] = [feature.name for feature in provider.features]
+    if several := [feature.name for feature in provider.features if feature.multi_value]:
+        mapping["multi-value"] = several
+    mapping["properties"] = {feature.name: list(feature.values) for feature in provider.features}
+    if provider.evidence:
+        mapping["evidence"] = [
+            {"source": item.source, "value": item.value} for item in provider.evidence
+        ]
+    if provider.devices:
+        mapping["devices"] = [
+            {"feature": item.feature, "device": item.device, "values": sorted(item.values)}
+            for item in provider.devices
+        ]
+    return mapping
