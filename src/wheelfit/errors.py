@@ -20,7 +20,8 @@ WheelfitError
 │   ├── InvalidConfiguration              invalid-configuration
 │   ├── FileProblem                       file-problem
 │   ├── UnusableInterpreter               unusable-interpreter
-│   └── NotInstalled                      not-installed
+│   ├── NotInstalled                      not-installed
+│   └── NotRemovable                      not-removable
 ├── UsageError                   exit 2   usage
 ├── NoFit                        exit 3   nothing compatible exists
 │   ├── NoSolution                        no-solution
@@ -79,6 +80,7 @@ __all__ = [
     "NoFit",
     "NoSolution",
     "NotInstalled",
+    "NotRemovable",
     "PolicyRefusal",
     "ProjectNotFound",
     "UnexpectedStatus",
@@ -308,6 +310,12 @@ class NotInstalled(UserError):
     """A distribution that should be there is not."""
 
     reference = "not-installed"
+
+
+class NotRemovable(UserError):
+    """A distribution cannot be removed, because nobody knows which files are its own."""
+
+    reference = "not-removable"
 
 
 # --- 2 ------------------------------------------------------------------------
