@@ -1,0 +1,89 @@
+"""Read the body of a response completely, but never more than allowed."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import UnexpectedStatus
+from wheelfit.sources.transport import Interrupted
+
+if TYPE_CHECKING:
+    from wheelfit.sources.transport import Response
+
+
+__all__ = ["read_body"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def read_body(response: Response, limit: int, *, where: str) -> bytes:
+    """Return the body, decompressed.
+
+    Decompression stops at the limit, so a small answer that unfolds into
+    gigabytes costs no more than the limit.
+
+    :param limit: bytes of the longest body accepted, decompressed.
+    :param where: the URL without credentials, for errors.
+    :raises Interrupted: it broke off.
+    :raises UnexpectedStatus: it is longer, or in an encoding nobody asked for.
+    """
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding in {"", "identity"}:
+        return _read_plain(response, limit, where)
+    if encoding in {"gzip", "x-gzip", "deflate"}:
+        return _read_compressed(response, limit, where)
+    raise UnexpectedStatus(
+        f"the answer is encoded as {encoding!r}, which was not asked for",
+        status=response.status,
+        where=where,
+    )
+
+
+def _read_plain(response: Response, limit: int, where: str) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    for chunk in response.chunks():
+        size += len(chunk)
+        if size > limit:
+            raise _too_long(response, limit, where)
+        pieces.append(chunk)
+    return b"".join(pieces)
+
+
+def _read_compressed(response: Response, limit: int, where: str) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    inflater = _inflater()
+    try:
+        for chunk in response.chunks():
+            data = chunk
+            while data:
+                if inflater.eof:  # gzip allows several members one after the other
+                    inflater = _inflater()
+                # One byte more than allowed tells "longer" from "just as long".
+                piece = inflater.decompress(data, limit - size + 1)
+                size += len(piece)
+                if size > limit:
+                    raise _too_long(response, limit, where)
+                pieces.append(piece)
+                data = inflater.unconsumed_tail or inflater.unused_data
+    except zlib.error:
+        raise UnexpectedStatus(
+            "the answer cannot be decompressed", status=response.status, where=where
+        ) from None
+    if not inflater.eof:
+        raise Interrupted("the answer broke off before its end")
+    return b"".join(pieces)
+
+
+def _inflater() -> zlib._Decompress:
+    return zlib.decompressobj(wbits=47)  # gzip or zlib, whichever it is
+
+
+def _too_long(response: Response, limit: int, where: str) -> UnexpectedStatus:
+    return UnexpectedStatus(
+        f"the answer is longer than {limit} bytes", status=response.status, where=where
+    )

@@ -1,0 +1,126 @@
+"""Whom to trust over TLS."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import truststore
+
+from wheelfit.errors import InvalidConfiguration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+__all__ = ["checking_context", "trusting_context"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
+
+def checking_context(
+    cert: str | None, client_cert: str | None, *, environ: Mapping[str, str]
+) -> ssl.SSLContext:
+    """Return the context for servers whose certificate is checked.
+
+    What is named is the only thing trusted: ``cert``, else the first of
+    ``REQUESTS_CA_BUNDLE``, ``CURL_CA_BUNDLE`` and ``SSL_CERT_FILE`` with
+    ``SSL_CERT_DIR``. Otherwise the system decides. Something named that cannot
+    be read is an error; it never means "trust what the system trusts".
+
+    :param cert: file or folder of certificates (PEM).
+    :param client_cert: PEM file with a private key and its certificate.
+    :raises InvalidConfiguration: a named file or folder is not usable.
+    """
+    named = _named(cert, environ)
+    if named:
+        # Only what is named: start without what the system trusts.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        for setting, path in named:
+            _trust(context, setting, path)
+    else:
+        context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if client_cert is not None:
+        _identify(context, client_cert)
+    return context
+
+
+def trusting_context(client_cert: str | None) -> ssl.SSLContext:
+    """Return the context for trusted hosts: encrypted, but nobody's name is checked.
+
+    :param client_cert: as for `checking_context`.
+    :raises InvalidConfiguration: the client certificate is not usable.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    if client_cert is not None:
+        _identify(context, client_cert)
+    return context
+
+
+def _named(cert: str | None, environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    if cert is not None:
+        return [("cert", cert)]
+    for name in _BUNDLES:
+        if environ.get(name):
+            return [(name, environ[name])]
+    named = [("SSL_CERT_FILE", environ["SSL_CERT_FILE"])] if environ.get("SSL_CERT_FILE") else []
+    folders = [each for each in environ.get("SSL_CERT_DIR", "").split(os.pathsep) if each]
+    # As for OpenSSL, one of several folders may be missing; not all of them.
+    present = [each for each in folders if Path(each).is_dir()] or ([] if named else folders)
+    return named + [("SSL_CERT_DIR", each) for each in present]
+
+
+def _trust(context: ssl.SSLContext, setting: str, text: str) -> None:
+    path = Path(text).expanduser()
+    try:
+        if path.is_dir():
+            context.load_verify_locations(capath=str(path))
+            return
+        context.load_verify_locations(cafile=str(path))
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidConfiguration(
+            "the certificates to trust cannot be read",
+            where=str(path),
+            note=f"named by {setting}: {_words(error)}",
+            hint="correct or remove the setting; wheelfit does not go on with other certificates",
+        ) from error
+    if not context.get_ca_certs() and not context.cert_store_stats().get("x509"):
+        raise InvalidConfiguration(
+            "the file of certificates to trust holds none",
+            where=str(path),
+            note=f"named by {setting}",
+        )
+
+
+def _identify(context: ssl.SSLContext, text: str) -> None:
+    path = Path(text).expanduser()
+    try:
+        context.load_cert_chain(str(path), password=_no_password)
+    except (OSError, ssl.SSLError, ValueError) as error:
+        raise InvalidConfiguration(
+            "the client certificate cannot be read",
+            where=str(path),
+            note=_words(error),
+            hint="it must be one PEM file with the certificate and its private key, "
+            "the key without password",
+        ) from error
+
+
+def _no_password() -> str:
+    # Without this, OpenSSL would ask on the terminal.
+    return ""
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return error.reason or "not PEM"
+    return getattr(error, "strerror", None) or type(error).__name__

@@ -1,0 +1,345 @@
+"""Ask servers for things: with repetition, redirects, authorization and limits.
+
+Redirects are followed here and not by the transport, because each hop is a new
+decision about who may see which credentials.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar
+
+from wheelfit import __version__
+from wheelfit.errors import UnexpectedStatus, Unreachable
+from wheelfit.sources.body import read_body
+from wheelfit.sources.credentials import Login
+from wheelfit.sources.retries import RETRY_STATUSES, RetryPolicy
+from wheelfit.sources.transport import Interrupted
+from wheelfit.sources.urls import (
+    is_loopback,
+    join,
+    origin,
+    redact,
+    split_userinfo,
+    without_fragment,
+)
+from wheelfit.wheels.remote import Part, announced_extent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from wheelfit.sources.credentials import Credentials
+    from wheelfit.sources.transport import Response, Transport
+    from wheelfit.wheels.remote import Range
+
+
+__all__ = ["Answer", "Client", "unexpected", "unreachable"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+PAGE_LIMIT = 64 << 20
+"""Bytes of the longest page, decompressed."""
+
+_T = TypeVar("_T")
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MOST_REDIRECTS = 10
+_MISSING = frozenset({401, 403, 404, 407, 410})
+_USER_AGENT = f"wheelfit/{__version__}"
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Hold a complete answer."""
+
+    status: int
+    """The HTTP status."""
+    headers: Mapping[str, str]
+    """By lower-case name."""
+    url: str
+    """Where it came from after redirects, without credentials."""
+    body: bytes
+    """Decompressed."""
+
+
+class Client:
+    """Ask servers. Any number of threads may do so at once.
+
+    :param transport: sends the single requests.
+    :param credentials: decides who gets which login; None if there are none at all.
+    :param policy: what is repeated, and when.
+    :param is_trusted: tells from host and port whether plain HTTP is fine there.
+    :param sleep: waits that many seconds.
+    :param clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        credentials: Credentials | None = None,
+        policy: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
+        is_trusted: Callable[[str, int | None], bool] = lambda _host, _port: False,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._transport = transport
+        self._credentials = credentials
+        self._policy = policy
+        self._is_trusted = is_trusted
+        self._sleep = sleep
+        self._clock = clock
+
+    def get(
+        self, url: str, *, headers: Mapping[str, str] = _NO_HEADERS, limit: int = PAGE_LIMIT
+    ) -> Answer:
+        """Return the whole answer, whatever its status.
+
+        :param url: without credentials.
+        :param limit: bytes of the longest body accepted, decompressed.
+        :raises Unreachable: there was no complete answer, repeatedly.
+        :raises UnexpectedStatus: an error of the server that did not go away,
+            a login refused, or a body beyond the limit.
+        """
+        wanted = {"Accept-Encoding": "gzip", **headers}
+
+        def read(response: Response, where: str) -> Answer:
+            # The body of an error is for people; nobody here reads it.
+            body = read_body(response, limit, where=redact(where)) if response.status < 300 else b""
+            return Answer(response.status, response.headers, where, body)
+
+        return self._complete(url, wanted, read)
+
+    def get_range(self, url: str, asked: Range) -> Part:
+        """Return a range of the bytes of a file.
+
+        :param url: without credentials.
+        :raises RangeUnsupported: the server gives no ranges; no body was read.
+        :raises Unreachable: there was no complete answer, repeatedly.
+        :raises UnexpectedStatus: another status, or other bytes than asked for.
+        """
+
+        def read(response: Response, where: str) -> Part:
+            if response.status in _MISSING:
+                raise unexpected(response.status, where)
+            extent = announced_extent(asked, response.status, response.headers, where=redact(where))
+            size = extent.stop - extent.start
+            return Part(extent, read_body(response, size, where=redact(where)))
+
+        headers = {"Accept-Encoding": "identity", "Range": asked.header}
+        return self._complete(url, headers, read)
+
+    @contextmanager
+    def stream(
+        self, url: str, *, headers: Mapping[str, str] = _NO_HEADERS
+    ) -> Iterator[tuple[Response, str]]:
+        """Open an answer whose body the caller reads.
+
+        :param url: without credentials.
+        :return: the response, and its URL after redirects. Reading its body may
+            raise ``Interrupted``; see `wait_after`.
+        :raises Unreachable: there was no answer, repeatedly.
+        :raises UnexpectedStatus: an error of the server that did not go away,
+            or a login refused.
+        """
+        wanted = {"Accept-Encoding": "identity", **headers}
+        response, where = self._open(url, wanted, _Attempts(self._policy, self._sleep, self._clock))
+        try:
+            yield response, where
+        finally:
+            response.close()
+
+    def wait_after(self, attempt: int, interrupted: Interrupted, url: str) -> None:
+        """Wait before a broken transfer is taken up again.
+
+        :param attempt: how many attempts in a row have broken off.
+        :raises Unreachable: it has been tried often enough.
+        """
+        delay = self._policy.after_interruption(attempt, interrupted)
+        if delay is None:
+            raise unreachable(url, interrupted) from interrupted
+        self._sleep(delay)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._transport.close()
+
+    # --- again and again ----------------------------------------------------------
+
+    def _complete(
+        self, url: str, headers: Mapping[str, str], read: Callable[[Response, str], _T]
+    ) -> _T:
+        """Open and read, as often as the policy allows."""
+        attempts = _Attempts(self._policy, self._sleep, self._clock)
+        while True:
+            response, where = self._open(url, headers, attempts)
+            try:
+                return read(response, where)
+            except Interrupted as interrupted:
+                attempts.broke(url, interrupted)
+            finally:
+                response.close()
+
+    def _open(
+        self, url: str, headers: Mapping[str, str], attempts: _Attempts
+    ) -> tuple[Response, str]:
+        while True:
+            try:
+                response, where = self._follow(url, headers)
+            except Interrupted as interrupted:
+                attempts.broke(url, interrupted)
+                continue
+            if response.status not in RETRY_STATUSES:
+                return response, where
+            response.close()
+            attempts.answered(where, response)
+
+    # --- hop by hop ---------------------------------------------------------------
+
+    def _follow(self, url: str, headers: Mapping[str, str]) -> tuple[Response, str]:
+        login = self._credentials.first(url) if self._credentials else None
+        for _ in range(_MOST_REDIRECTS + 1):
+            response = self._authorized(url, headers, login)
+            location = response.headers.get("location")
+            if response.status not in _REDIRECTS or location is None:
+                return response, url
+            response.close()
+            url, login = self._redirected(url, location)
+        raise UnexpectedStatus("too many redirects", status=302, where=redact(url))
+
+    def _authorized(self, url: str, headers: Mapping[str, str], login: Login | None) -> Response:
+        response = self._send(url, headers, login)
+        if response.status == 401:
+            response.close()
+            other = self._credentials.after_refusal(url, login) if self._credentials else None
+            if other is None:
+                raise unexpected(401, url)
+            response = self._send(url, headers, other)
+            if response.status == 401:
+                response.close()
+                raise unexpected(401, url)
+        return response
+
+    def _send(self, url: str, headers: Mapping[str, str], login: Login | None) -> Response:
+        sent = {"User-Agent": _USER_AGENT, **headers}
+        if login is not None:
+            sent["Authorization"] = login.header
+        try:
+            return self._transport.send(url, sent)
+        except Interrupted as interrupted:
+            interrupted.url = url  # after a redirect, not what was asked for first
+            raise
+
+    def _redirected(self, url: str, location: str) -> tuple[str, Login | None]:
+        """Return where a redirect leads, and who we are there."""
+        try:
+            target, userinfo = split_userinfo(without_fragment(join(url, location)))
+            old, new = origin(url), origin(target)
+        except ValueError:
+            raise UnexpectedStatus(
+                "the redirect leads nowhere", status=302, where=redact(url)
+            ) from None
+        if new.scheme not in {"http", "https"}:
+            raise UnexpectedStatus(
+                f"the redirect leads to {new.scheme}:, which is not followed",
+                status=302,
+                where=redact(url),
+            )
+        less_safe = (old.scheme, new.scheme) == ("https", "http")
+        if less_safe and not (is_loopback(new.host) or self._is_trusted(new.host, new.port)):
+            raise UnexpectedStatus(
+                f"the redirect leads from https to {new}",
+                status=302,
+                where=redact(url),
+                hint=f"if that is intended, trust the host: --trusted-host {new.host}",
+            )
+        if userinfo is not None:  # the server's own, for this one hop
+            return target, Login(userinfo[0], userinfo[1] or "")
+        return target, self._credentials.after_redirect(target, url) if self._credentials else None
+
+
+class _Attempts:
+    """Count the failures of one request, and wait or give up."""
+
+    def __init__(
+        self, policy: RetryPolicy, sleep: Callable[[float], None], clock: Callable[[], float]
+    ) -> None:
+        self._policy = policy
+        self._sleep = sleep
+        self._clock = clock
+        self._failed = 0
+
+    def broke(self, url: str, interrupted: Interrupted) -> None:
+        self._failed += 1
+        delay = self._policy.after_interruption(self._failed, interrupted)
+        if delay is None:
+            raise unreachable(url, interrupted) from interrupted
+        self._sleep(delay)
+
+    def answered(self, url: str, response: Response) -> None:
+        self._failed += 1
+        asked = response.headers.get("retry-after")
+        delay = self._policy.after_status(self._failed, response.status, asked, self._clock())
+        if delay is None:
+            raise unexpected(response.status, url)
+        self._sleep(delay)
+
+
+# --- words ------------------------------------------------------------------------
+
+
+def unreachable(url: str, interrupted: Interrupted) -> Unreachable:
+    """Return the error for a server that could not be asked.
+
+    :param url: what was wanted; shown without credentials.
+    """
+    url = interrupted.url or url
+    return Unreachable(
+        f"{_host(url)} cannot be read: {interrupted.reason}",
+        where=redact(url),
+        hint=interrupted.hint or "check the URL, the network and the proxy settings",
+    )
+
+
+def unexpected(status: int, url: str) -> UnexpectedStatus:
+    """Return the error for an answer that is not what was asked for.
+
+    :param url: what answered; shown without credentials.
+    """
+    return UnexpectedStatus(
+        f"{_host(url)} answered with {_PHRASES.get(status, f'status {status}')}",
+        status=status,
+        where=redact(url),
+        hint=_HINTS.get(status, "try again later" if status >= 500 else None),
+    )
+
+
+def _host(url: str) -> str:
+    try:
+        return str(origin(url))
+    except ValueError:
+        return "the server"
+
+
+_PHRASES = {
+    401: "401: it wants a user name and password, or did not accept those it got",
+    403: "403: access is forbidden",
+    404: "404: not found",
+    407: "407: the proxy wants a user name and password",
+    410: "410: no longer there",
+    429: "429: too many requests",
+}
+_LOGIN_HINT = "put the login into netrc, keyring or the URL of the index"
+_HINTS = {
+    401: _LOGIN_HINT,
+    403: "the login, if one was given, may lack the right to read this",
+    404: "the listing may be out of date; try again, or tell the operator of the index",
+    407: "put the login of the proxy into its URL",
+    429: "wait, or use a mirror",
+}

@@ -1,0 +1,215 @@
+"""Who may know which user name and password: decided here and nowhere else.
+
+Credentials come from the URL of an index, from netrc, and from keyring. They
+are attached to a request by its origin (scheme, host, port): those of an index
+go to URLs of its own origin only, whatever a page or a redirect says.
+"""
+
+from __future__ import annotations
+
+import base64
+import netrc
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+from wheelfit.sources.urls import is_loopback, origin, split_userinfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from wheelfit.sources.keyring_access import Keyring
+    from wheelfit.sources.urls import Origin
+
+
+__all__ = ["Credentials", "Login", "NetrcEntries", "read_netrc"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Login(NamedTuple):
+    """Hold a user name and a password."""
+
+    user: str
+    """The user name; often a fixed word when the password is a token."""
+    password: str
+    """The password or token."""
+
+    def __repr__(self) -> str:
+        return "Login(****)"
+
+    @property
+    def header(self) -> str:
+        """The value of the ``Authorization`` header."""
+        text = f"{self.user}:{self.password}".encode()
+        return "Basic " + base64.b64encode(text).decode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class NetrcEntries:
+    """Hold the logins of a netrc file."""
+
+    hosts: Mapping[str, Login]
+    """By host name, lower case."""
+    default: Login | None = None
+    """For every other host; None if the file has none."""
+
+
+def read_netrc(
+    environ: Mapping[str, str], home: Path, *, note: Callable[[str], None]
+) -> NetrcEntries:
+    """Read the user's netrc file, if there is one.
+
+    :param environ: ``NETRC`` names the file; otherwise ``.netrc`` or ``_netrc``.
+    :param home: where the file lies.
+    :param note: told if there is a file that cannot be used.
+    """
+    named = environ.get("NETRC")
+    paths = [home.joinpath(named)] if named else [home / ".netrc", home / "_netrc"]
+    for path in paths:
+        try:
+            entries = netrc.netrc(str(path)).hosts
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            note(f"{path} is not used: {error}")
+            continue
+        except netrc.NetrcParseError as error:
+            note(f"{path} is not used: line {error.lineno}: {error.msg}")
+            continue
+        logins = {
+            host.lower(): Login(user or "", password or "")
+            for host, (user, _, password) in entries.items()
+        }
+        default = logins.pop("default", None)
+        return NetrcEntries(logins, default)
+    return NetrcEntries({})
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """One configured index and what its URL says."""
+
+    url: str
+    origin: Origin
+    segments: tuple[str, ...]
+    user: str | None
+    password: str | None
+
+
+class Credentials:
+    """Find the login for a request.
+
+    :param indexes: configured URLs, with credentials if they have any.
+    :param logins: from netrc.
+    :param keyring: asked only after a server has refused.
+    """
+
+    def __init__(
+        self, indexes: Iterable[str], *, logins: NetrcEntries, keyring: Keyring | None = None
+    ) -> None:
+        self._known = tuple(known for url in indexes if (known := _known(url)) is not None)
+        self._logins = logins
+        self._keyring = keyring
+        self._asked: dict[tuple[Origin, str | None], Login | None] = {}
+        self._lock = threading.Lock()
+
+    def first(self, url: str) -> Login | None:
+        """Return the login with which a request starts out.
+
+        :param url: without credentials.
+        """
+        target = origin(url)
+        index = self._index_of(url, target)
+        if index is not None and index.user is not None and index.password is not None:
+            return Login(index.user, index.password)
+        user = index.user if index is not None else None
+        login = self._logins.hosts.get(target.host, self._logins.default)
+        if login is not None and user in {None, login.user}:
+            return login
+        with self._lock:
+            known = self._asked.get((target, user))
+        if known is not None:
+            return known
+        # A user name alone may be all there is: tokens are given that way.
+        return Login(user, "") if user is not None else None
+
+    def after_redirect(self, url: str, previous: str) -> Login | None:
+        """Return the login for the target of a redirect.
+
+        Within one origin as always. Elsewhere only what netrc has for that very
+        host, if it is another host and the way there is no less safe.
+
+        :param url: the target, without credentials.
+        :param previous: the URL that redirected.
+        """
+        old, new = origin(previous), origin(url)
+        if old == new or (
+            old.host == new.host
+            and (old.scheme, old.port, new.scheme, new.port) == ("http", 80, "https", 443)
+        ):
+            return self.first(url)
+        safe = new.scheme == "https" or (old.scheme == "http" and is_loopback(new.host))
+        return self._logins.hosts.get(new.host) if safe and old.host != new.host else None
+
+    def after_refusal(self, url: str, refused: Login | None) -> Login | None:
+        """Ask keyring after a server answered 401; None if there is nothing new.
+
+        :param url: without credentials.
+        :param refused: the login that was not accepted.
+        """
+        if self._keyring is None:
+            return None
+        target = origin(url)
+        index = self._index_of(url, target)
+        user = index.user if index is not None else None
+        key = (target, user)
+        with self._lock:
+            if key not in self._asked:
+                # The index is the more specific name, so it is asked for first.
+                names = [index.url] if index is not None else []
+                names.append(urlsplit(url).netloc)
+                found = (self._keyring.find(name, user) for name in names)
+                pair = next((each for each in found if each is not None), None)
+                self._asked[key] = Login(*pair) if pair is not None else None
+            login = self._asked[key]
+        return login if login != refused else None
+
+    def _index_of(self, url: str, target: Origin) -> _Known | None:
+        """Return the index of this origin that shares most of the path.
+
+        Files often lie beside the listing and not below it, so the path need
+        not begin with that of the index.
+        """
+        same = [known for known in self._known if known.origin == target]
+        if not same:
+            return None
+        segments = _segments(url)
+        return max(same, key=lambda known: _common(known.segments, segments))
+
+
+def _known(url: str) -> _Known | None:
+    clean, userinfo = split_userinfo(url)
+    try:
+        where = origin(clean)
+    except ValueError:
+        return None
+    user, password = userinfo if userinfo is not None else (None, None)
+    return _Known(clean, where, _segments(clean), user, password)
+
+
+def _segments(url: str) -> tuple[str, ...]:
+    return tuple(urlsplit(url).path.strip("/").split("/"))
+
+
+def _common(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    count = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        count += 1
+    return count

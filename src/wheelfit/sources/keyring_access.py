@@ -1,0 +1,140 @@
+"""Ask keyring for a password: the installed package, or the program on PATH."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from wheelfit.sources.settings import KeyringChoice
+
+
+__all__ = ["ImportedKeyring", "Keyring", "KeyringProgram", "open_keyring"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_PATIENCE = 60.0  # seconds; keyring may ask the user to unlock something
+
+
+class Keyring(Protocol):
+    """Look passwords up. May be slow, and may ask the user to unlock something."""
+
+    def find(self, service: str, user: str | None) -> tuple[str, str] | None:
+        """Return user name and password, or None if there are none.
+
+        :param service: the URL of an index, or a host.
+        :param user: the user name if it is known.
+        """
+
+
+def open_keyring(
+    choice: KeyringChoice, *, environ: Mapping[str, str], note: Callable[[str], None]
+) -> Keyring | None:
+    """Return the keyring of the user's choice; None if there is none.
+
+    As pip: ``auto`` takes the package if it can be imported, else the program.
+    The package is imported when the first password is needed.
+
+    :param note: told if keyring fails, once.
+    """
+    if choice == "disabled":
+        return None
+    program = shutil.which("keyring", path=environ.get("PATH"))
+    runner = KeyringProgram(program, environ, note) if program else None
+    if choice == "subprocess":
+        return runner
+    imported = ImportedKeyring(note)
+    return imported if choice == "import" or runner is None else _Either(imported, runner)
+
+
+class ImportedKeyring:
+    """Ask the package ``keyring`` beside wheelfit.
+
+    :param note: told if it fails.
+    """
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+        self.present: bool | None = None
+        """Whether the package could be imported; None before the first question."""
+
+    def find(self, service: str, user: str | None) -> tuple[str, str] | None:
+        """Return user name and password, or None if there are none."""
+        if self.present is False:
+            return None
+        try:
+            keyring = importlib.import_module("keyring")
+            self.present = True
+            credential = keyring.get_credential(service, user)
+        except ImportError:
+            self.present = False
+            return None
+        except Exception as error:  # noqa: BLE001 - back ends raise anything
+            self.present = False
+            self._note(f"keyring is not used: {type(error).__name__}")
+            return None
+        return None if credential is None else (credential.username, credential.password)
+
+
+class KeyringProgram:
+    """Run ``keyring get``.
+
+    :param program: its path.
+    :param environ: its environment.
+    :param note: told if it fails.
+    """
+
+    def __init__(
+        self, program: str, environ: Mapping[str, str], note: Callable[[str], None]
+    ) -> None:
+        self._program = program
+        self._environ = {**environ, "PYTHONIOENCODING": "utf-8"}
+        self._note = note
+
+    def find(self, service: str, user: str | None) -> tuple[str, str] | None:
+        """Return user name and password, or None if there are none."""
+        command = [self._program, "--mode=creds", "--output=json", "get", service]
+        if user is not None:
+            command.append(user)
+        try:
+            run = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                env=self._environ,
+                timeout=_PATIENCE,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            self._note(f"keyring is not used: {type(error).__name__}")
+            return None
+        if run.returncode != 0:
+            return None
+        try:
+            answer = json.loads(run.stdout)
+            return str(answer["username"]), str(answer["password"])
+        except (ValueError, KeyError, TypeError):
+            self._note("keyring is not used: its answer is not understood")
+            return None
+
+
+class _Either:
+    """The package, or the program if there is no package."""
+
+    def __init__(self, package: ImportedKeyring, program: KeyringProgram) -> None:
+        self._package = package
+        self._program = program
+
+    def find(self, service: str, user: str | None) -> tuple[str, str] | None:
+        found = self._package.find(service, user)
+        if found is None and self._package.present is False:
+            return self._program.find(service, user)
+        return found

@@ -1,0 +1,82 @@
+"""When a failed request is worth repeating, and how long to wait first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wheelfit.sources.transport import Interrupted
+
+
+__all__ = ["RETRY_STATUSES", "RetryPolicy"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+RETRY_STATUSES = frozenset({429, 500, 502, 503, 504, 520, 527})
+"""Statuses that often go away by themselves."""
+
+_LITTLE_HOPE = 2  # repetitions when a host refuses or has no address
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Decide about repetitions; knows no clock but the one it is given."""
+
+    count: int = 5
+    """How often a request is repeated."""
+    first_delay: float = 0.25
+    """Seconds before the second try; doubled each time."""
+    longest_delay: float = 8.0
+    """Seconds that no delay of our own exceeds."""
+    longest_wait: float = 60.0
+    """Seconds that a server may make us wait by ``Retry-After``; beyond, we give up."""
+
+    def after_interruption(self, attempt: int, interrupted: Interrupted) -> float | None:
+        """Return the seconds to wait before trying again; None to give up.
+
+        :param attempt: how many attempts have failed, this one included.
+        """
+        if interrupted.hope == "none":
+            return None
+        allowed = self.count if interrupted.hope == "good" else min(self.count, _LITTLE_HOPE)
+        return self._delay(attempt) if attempt <= allowed else None
+
+    def after_status(
+        self, attempt: int, status: int, retry_after: str | None, now: float
+    ) -> float | None:
+        """Return the seconds to wait before trying again; None to give up.
+
+        :param attempt: how many attempts have failed, this one included.
+        :param retry_after: the ``Retry-After`` header: seconds or a date.
+        :param now: seconds since the epoch.
+        """
+        if status not in RETRY_STATUSES or attempt > self.count:
+            return None
+        asked = _seconds(retry_after, now)
+        if asked is None:
+            return self._delay(attempt)
+        return asked if asked <= self.longest_wait else None
+
+    def _delay(self, attempt: int) -> float:
+        return float(min(self.first_delay * 2 ** (attempt - 1), self.longest_delay))
+
+
+def _seconds(text: str | None, now: float) -> float | None:
+    if text is None:
+        return None
+    text = text.strip()
+    if text.isascii() and text.isdecimal():
+        return float(text)
+    try:
+        when = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - datetime.fromtimestamp(now, UTC)).total_seconds())

@@ -1,0 +1,90 @@
+"""What the user decided about where files come from and how they are reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+__all__ = ["DEFAULT_INDEX", "KeyringChoice", "SourceSettings"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+DEFAULT_INDEX = "https://pypi.org/simple"
+"""The index that pip, too, takes when nobody names one."""
+
+KeyringChoice: TypeAlias = Literal["auto", "disabled", "import", "subprocess"]
+"""How keyring may be asked for passwords, in pip's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """Hold every setting of this folder; the names are pip's.
+
+    URLs may contain credentials, so ``repr`` must not be shown to anybody.
+    """
+
+    index_url: str = DEFAULT_INDEX
+    """The main index: URL, or path of a folder laid out like one."""
+    extra_index_urls: tuple[str, ...] = ()
+    """More indexes, asked in this order after the main one."""
+    find_links: tuple[str, ...] = ()
+    """Folders, files and pages with links; asked before any index."""
+    no_index: bool = False
+    """Ask no index at all, only ``find_links``."""
+    cert: str | None = None
+    """File or folder of the certificates to trust instead of the system's."""
+    client_cert: str | None = None
+    """PEM file with a private key and its certificate, shown to servers that ask."""
+    proxy: str | None = None
+    """None: the environment decides. Empty: no proxy. Otherwise for every server."""
+    no_proxy_env: bool = False
+    """Do not let the environment name a proxy."""
+    trusted_hosts: tuple[str, ...] = ()
+    """``host`` or ``host:port`` whose certificate is not checked, and that may use HTTP."""
+    timeout: float = 15.0
+    """Seconds to wait for a connection, and for the next bytes."""
+    retries: int = 5
+    """How often a failed request is repeated."""
+    resume_retries: int = 5
+    """How often a broken download is resumed."""
+    keyring: KeyringChoice = "auto"
+    """Whether and how keyring is asked when a server wants a password."""
+    cache: bool = True
+    """Whether anything is kept on disk."""
+
+    def with_options(
+        self,
+        *,
+        index_url: str | None = None,
+        extra_index_urls: Iterable[str] = (),
+        find_links: Iterable[str] = (),
+        no_index: bool = False,
+        trusted_hosts: Iterable[str] = (),
+        cache: bool = True,
+    ) -> SourceSettings:
+        """Return the settings as options of a command line change them.
+
+        As in pip, ``index_url`` replaces what was configured, while lists are
+        appended to it, and switches can only be turned on.
+        """
+        return replace(
+            self,
+            index_url=index_url or self.index_url,
+            extra_index_urls=(*self.extra_index_urls, *extra_index_urls),
+            find_links=(*self.find_links, *find_links),
+            no_index=self.no_index or no_index,
+            trusted_hosts=(*self.trusted_hosts, *trusted_hosts),
+            cache=self.cache and cache,
+        )
+
+    @property
+    def index_urls(self) -> tuple[str, ...]:
+        """The indexes in the order in which they are asked; none under ``no_index``."""
+        return () if self.no_index else (self.index_url, *self.extra_index_urls)

@@ -1,0 +1,80 @@
+"""The seam to the network: one request, one response, no cleverness.
+
+Whatever may be repeated, redirected or authorized is decided above it, in
+``client``; a test puts its own transport in and sees each request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+__all__ = ["Interrupted", "Response", "Transport"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+Hope: TypeAlias = Literal["none", "little", "good"]
+
+
+class Interrupted(Exception):
+    """Signal that no response came, or that its body broke off.
+
+    :param reason: what happened, in words, without any URL or credentials.
+    :param hope: whether trying again may help: ``none`` for a certificate that
+        is not trusted, ``little`` for a host that does not exist or refuses,
+        ``good`` for a connection that broke.
+    :param hint: what the user can do; None if nothing is known.
+    """
+
+    def __init__(self, reason: str, *, hope: Hope = "good", hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hope = hope
+        self.hint = hint
+        self.url: str | None = None
+        """Which URL was asked, if that is not the one the caller named."""
+
+
+class Response(Protocol):
+    """Give the head of a response at once and its body in pieces.
+
+    Whoever has one closes it, read or unread.
+    """
+
+    @property
+    def status(self) -> int:
+        """The HTTP status, whatever it is."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers by lower-case name; repeated ones joined by a comma."""
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the body as it was sent, content encoding untouched.
+
+        :raises Interrupted: it broke off before the announced end.
+        """
+
+    def close(self) -> None:
+        """Give the connection back, or cut it if the body was not read."""
+
+
+class Transport(Protocol):
+    """Send GET requests. Any number of threads may do so at once."""
+
+    def send(self, url: str, headers: Mapping[str, str]) -> Response:
+        """Send one request; follow no redirect, repeat nothing.
+
+        :param url: ``http:`` or ``https:``, without credentials and fragment.
+        :param headers: sent as they are.
+        :raises Interrupted: no response came.
+        """
+
+    def close(self) -> None:
+        """Close every connection."""

@@ -1,0 +1,247 @@
+"""The transport through urllib3, the only importer of it."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import urllib3
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    IncompleteRead,
+    InsecureRequestWarning,
+    LocationValueError,
+    NameResolutionError,
+    NewConnectionError,
+    ProtocolError,
+    ProxyError,
+    ReadTimeoutError,
+    SSLError,
+)
+
+from wheelfit.sources.transport import Interrupted
+from wheelfit.sources.urls import split_userinfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from urllib3 import BaseHTTPResponse, PoolManager
+
+
+__all__ = ["Urllib3Transport"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+CHUNK = 256 << 10
+"""Bytes read at once; more costs page faults, less costs calls."""
+
+
+class Urllib3Transport:
+    """Send requests over pooled connections.
+
+    :param context: for servers whose certificate is checked.
+    :param insecure: for trusted hosts; None if there are none.
+    :param is_trusted: tells from host and port whether a host is trusted.
+    :param proxy: tells from a URL which proxy serves it; None for a direct connection.
+    :param timeout: seconds to wait for a connection, and for the next bytes.
+    :param connections: how many to one server are kept open.
+    """
+
+    def __init__(
+        self,
+        *,
+        context: ssl.SSLContext,
+        insecure: ssl.SSLContext | None = None,
+        is_trusted: Callable[[str, int | None], bool] = lambda _host, _port: False,
+        proxy: Callable[[str], str | None] = lambda _url: None,
+        timeout: float = 15.0,
+        connections: int = 16,
+    ) -> None:
+        self._context = context
+        self._insecure = insecure
+        self._is_trusted = is_trusted
+        self._proxy = proxy
+        self._timeout = urllib3.Timeout(connect=timeout, read=timeout)
+        self._connections = connections
+        self._managers: dict[tuple[str | None, bool], PoolManager] = {}
+
+    def send(self, url: str, headers: Mapping[str, str]) -> _Urllib3Response:
+        """Send one GET request, as the protocol says."""
+        try:
+            response = self._manager(url).request(
+                "GET",
+                url,
+                headers=dict(headers),
+                redirect=False,
+                retries=False,
+                preload_content=False,
+                decode_content=False,
+                timeout=self._timeout,
+            )
+        except (HTTPError, OSError, ValueError) as error:
+            raise _interrupted(error) from error
+        return _Urllib3Response(response)
+
+    def close(self) -> None:
+        """Close every connection."""
+        for manager in self._managers.values():
+            manager.clear()
+
+    def _manager(self, url: str) -> PoolManager:
+        parts = urlsplit(url)
+        trusted = self._insecure is not None and self._is_trusted(parts.hostname or "", parts.port)
+        proxy = self._proxy(url)
+        key = (proxy, trusted)
+        manager = self._managers.get(key)
+        if manager is None:
+            # Two threads may build one each; setdefault keeps one of them.
+            manager = self._managers.setdefault(key, self._new_manager(proxy, trusted=trusted))
+        return manager
+
+    def _new_manager(self, proxy: str | None, *, trusted: bool) -> PoolManager:
+        context = self._insecure if trusted and self._insecure is not None else self._context
+        if proxy is None:
+            return urllib3.PoolManager(num_pools=32, maxsize=self._connections, ssl_context=context)
+        address, userinfo = split_userinfo(proxy)
+        if address.startswith("socks"):
+            return self._new_socks_manager(address, userinfo, context)
+        secret = f"{userinfo[0]}:{userinfo[1] or ''}" if userinfo else None
+        return urllib3.ProxyManager(
+            address,
+            num_pools=32,
+            maxsize=self._connections,
+            ssl_context=context,
+            proxy_ssl_context=self._context,
+            proxy_headers=urllib3.make_headers(proxy_basic_auth=secret) if secret else None,
+        )
+
+    def _new_socks_manager(
+        self, address: str, userinfo: tuple[str, str | None] | None, context: ssl.SSLContext
+    ) -> PoolManager:
+        try:
+            from urllib3.contrib.socks import SOCKSProxyManager  # noqa: PLC0415 - needs PySocks
+        except ImportError:
+            raise Interrupted(
+                "the proxy speaks SOCKS, for which the package PySocks is missing",
+                hope="none",
+                hint="install PySocks beside wheelfit",
+            ) from None
+        user, password = userinfo or (None, None)
+        return SOCKSProxyManager(
+            address, user, password, num_pools=32, maxsize=self._connections, ssl_context=context
+        )
+
+
+class _Urllib3Response:
+    """Show a response of urllib3 as the protocol wants it."""
+
+    def __init__(self, response: BaseHTTPResponse) -> None:
+        self._response = response
+        self._complete = False
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.headers.items()}
+
+    def chunks(self) -> Iterator[bytes]:
+        try:
+            yield from self._response.stream(CHUNK, decode_content=False)
+        except (HTTPError, OSError, ValueError) as error:
+            raise _interrupted(error) from error
+        self._complete = True
+
+    def close(self) -> None:
+        if self._complete:
+            self._response.release_conn()
+        else:
+            self._response.close()
+
+
+# --- from urllib3's exceptions to words -------------------------------------------
+
+
+def _interrupted(error: Exception) -> Interrupted:
+    if isinstance(error, ProxyError):
+        cause = _interrupted(error.original_error)
+        return Interrupted(
+            f"the proxy cannot be used: {cause.reason}",
+            hope=cause.hope,
+            hint="check the proxy settings (HTTPS_PROXY, HTTP_PROXY, pip's proxy)",
+        )
+    if isinstance(error, (SSLError, ssl.SSLError)):
+        return _certificate(error)
+    if isinstance(error, NameResolutionError):
+        return Interrupted("the host name cannot be resolved", hope="little")
+    if isinstance(error, NewConnectionError):
+        return Interrupted(_system_words(error) or "no connection", hope="little")
+    if isinstance(error, ConnectTimeoutError):
+        return Interrupted("no connection within the time allowed")
+    if isinstance(error, ReadTimeoutError):
+        return Interrupted("no answer within the time allowed")
+    if isinstance(error, IncompleteRead):
+        return Interrupted("the answer broke off before its end")
+    if isinstance(error, ProtocolError):
+        cause_of = error.args[1] if len(error.args) > 1 else error.__cause__
+        if isinstance(cause_of, IncompleteRead):
+            return Interrupted("the answer broke off before its end")
+        words = _system_words(error)
+        return Interrupted(f"the connection broke: {words}" if words else "the connection broke")
+    if isinstance(error, (LocationValueError, ValueError)):
+        return Interrupted("the URL cannot be used", hope="none")
+    return Interrupted(_system_words(error) or f"the connection failed ({type(error).__name__})")
+
+
+def _certificate(error: Exception) -> Interrupted:
+    words = next(
+        (
+            link.verify_message
+            for link in _chain(error)
+            if isinstance(link, ssl.SSLCertVerificationError) and link.verify_message
+        ),
+        None,
+    )
+    if words is None and not any(
+        isinstance(link, ssl.SSLCertVerificationError) for link in _chain(error)
+    ):
+        return Interrupted(f"TLS failed: {_last_words(error)}", hope="little")
+    return Interrupted(
+        f"the certificate of the server is not trusted: {words or _last_words(error)}",
+        hope="none",
+        hint="name the certificates of your organisation with --cert, PIP_CERT or SSL_CERT_FILE",
+    )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    open_ = [error]
+    while open_:
+        link = open_.pop()
+        if id(link) in seen:
+            continue
+        seen.add(id(link))
+        yield link
+        open_.extend(each for each in link.args if isinstance(each, BaseException))
+        open_.extend(each for each in (link.__cause__, link.__context__) if each is not None)
+
+
+def _system_words(error: BaseException) -> str | None:
+    """Return what the operating system says, as "Connection refused"."""
+    for link in _chain(error):
+        if isinstance(link, OSError) and link.strerror:
+            return link.strerror
+    return None
+
+
+def _last_words(error: BaseException) -> str:
+    return _system_words(error) or type(error).__name__
+
+
+def _quiet() -> None:
+    # Trusting a host is the user's own decision; one note about it is enough.
+    urllib3.disable_warnings(InsecureRequestWarning)
+
+
+_quiet()
