@@ -33,6 +33,7 @@ def __dir__() -> list[str]:
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
+        "nvidia": "wheelfit.platforms.providers.nvidia",
         "x86_64": "wheelfit.platforms.providers.x86_64",
         "aarch64": "wheelfit.platforms.providers.aarch64",
     }

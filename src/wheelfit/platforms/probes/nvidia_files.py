@@ -1,0 +1,142 @@
+"""Look for signs of NVIDIA hardware and drivers in files, without starting anything (P-96)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from wheelfit.platforms.facts import NvidiaFiles
+from wheelfit.platforms.features import Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wheelfit.platforms.surroundings import Surroundings
+
+__all__ = ["CUDA_NAMES", "NVML_NAMES", "WSL_FOLDER", "parse", "read"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+NVML_NAMES = {"Linux": "libnvidia-ml.so.1", "Windows": "nvml.dll"}
+"""What the management library is called, by system."""
+CUDA_NAMES = {"Linux": "libcuda.so.1", "Windows": "nvcuda.dll"}
+"""What the user-mode driver is called, by system."""
+WSL_FOLDER = "/usr/lib/wsl/lib"
+
+_SYS_VERSION = "/sys/module/nvidia/version"
+_PROC_VERSION = "/proc/driver/nvidia/version"
+_PROC_GPUS = "/proc/driver/nvidia/gpus"
+_CONTROL = "/dev/nvidiactl"
+_DXG = "/dev/dxg"
+_TEGRA = "/etc/nv_tegra_release"
+_PCI = "/sys/bus/pci/devices"
+_CACHE = "/etc/ld.so.cache"
+
+_VERSION = re.compile(r"[0-9]+\.[0-9]+(?:\.[0-9]+)?")
+_MODULE = re.compile(r"Kernel Module\b.*?\s([0-9]+\.[0-9]+(?:\.[0-9]+)?)\b")
+_MODEL = re.compile(r"^Model:\s*(.+?)\s*$", re.MULTILINE)
+
+_DISPLAY_CLASS = "0x03"
+_VENDOR = "0x10de"
+
+
+def read(surroundings: Surroundings) -> dict[str, str]:
+    """Return the signs by name: a file's text, or an empty text for what just exists.
+
+    :param surroundings: what may be looked at.
+    """
+    found: dict[str, str] = {}
+    for name in (_SYS_VERSION, _PROC_VERSION, _TEGRA):
+        text = surroundings.read_text(name)
+        if text is not None:
+            found[name] = text
+    for child in surroundings.children(_PROC_GPUS):
+        name = f"{_PROC_GPUS}/{child}/information"
+        found[name] = surroundings.read_text(name) or ""
+    for name in (_CONTROL, _DXG, *_libraries(surroundings)):
+        if surroundings.exists(name):
+            found[name] = ""
+    if not found:
+        # A display device is of interest only where nothing else was found, and
+        # a server has hundreds of PCI devices.
+        for address in surroundings.children(_PCI):
+            kind = surroundings.read_text(f"{_PCI}/{address}/class") or ""
+            if kind.startswith(_DISPLAY_CLASS):
+                name = f"{_PCI}/{address}/vendor"
+                if surroundings.read_text(name) == _VENDOR:
+                    found[name] = _VENDOR
+    return found
+
+
+def parse(found: Mapping[str, str]) -> NvidiaFiles:
+    """Sort the signs.
+
+    :param found: what :func:`read` returned.
+    """
+    libraries = tuple(name for name in found if _is_library(name))
+    names = [
+        match[1]
+        for name, text in found.items()
+        if name.startswith(_PROC_GPUS) and (match := _MODEL.search(text))
+    ]
+    return NvidiaFiles(
+        kernel_version=_kernel_version(found),
+        control_device=_CONTROL in found,
+        # The device is there on every WSL 2; the library only with NVIDIA's driver.
+        wsl=_DXG in found and f"{WSL_FOLDER}/{CUDA_NAMES['Linux']}" in found,
+        jetson=_TEGRA in found,
+        gpu_names=tuple(names),
+        pci_devices=tuple(name.split("/")[-2] for name in found if name.startswith(_PCI)),
+        libraries=libraries,
+        evidence=tuple(Evidence(name, text or "exists") for name, text in found.items()),
+    )
+
+
+def _kernel_version(found: Mapping[str, str]) -> str | None:
+    if match := _VERSION.fullmatch(found.get(_SYS_VERSION, "")):
+        return match[0]
+    match = _MODULE.search(found.get(_PROC_VERSION, ""))
+    return match[1] if match else None
+
+
+def _is_library(name: str) -> bool:
+    return name.endswith((*NVML_NAMES.values(), *CUDA_NAMES.values()))
+
+
+def _libraries(surroundings: Surroundings) -> Iterator[str]:
+    """Yield the names under which a driver library may exist, in a loader's order."""
+    if surroundings.system == "Windows":
+        yield from _windows_libraries(surroundings.environ)
+        return
+    names = (NVML_NAMES["Linux"], CUDA_NAMES["Linux"])
+    multiarch = f"/usr/lib/{surroundings.architecture}-linux-gnu"
+    folders = [
+        *surroundings.environ.get("LD_LIBRARY_PATH", "").split(":"),
+        WSL_FOLDER,
+        multiarch,
+        f"{multiarch}/tegra",  # Jetson
+        f"{multiarch}/nvidia",
+        "/usr/lib64",
+        "/usr/lib",
+        "/usr/local/nvidia/lib64",  # containers of cloud services
+        "/usr/lib64-nvidia",
+        "/run/opengl-driver/lib",  # NixOS
+    ]
+    for folder in dict.fromkeys(folders):
+        if folder.startswith("/"):
+            yield from (f"{folder.rstrip('/')}/{name}" for name in names)
+    cache = surroundings.read_bytes(_CACHE) or b""
+    for name in names:
+        for path in re.findall(rb"(?<=\0)/[^\0]*/" + re.escape(name.encode()) + rb"(?=\0)", cache):
+            yield path.decode("utf-8", "replace")
+
+
+def _windows_libraries(environ: Mapping[str, str]) -> Iterator[str]:
+    system = environ.get("SYSTEMROOT", "C:\\Windows").replace("\\", "/")
+    programs = environ.get("PROGRAMFILES", "C:\\Program Files").replace("\\", "/")
+    yield f"{system}/System32/{NVML_NAMES['Windows']}"
+    yield f"{programs}/NVIDIA Corporation/NVSMI/{NVML_NAMES['Windows']}"
+    yield f"{system}/System32/{CUDA_NAMES['Windows']}"

@@ -1,0 +1,85 @@
+"""A fake NVIDIA driver: two small C libraries that describe any machine one likes.
+
+What they understand is written at the top of ``fake_driver.h``.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["FakeDriver", "compile_fake_driver", "find_compiler"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_SOURCES = Path(__file__).parent
+_LIBRARIES = {"libnvidia-ml.so.1": "nvml.c", "libcuda.so.1": "cuda.c"}
+
+
+@dataclass(frozen=True, slots=True)
+class FakeDriver:
+    """Hold a compiled fake driver and describe machines with it."""
+
+    folder: Path
+    """Where the libraries are; give it to ``Machine(library_folders=…)``."""
+
+    def environ(
+        self,
+        *,
+        devices: Iterable[str] = (),
+        cuda: str = "12.4",
+        driver: str = "550.54.15",
+        **settings: str | int,
+    ) -> dict[str, str]:
+        """Return the environment that makes the driver show a machine.
+
+        :param devices: capability and name of each, as ``9.0 NVIDIA H100``.
+        :param cuda: CUDA version of the driver.
+        :param driver: release of the driver.
+        :param settings: other variables of ``fake_driver.h``, without their prefix
+            and in lower case, as ``nvml_init=18``.
+        """
+        major, _, minor = cuda.partition(".")
+        return {
+            "WHEELFIT_FAKE_CUDA_VERSION": str(1000 * int(major) + 10 * int(minor or 0)),
+            "WHEELFIT_FAKE_DRIVER_VERSION": driver,
+            "WHEELFIT_FAKE_DEVICES": ";".join(devices),
+            **{f"WHEELFIT_FAKE_{name.upper()}": str(value) for name, value in settings.items()},
+        }
+
+
+def find_compiler() -> str | None:
+    """Return a C compiler, or None where there is none."""
+    return shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+
+
+def compile_fake_driver(
+    folder: Path, *, libraries: Iterable[str] = tuple(_LIBRARIES), without_v2: bool = False
+) -> FakeDriver:
+    """Compile the libraries into a folder.
+
+    :param folder: where they go; made if missing.
+    :param libraries: which of ``libnvidia-ml.so.1`` and ``libcuda.so.1``.
+    :param without_v2: leave out the functions that old drivers lack.
+    :raises FileNotFoundError: there is no C compiler; ask :func:`find_compiler` first.
+    :raises subprocess.CalledProcessError: the compiler refuses.
+    """
+    compiler = find_compiler()
+    if compiler is None:
+        raise FileNotFoundError("no C compiler: cc, gcc or clang")
+    folder.mkdir(parents=True, exist_ok=True)
+    extra = ["-DWITHOUT_V2"] if without_v2 else []
+    for library in libraries:
+        source = _SOURCES / _LIBRARIES[library]
+        options = ["-shared", "-fPIC", "-O1", "-w", f"-Wl,-soname,{library}", *extra]
+        subprocess.run([compiler, *options, "-o", str(folder / library), str(source)], check=True)
+    return FakeDriver(folder)
