@@ -1,0 +1,79 @@
+"""Show what is installed in an environment, with the label of each variant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options import add_environment
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
+
+    from wheelfit.cli.output import Output
+    from wheelfit.install.installed import Installed
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "--variants", action="store_true", help="only packages installed as a variant"
+    )
+    add_environment(parser)
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """List what is installed."""
+    from wheelfit.cli.columns import columns
+    from wheelfit.install.environment import open_environment
+
+    environment = open_environment(
+        arguments.python,
+        environ=environ,
+        prefix=Path(arguments.prefix) if arguments.prefix else None,
+        root=Path(arguments.root) if arguments.root else None,
+        target=Path(arguments.target) if arguments.target else None,
+    )
+    scan = environment.scan()
+    packages = [entry for entry in scan.installed if entry.label or not arguments.variants]
+    output.result_json(
+        {
+            "version": 1,
+            "environment": environment.name,
+            "packages": [_mapping(entry) for entry in packages],
+        }
+    )
+    rows = [
+        (entry.name, str(entry.version), entry.label or "", _remark(entry)) for entry in packages
+    ]
+    for line in columns(("Package", "Version", "Variant", "Remark"), rows):
+        output.result(line)
+    for broken in scan.broken:
+        output.warn(f"{broken.path}: {broken.reason}")
+    for entry in packages:
+        for note in entry.notes:
+            output.detail(f"{entry}: {note}")
+    return 0
+
+
+def _mapping(entry: Installed) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "version": str(entry.version),
+        "label": entry.label,
+        "properties": [str(one) for one in entry.properties],
+        "requested": entry.requested,
+        "installer": entry.installer or None,
+        "editable": entry.editable,
+        "location": str(entry.location),
+    }
+
+
+def _remark(entry: Installed) -> str:
+    remarks = {
+        "editable": entry.editable,
+        "outside this environment": entry.outside,
+        "legacy": entry.legacy and not entry.editable,
+    }
+    return ", ".join(remark for remark, holds in remarks.items() if holds)

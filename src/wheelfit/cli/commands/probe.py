@@ -1,0 +1,141 @@
+"""Show what a machine supports, from which evidence, most preferred first.
+
+`-o FILE` also writes it down: the host file that `--for` takes on any other machine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options import add_machine
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wheelfit.cli.machine import ChosenMachine
+    from wheelfit.cli.output import Output, Style
+    from wheelfit.core.target import Target
+    from wheelfit.platforms.features import Detection
+
+_SHOWN = 6
+"""How many values of a long list are shown without ``--verbose``."""
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "namespaces", nargs="*", metavar="NAMESPACE", help="look at these only (default: all)"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write a host file")
+    parser.add_argument(
+        "--python",
+        metavar="PYTHON",
+        help="the interpreter to write into the host file (default: the active one)",
+    )
+    add_machine(parser)
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Probe the machine."""
+    from wheelfit.cli.machine import choose_machine
+    from wheelfit.install.environment import open_environment
+
+    target = open_environment(arguments.python, environ=environ).target()
+    machine = choose_machine(arguments, target, environ, output)
+    detections = _detect(arguments.namespaces or machine.namespaces, machine)
+    output.result_json(
+        {
+            "version": 1,
+            "machine": machine.name,
+            "namespaces": {one.namespace: _mapping(one) for one in detections},
+            "overrides": list(machine.overrides),
+        }
+    )
+    environment = machine.target.environment
+    output.result(
+        f"{machine.name}: {environment['implementation_name']} {machine.target.python_full_version}"
+        f" on {environment['platform_system']} {environment['platform_machine']}",
+        "strong",
+    )
+    for detection in detections:
+        _print(detection, output)
+    if arguments.output:
+        _write(arguments.output, detections, machine.target, output)
+    return 0
+
+
+def _detect(namespaces: Iterable[str], machine: ChosenMachine) -> list[Detection]:
+    from wheelfit.core.properties import parse_namespace
+    from wheelfit.platforms.features import Detection, Status
+
+    found = []
+    for text in dict.fromkeys(namespaces):
+        namespace = parse_namespace(text)
+        if namespace in machine.policy.disabled:
+            found.append(Detection(namespace, status=Status.DISABLED, source="--disable-provider"))
+            continue
+        found.append(
+            machine.detector.detect(namespace)
+            or Detection(namespace, source="no provider that wheelfit may ask")
+        )
+    return found
+
+
+def _mapping(detection: Detection) -> dict[str, object]:
+    return {
+        "features": [
+            {"name": feature.name, "values": list(feature.values)} for feature in detection.features
+        ],
+        "status": str(detection.status),
+        "source": detection.source,
+        "evidence": [{"source": one.source, "value": one.value} for one in detection.evidence],
+        "warnings": list(detection.warnings),
+        "devices": [
+            {"device": one.device, "feature": one.feature, "values": sorted(one.values)}
+            for one in detection.devices
+        ],
+    }
+
+
+def _print(detection: Detection, output: Output) -> None:
+    styles: dict[str, Style] = {"supported": "good", "failed": "bad", "disabled": "warning"}
+    output.result()
+    output.result(
+        f"{detection.namespace}: {detection.status}", styles.get(str(detection.status), "dim")
+    )
+    output.result(f"  decided by  {detection.source}")
+    # One feature per CPU flag would fill the screen; together they are one line.
+    flags = [feature.name for feature in detection.features if feature.values == ("on",)]
+    for feature in detection.features:
+        if feature.name not in flags:
+            output.result(f"  {feature.name}  {_shortened(feature.values, output)}")
+    if flags:
+        output.result(f"  on  {_shortened(flags, output)}")
+    for device in detection.devices:
+        values = _shortened(sorted(device.values), output)
+        output.result(f"  {device.device}: {device.feature}  {values}")
+    for one in detection.evidence:
+        first, *_ = one.value.splitlines() or [""]
+        output.result(f"  evidence  {one.source}: {first}", "dim")
+    for warning in detection.warnings:
+        output.warn(f"{detection.namespace}: {warning}")
+
+
+def _shortened(values: Sequence[str], output: Output) -> str:
+    if len(values) <= _SHOWN + 2 or output.verbosity > 0:
+        return ", ".join(values)
+    return f"{', '.join(values[:_SHOWN])}, … {values[-1]} ({len(values)} in all)"
+
+
+def _write(name: str, detections: Sequence[Detection], target: Target, output: Output) -> None:
+    import tomli_w
+
+    from wheelfit import __version__
+    from wheelfit.cli.files import write_atomically
+    from wheelfit.core.host_file import HostFile
+    from wheelfit.core.host_file_mapping import to_mapping
+
+    file = HostFile.from_detections(detections, target, created_by=f"wheelfit {__version__}")
+    write_atomically(name, tomli_w.dumps(to_mapping(file), multiline_strings=False).encode())
+    output.say(f"wrote {name}; use it anywhere: wheelfit install --for {name} …")

@@ -1,0 +1,106 @@
+"""The machine a command chooses for: this one, or one described by a host file."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.core.host_file import HostDetector
+from wheelfit.core.host_file_mapping import read_host_file
+from wheelfit.core.support import ProviderPolicy
+from wheelfit.errors import FileProblem, InvalidHostFile
+from wheelfit.platforms.discovery import Machine
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping
+
+    from wheelfit.cli.output import Output
+    from wheelfit.core.host_file import HostFile
+    from wheelfit.core.support import Detector
+    from wheelfit.core.target import Target
+
+__all__ = ["ChosenMachine", "choose_machine", "load_host_file"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenMachine:
+    """Hold everything a choice needs to know of the machine."""
+
+    name: str
+    """In words: ``this machine``, or the host file."""
+    target: Target
+    detector: Detector
+    policy: ProviderPolicy
+    namespaces: tuple[str, ...]
+    """Namespaces the machine can be asked about without a package at hand."""
+    overrides: tuple[str, ...]
+    """Variables of the environment that replace what would be detected, as ``NAME=value``."""
+
+
+def load_host_file(name: str) -> HostFile:
+    """Read a host file.
+
+    :param name: its path.
+    :raises FileProblem: it cannot be read.
+    :raises InvalidHostFile: it is not TOML, or says something a host file cannot say.
+    """
+    try:
+        data = Path(name).read_bytes()
+        return read_host_file(tomllib.loads(data.decode()), name)
+    except OSError as error:
+        raise FileProblem(
+            f"the host file cannot be read: {error.strerror}",
+            where=name,
+            hint="write one on the machine it describes: wheelfit probe -o FILE",
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidHostFile(f"the host file is not TOML: {error}", where=name) from None
+
+
+def choose_machine(
+    arguments: Namespace, current: Target, environ: Mapping[str, str], output: Output
+) -> ChosenMachine:
+    """Open the machine that the options name, and say which overrides are in effect.
+
+    :param arguments: the options of `wheelfit.cli.options.add_machine`.
+    :param current: the target of the interpreter in use.
+    :param environ: the environment of the process.
+    :param output: told of the host file and the overrides in use (P-44, P-73).
+    """
+    policy = ProviderPolicy(
+        enabled=frozenset(arguments.enable_provider),
+        disabled=frozenset(arguments.disable_provider),
+        ignore_static=frozenset(arguments.ignore_static),
+        device_policy=arguments.devices,
+    )
+    here = Machine(environ=environ)
+    if arguments.host is None:
+        overrides = here.overrides_in_effect()
+        for override in overrides:
+            output.warn(f"the environment overrides detection: {override}")
+        return ChosenMachine("this machine", current, here, policy, here.namespaces, overrides)
+    file = load_host_file(arguments.host)
+    output.say(f"choosing for the machine in {arguments.host}")
+    for note in file.notes:
+        output.say(f"  {note}", "dim")
+    detector = HostDetector(
+        file, arguments.host, fallback=here if arguments.allow_incomplete else None
+    )
+    named = tuple(dict.fromkeys(provider.namespace for provider in file.providers))
+    extra = tuple(name for name in here.namespaces if name not in named)
+    overrides = here.overrides_in_effect() if arguments.allow_incomplete else ()
+    return ChosenMachine(
+        arguments.host,
+        file.target(current, arguments.host),
+        detector,
+        policy,
+        named + (extra if arguments.allow_incomplete else ()),
+        overrides,
+    )
