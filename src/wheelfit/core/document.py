@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from wheelfit.core.labels import NULL, Label
+from wheelfit.core.properties import EMPTY
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.core.labels import Label
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Provider
 
@@ -49,6 +51,17 @@ class VariantDocument:
     """Labels that are listed but broken, with the reason (F-130)."""
     notes: tuple[str, ...] = ()
     """Every degradation and oddity met on reading, one sentence each (F-136)."""
+
+    def properties(self, label: str) -> PropertySet | None:
+        """Return what a label needs; ``null`` needs no entry (F-26).
+
+        :param label: as in a file name.
+        :return: its properties; None when the label is not listed or is unusable.
+        """
+        found = self.variants.get(Label(label))
+        if found is None and label == NULL and label not in self.unusable:
+            return EMPTY
+        return found
 
     def __post_init__(self) -> None:
         for name in ("providers", "variants", "feature_priorities", "value_priorities", "unusable"):

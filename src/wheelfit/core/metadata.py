@@ -1,11 +1,252 @@
-"""Variant metadata: read, check and write the document beside and inside wheels."""
+"""Variant metadata: read, check and write the document beside and inside wheels.
+
+Reading is lenient, because a bad entry must not take the rest with it (F-130);
+checking is strict and names everything at once (F-131); writing refuses what may not
+be written (F-132).
+"""
 
 from __future__ import annotations
 
-from wheelfit.core.document import VariantDocument
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-__all__ = ["VariantDocument"]
+from wheelfit.core import strict_json
+from wheelfit.core.document import VariantDocument
+from wheelfit.core.labels import NULL, OLD_NULL, is_label, writer_faults
+from wheelfit.core.layouts import DEFAULT_REGISTRY, Detected, Registry, detect, pep825, pep850
+from wheelfit.core.layouts.findings import Findings
+from wheelfit.core.properties import is_name
+from wheelfit.core.providers import BrokenProvider, PluginProvider, StaticProvider
+from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits, path_of
+from wheelfit.errors import Fault, InvalidDocument
+
+if TYPE_CHECKING:
+    from wheelfit.core.layouts.layout import Parts
+
+__all__ = [
+    "DEFAULT_LIMITS",
+    "Limits",
+    "VariantDocument",
+    "WrittenLayout",
+    "check_document",
+    "losses",
+    "read_document",
+    "to_mapping",
+    "write_document",
+    "writing_faults",
+]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+WrittenLayout: TypeAlias = Literal["850", "825"]
+"""The layouts that are written: PEP 850 v0.2.0, or PEP 825 v0.1.1 without providers."""
+
+
+def read_document(
+    data: bytes | Mapping[str, Any],
+    *,
+    where: str,
+    limits: Limits = DEFAULT_LIMITS,
+    accept_unknown_drafts: bool = False,
+    registry: Registry = DEFAULT_REGISTRY,
+) -> VariantDocument:
+    """Read a document leniently: use what is sound, note the rest (F-130, F-136).
+
+    :param data: the bytes of the file, or plain data as from a lock file.
+    :param where: the file or URL, for messages.
+    :param limits: how large it may be (F-30).
+    :param accept_unknown_drafts: whether an unknown 0.x schema is read too (F-38).
+    :param registry: the layouts there are.
+    :raises InvalidDocument: syntax, limits or priorities make all of it unusable.
+    :raises UnsupportedSchema: its schema must be refused (F-36, F-38, F-40).
+    """
+    try:
+        document = _load(data, limits)
+        detected, findings, parts = _read(
+            document, accept_unknown_drafts=accept_unknown_drafts, registry=registry
+        )
+    except InvalidDocument as error:
+        raise type(error)(error.faults, where=where, hint=error.hint) from None
+    if findings.refusals:
+        raise InvalidDocument(findings.refusals, where=where)
+    return VariantDocument(
+        priorities=parts.priorities,
+        providers=parts.providers,
+        variants=parts.variants,
+        feature_priorities=parts.feature_priorities,
+        value_priorities=parts.value_priorities,
+        layout=detected.layout.name,
+        schema=document.get("$schema", ""),
+        unusable=findings.unusable,
+        notes=findings.notes,
+    )
+
+
+def check_document(
+    data: bytes | Mapping[str, Any],
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    accept_unknown_drafts: bool = False,
+    registry: Registry = DEFAULT_REGISTRY,
+) -> tuple[Fault, ...]:
+    """Return every violation at once; nothing when the document is valid (F-131).
+
+    :param data: the bytes of the file, or plain data as from a lock file.
+    :param limits: how large it may be (F-30).
+    :param accept_unknown_drafts: whether an unknown 0.x schema is read too (F-38).
+    :param registry: the layouts there are.
+    """
+    try:
+        document = _load(data, limits)
+        _, findings, _ = _read(
+            document, accept_unknown_drafts=accept_unknown_drafts, registry=registry
+        )
+    except InvalidDocument as error:
+        return error.faults
+    faults = findings.faults
+    if "$schema" not in document:
+        faults.insert(0, Fault("$schema", "the key is missing", "F-20"))
+    return tuple(faults)
+
+
+def write_document(
+    document: VariantDocument,
+    layout: WrittenLayout = "850",
+    *,
+    accept_losses: bool = False,
+) -> bytes:
+    """Return the canonical bytes of a document: equal input gives equal bytes (F-29).
+
+    :param document: the model, read from any layout.
+    :param layout: ``850``, or by name ``825``, which drops the providers (F-57).
+    :param accept_losses: whether to write although something cannot be said in the
+        layout (F-56); `losses` says what.
+    :raises InvalidDocument: it may not be written (F-132); says everything at once.
+    """
+    mapping = to_mapping(document, layout, accept_losses=accept_losses)
+    text = json.dumps(mapping, indent=2, sort_keys=True, ensure_ascii=False)
+    return f"{text}\n".encode()
+
+
+def to_mapping(
+    document: VariantDocument,
+    layout: WrittenLayout = "850",
+    *,
+    accept_losses: bool = False,
+) -> dict[str, Any]:
+    """Return a document as plain data, as for a lock file.
+
+    :param document: the model, read from any layout.
+    :param layout: as for `write_document`.
+    :param accept_losses: as for `write_document`.
+    :raises InvalidDocument: it may not be written (F-132); says everything at once.
+    """
+    faults = list(writing_faults(document, layout))
+    if not accept_losses:
+        faults += [Fault("", loss, "F-56") for loss in losses(document)]
+    if faults:
+        raise InvalidDocument(faults)
+    return pep850.write(document) if layout == "850" else pep825.write(document)
+
+
+def losses(document: VariantDocument) -> tuple[str, ...]:
+    """Return what the layouts that are written cannot say (F-56).
+
+    The providers that PEP 825 drops are not counted: who names that layout wants it.
+
+    :param document: the model, read from any layout.
+    """
+    lost = [
+        f"the preferred features of {namespace} are lost: {', '.join(names)}"
+        for namespace, names in document.feature_priorities.items()
+    ]
+    lost += [
+        f"the preferred values of {feature} are lost: {', '.join(values)}"
+        for feature, values in document.value_priorities.items()
+    ]
+    return tuple(lost)
+
+
+def writing_faults(document: VariantDocument, layout: WrittenLayout = "850") -> tuple[Fault, ...]:
+    """Return why a document may not be written (F-132); empty when it may.
+
+    :param document: the model, made by hand or read from any layout.
+    :param layout: as for `write_document`.
+    """
+    faults = [
+        Fault(path_of("variants", label), f"the label is unusable: {reason}", "F-132")
+        for label, reason in document.unusable.items()
+    ]
+    listed = frozenset(document.priorities)
+    where = path_of("default-priorities", "namespace")
+    if not listed:
+        faults.append(Fault(where, "at least one namespace is needed", "F-21"))
+    if len(listed) != len(document.priorities):
+        faults.append(Fault(where, "a namespace is there more than once", "F-21"))
+    faults += [
+        Fault(where, f"{name!r} is not a valid namespace", "F-2")
+        for name in document.priorities
+        if not is_name(name)
+    ]
+    for label, properties in document.variants.items():
+        path = path_of("variants", label)
+        if not is_label(label):
+            faults.append(Fault(path, f"{label!r} is not a valid label", "F-2"))
+        faults += [Fault(path, fault, "F-4") for fault in writer_faults(label)]
+        if label == NULL and properties:
+            faults.append(Fault(path, "the label null may not have properties", "F-6"))
+        if not properties and label not in (NULL, OLD_NULL):
+            faults.append(Fault(path, "a label other than null needs properties", "F-7"))
+        faults += [
+            Fault(path, f"the namespace {namespace!r} is not in the priorities", "F-21")
+            for namespace in properties.namespaces
+            if namespace not in listed
+        ]
+    if layout == "850":
+        faults += _provider_faults(document, listed)
+    return tuple(faults)
+
+
+def _provider_faults(document: VariantDocument, listed: frozenset[str]) -> list[Fault]:
+    faults = [
+        Fault(path_of("providers", name), "the namespace has no provider", "F-22")
+        for name in document.priorities
+        if name not in document.providers
+    ]
+    for name, provider in document.providers.items():
+        path = path_of("providers", name)
+        if name not in listed:
+            faults.append(Fault(path, "the namespace is not in the priorities", "F-22"))
+        match provider:
+            case BrokenProvider(reason=reason):
+                faults.append(Fault(path, f"the provider is unusable: {reason}", "F-132"))
+            case StaticProvider(features=features):
+                if not features or not all(feature.values for feature in features):
+                    faults.append(Fault(path, "an empty static list is not written", "P-3"))
+            case PluginProvider(requires=()):
+                faults.append(Fault(path, "at least one requirement is needed", "P-6"))
+            case _:
+                pass
+    return faults
+
+
+def _load(data: bytes | Mapping[str, Any], limits: Limits) -> Mapping[str, Any]:
+    if isinstance(data, Mapping):
+        strict_json.check_limits(data, limits)
+        return data
+    return strict_json.load(data, limits)
+
+
+def _read(
+    document: Mapping[str, Any], *, accept_unknown_drafts: bool, registry: Registry
+) -> tuple[Detected, Findings, Parts]:
+    detected = detect(document, accept_unknown_drafts=accept_unknown_drafts, registry=registry)
+    findings = Findings()
+    for note in detected.notes:
+        findings.note(note)
+    parts = detected.layout.read(document, findings, tolerant=detected.tolerant)
+    return detected, findings, parts

@@ -237,6 +237,9 @@ class PropertySet:
             object.__setattr__(self, "_hash", hash(self._features))
         return cast(int, self._hash)
 
+    def __str__(self) -> str:
+        return ", ".join(str(item) for item in self)
+
     def __repr__(self) -> str:
         return f"PropertySet.from_mapping({self.to_mapping()!r})"
 

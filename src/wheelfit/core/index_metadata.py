@@ -1,0 +1,240 @@
+"""Index-level metadata: one document for a release, combined from its wheels (F-60 to F-65).
+
+The result does not depend on the order of the input (F-63), nor does the error.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from wheelfit.core.document import VariantDocument
+from wheelfit.core.labels import Label
+from wheelfit.core.layouts.schema import PEP_825, PEP_850
+from wheelfit.core.providers import PluginProvider, default_endpoint
+from wheelfit.core.strict_json import path_of
+from wheelfit.errors import InconsistentDocuments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from wheelfit.core.properties import Property, PropertySet
+    from wheelfit.core.providers import Provider
+
+    Documents = Sequence[tuple[str, VariantDocument]]
+
+__all__ = ["agrees", "combine"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_WITHOUT_PROVIDERS = frozenset(["L4", "L5"])
+
+Key = TypeVar("Key", bound=object)
+Value = TypeVar("Value")
+
+
+def combine(documents: Iterable[tuple[str, VariantDocument]]) -> VariantDocument:
+    """Combine the documents of one release.
+
+    Documents of one layout give a document of that layout; others become L7 (F-64).
+
+    :param documents: each with the wheel or file it is from, for messages; at least
+        one. One wheel per label is enough.
+    :raises InconsistentDocuments: two contradict each other; names both and the key.
+    :raises ValueError: there is no document.
+    """
+    ordered = sorted(documents, key=lambda pair: pair[0])
+    if not ordered:
+        raise ValueError("nothing to combine")
+    if len(ordered) == 1:
+        return ordered[0][1]
+    priorities = _priorities(ordered)
+    providers = _merge(
+        [(where, document.providers) for where, document in ordered],
+        lambda name: path_of("providers", name),
+        _comparable,
+    )
+    variants = _merge(
+        [(where, document.variants) for where, document in ordered],
+        lambda label: path_of("variants", label),
+    )
+    features = _merge(
+        [(where, document.feature_priorities) for where, document in ordered],
+        lambda name: path_of("default-priorities", "feature", name),
+    )
+    values = _merge(
+        [(where, document.value_priorities) for where, document in ordered],
+        lambda feature: path_of("default-priorities", "property", feature.namespace, feature.name),
+    )
+    _check_providers(ordered, priorities, providers)
+    layout, schema = _layout(ordered)
+    return VariantDocument(
+        priorities=priorities,
+        providers={name: providers[name] for name in priorities if name in providers},
+        variants={label: variants[label] for label in sorted(variants)},
+        feature_priorities={name: features[name] for name in sorted(features)},
+        value_priorities={feature: values[feature] for feature in sorted(values)},
+        layout=layout,
+        schema=schema,
+        unusable=_unusable(ordered, variants),
+        notes=tuple(sorted({note for _, document in ordered for note in document.notes})),
+    )
+
+
+def agrees(
+    wheel_document: VariantDocument, index_document: VariantDocument, label: str
+) -> str | None:
+    """Compare a wheel's own document with what drove the selection (F-93).
+
+    :param wheel_document: read from the wheel.
+    :param index_document: read from the index.
+    :param label: of the wheel, from its file name.
+    :return: how they differ, one sentence without a final full stop; None when they
+        say the same about the label.
+    """
+    described = {*wheel_document.variants, *wheel_document.unusable}
+    others = sorted(described - {label})
+    if others:  # F-24
+        return f"the wheel of {label} describes {', '.join(others)}"
+    if label in wheel_document.unusable:
+        return f"the wheel's entry is unusable: {wheel_document.unusable[label]}"
+    in_wheel = wheel_document.properties(label)
+    in_index = index_document.properties(label)
+    if in_wheel is None:
+        return f"the wheel does not describe its label {label}"
+    if in_index is None:
+        return f"the index does not describe the label {label}"
+    if in_wheel == in_index:
+        return None
+    here, there = set(in_wheel), set(in_index)
+    parts = []
+    if here - there:
+        parts.append(f"only the wheel has {_listed(here - there)}")
+    if there - here:
+        parts.append(f"only the index has {_listed(there - here)}")
+    return f"the properties of {label} differ: {'; '.join(parts)}"
+
+
+def _listed(properties: Iterable[Property]) -> str:
+    return ", ".join(str(item) for item in sorted(properties))
+
+
+def _layout(documents: Documents) -> tuple[str, str]:
+    """Return layout and schema of the result (F-64)."""
+    layouts = {document.layout for _, document in documents}
+    if len(layouts) == 1:
+        return layouts.pop(), min(document.schema for _, document in documents)
+    if layouts <= _WITHOUT_PROVIDERS:
+        return "L5", PEP_825
+    return "L7", PEP_850
+
+
+def _priorities(documents: Documents) -> tuple[str, ...]:
+    """Return the longest list, of which every other must be a prefix (F-60)."""
+    longest_where, longest = min(
+        ((where, document.priorities) for where, document in documents),
+        key=lambda pair: (-len(pair[1]), pair[1], pair[0]),
+    )
+    for where, document in documents:
+        found = document.priorities
+        if longest[: len(found)] != found:
+            _conflict(
+                (longest_where, ", ".join(longest)),
+                (where, ", ".join(found)),
+                path_of("default-priorities", "namespace"),
+            )
+    return longest
+
+
+def _same(value: object) -> object:
+    return value
+
+
+def _merge(
+    mappings: Sequence[tuple[str, Mapping[Key, Value]]],
+    path: Callable[[Key], str],
+    comparable: Callable[[Value], object] = _same,
+) -> dict[Key, Value]:
+    """Return the union; a key that is there twice must mean the same (F-61, F-62)."""
+    merged: dict[Key, tuple[str, Value]] = {}
+    for where, mapping in mappings:
+        for key, value in mapping.items():
+            first_where, first = merged.setdefault(key, (where, value))
+            if first is value or first == value:
+                continue
+            if comparable(first) != comparable(value):
+                _conflict((first_where, str(first)), (where, str(value)), path(key))
+            # Equal in meaning: keep one whatever the order of the input (F-63).
+            merged[key] = (first_where, min(first, value, key=repr))
+    return {key: value for key, (_, value) in merged.items()}
+
+
+def _comparable(provider: Provider) -> object:
+    """Return what must be equal, defaults removed (F-62)."""
+    if not isinstance(provider, PluginProvider):
+        return provider
+    requires = tuple(_normalised(text)[1] for text in provider.requires)
+    endpoint = provider.plugin_api
+    if endpoint is None and provider.requires:
+        endpoint = default_endpoint(_normalised(provider.requires[0])[0])
+    return (requires, endpoint, provider.optional, provider.enabled_by)
+
+
+@lru_cache(maxsize=1024)
+def _normalised(text: str) -> tuple[str, str]:
+    """Return the name in a requirement, and all of it in one spelling."""
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement:
+        return text, text
+    requirement.name = canonicalize_name(requirement.name)
+    return requirement.name, str(requirement)
+
+
+def _check_providers(
+    documents: Documents, priorities: tuple[str, ...], providers: Mapping[str, Provider]
+) -> None:
+    """Check that documents without providers name nothing that the others lack (F-64)."""
+    without: list[tuple[str, VariantDocument]] = []
+    having: list[tuple[str, VariantDocument]] = []
+    for where, document in documents:
+        bare = document.layout in _WITHOUT_PROVIDERS and not document.providers
+        (without if bare else having).append((where, document))
+    if not without or not having:
+        return
+    for namespace in priorities:
+        if namespace in providers or any(namespace in item.priorities for _, item in having):
+            continue
+        where = next(where for where, item in without if namespace in item.priorities)
+        _conflict(
+            (where, f"names {namespace}"),
+            (having[0][0], "does not"),
+            path_of("providers", namespace),
+        )
+
+
+def _unusable(documents: Documents, variants: Mapping[Label, PropertySet]) -> dict[str, str]:
+    """Return broken labels; one that is sound elsewhere is a contradiction (F-61)."""
+    reasons: dict[str, str] = {}
+    for where, document in documents:
+        for label, reason in document.unusable.items():
+            if Label(label) in variants:
+                sound = next(name for name, item in documents if label in item.variants)
+                _conflict((sound, "it is usable"), (where, reason), path_of("variants", label))
+            reasons[label] = min(reason, reasons.get(label, reason))
+    return dict(sorted(reasons.items()))
+
+
+def _conflict(first: tuple[str, str], second: tuple[str, str], path: str) -> NoReturn:
+    """Name both files and the key (F-65)."""
+    raise InconsistentDocuments(
+        f"{first[0]} and {second[0]} contradict each other about {path}",
+        note="\n".join(f"{where}: {value}" for where, value in (first, second)),
+        hint="the wheels of one release must describe their variants consistently",
+    )

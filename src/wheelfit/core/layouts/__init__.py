@@ -1,0 +1,148 @@
+"""The layouts in which documents are found, and which one a document has (F-45).
+
+Everything that knows a layout is in this folder. The rest of wheelfit knows the model,
+`wheelfit.core.document.VariantDocument`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from wheelfit.core.layouts import schema
+from wheelfit.core.layouts.legacy import UNVERSIONED_2, UNVERSIONED_3, V0_0_2, V0_0_3
+from wheelfit.core.layouts.march import MARCH
+from wheelfit.core.layouts.pep825 import PEP825, PEP825_FIRST
+from wheelfit.core.layouts.pep850 import PEP850
+from wheelfit.core.strict_json import path_of, shown
+from wheelfit.errors import Fault, UnsupportedSchema
+
+if TYPE_CHECKING:
+    from wheelfit.core.layouts.layout import Layout
+
+__all__ = ["DEFAULT_REGISTRY", "Detected", "Registry", "StableLayout", "detect"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class StableLayout:
+    """Hold what is read of one major version from 1 on (F-37)."""
+
+    version: tuple[int, int, int]
+    """The newest version that the layout knows completely."""
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Hold which schema is read by which layout."""
+
+    drafts: Mapping[str, Layout]
+    """By path on the host of the drafts; 0.x promises nothing, so each is named (F-38)."""
+    stable: Mapping[int, StableLayout] = field(default_factory=dict)
+    """By major version, on any known host; newer minor versions are read too (F-37)."""
+
+
+DEFAULT_REGISTRY = Registry(
+    drafts={
+        "/peps/850/v0.2.0.json": PEP850,
+        "/v0.2.0.json": PEP850,  # written by variantlib 0.2.2
+        "/peps/9999/v0.2.0.json": MARCH,
+        "/peps/826/v0.2.0.json": MARCH,
+        "/peps/825/v0.1.1.json": PEP825,
+        "/peps/825/v0.1.0.json": PEP825_FIRST,
+    },
+)
+"""Every layout that wheelfit reads, besides those of 2025, which are told by shape."""
+
+_BY_SHAPE = frozenset(["/v0.0.2.json", "/v0.0.3.json"])
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """Hold which layout a document has."""
+
+    layout: Layout
+    tolerant: bool = False
+    """Whether the document may know more than the layout (F-37)."""
+    notes: tuple[str, ...] = ()
+
+
+def detect(
+    document: Mapping[str, Any],
+    *,
+    accept_unknown_drafts: bool = False,
+    registry: Registry = DEFAULT_REGISTRY,
+) -> Detected:
+    """Say which layout a document has, in the order of F-45.
+
+    :param document: plain data.
+    :param accept_unknown_drafts: whether an unknown 0.x is read like a newer minor
+        version of the layouts that are known (F-38).
+    :param registry: the layouts there are.
+    :raises UnsupportedSchema: the schema must be refused (F-36, F-38, F-40).
+    """
+    if schema.KEY not in document:
+        return Detected(_by_shape(document, versioned=False))
+    text = document[schema.KEY]
+    if not isinstance(text, str):
+        _refuse(f"expected a string, found {shown(text)}", "F-20")
+    if text in schema.BARE:
+        return Detected(_by_shape(document, versioned=False))
+    name = schema.parse_schema(text)
+    if name is None:
+        _refuse(f"{shown(text)} does not name a version of the format", "F-40")
+    if not name.known_host:
+        _refuse(f"{shown(text)} is not on a host that the format uses", "F-40")
+    if name.version[0] > 0:
+        return _stable(text, name.version, registry)
+    if name.host == schema.HOST:
+        if name.path in _BY_SHAPE:
+            return Detected(_by_shape(document, versioned=True))
+        if name.path in registry.drafts:
+            return Detected(registry.drafts[name.path])
+    if not accept_unknown_drafts:
+        _refuse(f"{shown(text)} is a draft that this version of wheelfit does not read", "F-38")
+    layout: Layout = PEP850 if "providers" in document else PEP825
+    note = f"{shown(text)} is an unknown draft, read as {layout.title} (F-38)"
+    return Detected(layout, tolerant=True, notes=(note,))
+
+
+def _stable(text: str, version: tuple[int, int, int], registry: Registry) -> Detected:
+    known = registry.stable.get(version[0])
+    if known is None:
+        _refuse(
+            f"{shown(text)} has the major version {version[0]}, "
+            "which this version of wheelfit does not read",
+            "F-36",
+        )
+    if version <= known.version:
+        return Detected(known.layout)
+    note = f"{shown(text)} is newer than {known.layout.title}; unknown keys are ignored (F-37)"
+    return Detected(known.layout, tolerant=True, notes=(note,))
+
+
+def _by_shape(document: Mapping[str, Any], *, versioned: bool) -> Layout:
+    """Tell the layouts of 2025 apart, and L7 written under their name (F-45)."""
+    providers = document.get("providers")
+    keys: set[str] = set()
+    if isinstance(providers, Mapping):
+        for entry in providers.values():
+            if isinstance(entry, Mapping):
+                keys.update(entry)
+    if not keys.isdisjoint(("static-properties", "feature-order", "builtin")):
+        return PEP850
+    if "install-time" in keys or "static-properties" in document:
+        return V0_0_3 if versioned else UNVERSIONED_3
+    return V0_0_2 if versioned else UNVERSIONED_2
+
+
+def _refuse(message: str, rule: str) -> NoReturn:
+    raise UnsupportedSchema(
+        [Fault(path_of(schema.KEY), message, rule)],
+        hint="plain wheels stay usable; a newer version of wheelfit may read the document",
+    )

@@ -1,0 +1,305 @@
+"""Read the entries of ``providers`` (P-1 to P-9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from wheelfit.core.layouts.priorities import put_first
+from wheelfit.core.properties import is_name, is_value
+from wheelfit.core.providers import (
+    BrokenProvider,
+    BuiltinProvider,
+    PluginProvider,
+    Provider,
+    StaticProvider,
+    default_endpoint,
+    parse_endpoint,
+)
+from wheelfit.core.strict_json import shown
+from wheelfit.platforms.features import FeatureConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wheelfit.core.layouts.findings import Findings
+
+__all__ = [
+    "KEY",
+    "Entry",
+    "StaticLists",
+    "configs",
+    "match_priorities",
+    "read_provider_entries",
+    "read_providers",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+KEY = "providers"
+KINDS = ("static-properties", "requires", "builtin")
+_KNOWN_KEYS = frozenset([*KINDS, "optional", "feature-order", "plugin-api"])
+
+StaticLists = dict[str, tuple[str, ...]]
+
+
+class Entry:
+    """Read the parts of one provider entry and remember whether it is broken."""
+
+    __slots__ = ("_findings", "_steps", "reason", "values")
+
+    def __init__(
+        self, steps: tuple[str | int, ...], values: Mapping[str, Any], findings: Findings
+    ) -> None:
+        self.values = values
+        self.reason: str | None = None
+        """Why the entry cannot be used; None as long as it can."""
+        self._findings = findings
+        self._steps = steps
+
+    def broken(self, message: str, rule: str, *steps: str | int) -> None:
+        """Record a violation that makes this namespace unsupported (F-130).
+
+        :param message: what is wrong, one sentence without a final full stop.
+        :param rule: the rule, as ``P-1``.
+        :param steps: keys and indexes within the entry.
+        """
+        fault = self._findings.fault((*self._steps, *steps), message, rule)
+        if self.reason is None:
+            self.reason = str(fault)
+
+    def odd(self, message: str, rule: str, *steps: str | int) -> None:
+        """Record a violation that readers overlook."""
+        self._findings.fault((*self._steps, *steps), message, rule)
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """Read a boolean (P-2)."""
+        value = self.values.get(key, default)
+        if not isinstance(value, bool):
+            self.broken(f"expected true or false, found {shown(value)}", "F-32", key)
+            return default
+        return value
+
+    def requires(self) -> tuple[str, ...]:
+        """Read ``requires`` (P-6); whether it may be empty is for the caller."""
+        items = self.values.get("requires", ())
+        if not isinstance(items, list | tuple):
+            self.broken(f"expected a list, found {shown(items)}", "F-32", "requires")
+            return ()
+        for index, item in enumerate(items):
+            if not isinstance(item, str):
+                problem = f"expected a string, found {shown(item)}"
+                self.broken(problem, "F-32", "requires", index)
+                continue
+            try:
+                Requirement(item)  # refuses variant markers too (F-109)
+            except InvalidRequirement:
+                problem = f"{shown(item)} is not a dependency specifier"
+                self.broken(problem, "P-6", "requires", index)
+        return tuple(item for item in items if isinstance(item, str))
+
+    def plugin_api(self, requires: tuple[str, ...]) -> str | None:
+        """Read ``plugin-api`` (P-7).
+
+        :param requires: the requirements that were read.
+        """
+        if "plugin-api" not in self.values:
+            if self.reason is None and not _one_default(requires):
+                problem = "the default depends on the environment, it must be given"
+                self.odd(problem, "P-7", "plugin-api")
+            return None
+        value = self.values["plugin-api"]
+        if not isinstance(value, str):
+            self.broken(f"expected a string, found {shown(value)}", "F-32", "plugin-api")
+            return None
+        endpoint = parse_endpoint(value)
+        if endpoint is None:
+            problem = f"{shown(value)} is not an object reference"
+            self.broken(problem, "P-7", "plugin-api")
+        elif endpoint != value:
+            self.odd(f"{shown(value)} has blanks", "P-7", "plugin-api")
+        return endpoint
+
+    def static_lists(self, *, key: str = "static-properties") -> StaticLists:
+        """Read feature → values, both in document order (P-3)."""
+        features = self.values[key]
+        if not isinstance(features, Mapping):
+            self.broken(f"expected an object, found {shown(features)}", "F-32", key)
+            return {}
+        if not features:
+            self.odd("at least one feature is needed", "P-3", key)
+        lists: StaticLists = {}
+        for name, values in features.items():
+            if not is_name(name):
+                self.broken(f"{shown(name)} is not a valid feature name", "F-2", key, name)
+            lists[name] = self._value_list(values, key, name)
+        return lists
+
+    def _value_list(self, values: object, *steps: str) -> tuple[str, ...]:
+        if not isinstance(values, list | tuple):
+            self.broken(f"expected a list, found {shown(values)}", "F-32", *steps)
+            return ()
+        if not values:
+            self.odd("at least one value is needed", "P-3", *steps)
+        seen: dict[str, None] = {}
+        for index, value in enumerate(values):
+            if not isinstance(value, str) or not is_value(value):
+                self.broken(f"{shown(value)} is not a valid value", "F-2", *steps, index)
+            elif value in seen:
+                self.broken(f"{shown(value)} is there more than once", "P-3", *steps, index)
+            else:
+                seen[value] = None
+        return tuple(seen)
+
+    def feature_order(self, lists: StaticLists) -> tuple[str, ...]:
+        """Read ``feature-order`` (P-5).
+
+        :param lists: the static features it must name.
+        """
+        key = "feature-order"
+        if key not in self.values:
+            if len(lists) > 1:
+                self.broken("the key is missing, there are several features", "P-5", key)
+            return tuple(lists)
+        names = self.values[key]
+        if not isinstance(names, list | tuple):
+            self.broken(f"expected a list, found {shown(names)}", "F-32", key)
+            return tuple(lists)
+        if not all(isinstance(name, str) for name in names) or (
+            not names or sorted(names) != sorted(lists)
+        ):
+            self.broken("it must name every static feature once", "P-5", key)
+            return tuple(lists)
+        return tuple(names)
+
+
+def configs(lists: StaticLists, order: Iterable[str]) -> tuple[FeatureConfig, ...]:
+    """Return static lists as feature configs, in an order."""
+    return tuple(FeatureConfig(name, lists[name]) for name in order)
+
+
+def _one_default(requires: tuple[str, ...]) -> bool:
+    """Say whether the first requirement after marker filtering is always the same (P-7)."""
+    names: set[str] = set()
+    for text in requires:
+        requirement = Requirement(text)
+        names.add(default_endpoint(requirement.name))
+        if requirement.marker is None:
+            break
+    return len(names) <= 1
+
+
+def read_provider_entries(
+    document: Mapping[str, Any], findings: Findings
+) -> dict[str, Entry | BrokenProvider]:
+    """Return the entries of ``providers`` that are objects; their keys are names.
+
+    :param document: the document.
+    :param findings: collects what is wrong; it is also wrong that there are none.
+    """
+    if KEY not in document:
+        findings.odd((KEY,), "the key is missing", "F-20")
+        return {}
+    entries = document[KEY]
+    if not isinstance(entries, Mapping):
+        findings.odd((KEY,), f"expected an object, found {shown(entries)}", "F-32")
+        return {}
+    read: dict[str, Entry | BrokenProvider] = {}
+    for namespace, values in entries.items():
+        if not is_name(namespace):
+            findings.odd((KEY, namespace), f"{shown(namespace)} is not a valid namespace", "F-2")
+        elif isinstance(values, Mapping):
+            read[namespace] = Entry((KEY, namespace), values, findings)
+        else:
+            entry = Entry((KEY, namespace), {}, findings)
+            entry.broken(f"expected an object, found {shown(values)}", "F-32")
+            read[namespace] = BrokenProvider(entry.reason or "")
+    return read
+
+
+def read_providers(
+    document: Mapping[str, Any],
+    findings: Findings,
+    *,
+    tolerant: bool,
+) -> dict[str, Provider]:
+    """Read ``providers`` as PEP 850 has it (P-1 to P-8).
+
+    :param document: the document.
+    :param findings: collects what is wrong.
+    :param tolerant: whether unknown keys are ignored with a note (F-37).
+    """
+    providers: dict[str, Provider] = {}
+    for namespace, entry in read_provider_entries(document, findings).items():
+        provider = entry if isinstance(entry, BrokenProvider) else _provider(entry)
+        if not isinstance(entry, BrokenProvider):
+            unknown = [key for key in entry.values if key not in _KNOWN_KEYS]
+            if tolerant:
+                findings.ignored_keys((KEY, namespace), unknown, rule="F-37", fault=False)
+            else:
+                for key in unknown:
+                    entry.broken("unknown key", "F-130", key)
+            if entry.reason is not None:
+                provider = BrokenProvider(entry.reason)
+        if isinstance(provider, BrokenProvider):
+            findings.note(f"{namespace} is unsupported (F-130): {provider.reason}")
+        elif isinstance(provider, BuiltinProvider) and provider.name != "abi_dependency":
+            findings.note(f"{namespace} is unsupported (P-8): unknown built-in {provider.name}")
+        providers[namespace] = provider
+    return providers
+
+
+def _provider(entry: Entry) -> Provider:
+    values = entry.values
+    kinds = [kind for kind in KINDS if kind in values]
+    if len(kinds) != 1:
+        found = " and ".join(kinds) or "none"
+        entry.broken(f"exactly one of {', '.join(KINDS)} is needed, found {found}", "P-1")
+    optional = entry.flag("optional", default=False)
+    if "feature-order" in values and "static-properties" not in values:
+        entry.broken("only together with static-properties", "P-4", "feature-order")
+    if "plugin-api" in values and "requires" not in values:
+        entry.broken("only together with requires", "P-7", "plugin-api")
+    provider: Provider = BrokenProvider("")
+    if "static-properties" in values:
+        lists = entry.static_lists()
+        order = entry.feature_order(lists)
+        provider = StaticProvider(configs(lists, order), optional=optional)
+    if "requires" in values:
+        requires = entry.requires()
+        if not requires and entry.reason is None:
+            entry.broken("at least one requirement is needed", "P-6", "requires")
+        provider = PluginProvider(requires, entry.plugin_api(requires), optional=optional)
+    if "builtin" in values:
+        name = values["builtin"]
+        if isinstance(name, str) and name:
+            provider = BuiltinProvider(name, optional=optional)
+        else:
+            entry.broken(f"expected a name, found {shown(name)}", "P-8", "builtin")
+    return provider
+
+
+def match_priorities(
+    providers: dict[str, Provider], namespaces: tuple[str, ...], findings: Findings
+) -> dict[str, Provider]:
+    """Return the providers of the listed namespaces, in their order (F-22, F-130).
+
+    :param providers: what was read.
+    :param namespaces: the priorities.
+    :param findings: collects namespaces without provider and providers without namespace.
+    """
+    for namespace in namespaces:
+        if namespace not in providers:
+            problem = "a namespace of the priorities has no provider and is unsupported"
+            findings.odd((KEY, namespace), problem, "F-22")
+    listed = put_first((), namespaces)
+    for namespace in providers:
+        if namespace not in listed:
+            problem = "the namespace is not in the priorities, its provider is ignored"
+            findings.odd((KEY, namespace), problem, "F-22")
+    return {name: providers[name] for name in listed if name in providers}

@@ -1,0 +1,97 @@
+"""What a reader finds wrong in a document, and what that costs (F-130).
+
+A document is read once. The same walk gives the lenient reader its model with notes,
+and the strict one (F-131) the list of every fault.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.core.strict_json import path_of
+from wheelfit.errors import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Findings"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_MOST_NOTES = 100
+_LISTED = 5
+"""Labels that the summary names."""
+
+
+class Findings:
+    """Collect faults and notes while a document is read."""
+
+    __slots__ = ("_notes", "faults", "refusals", "unusable")
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+        """Every violation of a rule, in document order."""
+        self.refusals: list[Fault] = []
+        """Those that make the whole document unusable."""
+        self.unusable: dict[str, str] = {}
+        """Broken labels with the first reason (F-130)."""
+        self._notes: dict[str, None] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a lenient reader tells its user (F-136); not more than one can read."""
+        notes = tuple(self._notes)
+        if len(notes) <= _MOST_NOTES:
+            return notes
+        return (*notes[:_MOST_NOTES], f"and {len(notes) - _MOST_NOTES} more notes")
+
+    def fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> Fault:
+        """Record a violation; the caller decides what it costs.
+
+        :param steps: keys and indexes that lead to it.
+        :param message: what is wrong, one sentence without a final full stop.
+        :param rule: the rule, as ``F-23``.
+        """
+        fault = Fault(path_of(*steps), message, rule)
+        self.faults.append(fault)
+        return fault
+
+    def refuse(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
+        """Record a violation that makes the whole document unusable."""
+        self.refusals.append(self.fault(steps, message, rule))
+
+    def odd(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
+        """Record a violation that a lenient reader only notes."""
+        self.note(str(self.fault(steps, message, rule)))
+
+    def note(self, text: str) -> None:
+        """Tell the user of a lenient reader something, once."""
+        self._notes[text] = None
+
+    def ignored_keys(
+        self, steps: tuple[str | int, ...], keys: Iterable[str], *, rule: str, fault: bool
+    ) -> None:
+        """Record keys that no rule knows, which a lenient reader ignores.
+
+        :param steps: where the keys are.
+        :param keys: the unknown ones.
+        :param rule: which rule says so.
+        :param fault: whether a strict reader minds.
+        """
+        for key in keys:
+            if fault:
+                self.fault((*steps, key), "unknown key", rule)
+            self.note(f"{path_of(*steps, key)}: unknown key, ignored ({rule})")
+
+    def summarise_labels(self) -> None:
+        """Note how many labels are unusable; the reasons are kept apart."""
+        if not self.unusable:
+            return
+        count = len(self.unusable)
+        first = ", ".join(path_of(label) for label in list(self.unusable)[:_LISTED])
+        more = "" if count <= _LISTED else f" and {count - _LISTED} more"
+        labels = "label is" if count == 1 else "labels are"
+        self.note(f"{count} {labels} unusable (F-130): {first}{more}")

@@ -1,0 +1,59 @@
+"""What a layout is: one way in which documents are, or were, written (F-41)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.core.labels import Label
+    from wheelfit.core.layouts.findings import Findings
+    from wheelfit.core.properties import Feature, PropertySet
+    from wheelfit.core.providers import Provider
+
+__all__ = ["Layout", "Parts"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Hold what a layout read; `VariantDocument` explains the fields."""
+
+    priorities: tuple[str, ...]
+    providers: Mapping[str, Provider]
+    variants: Mapping[Label, PropertySet]
+    feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    value_priorities: Mapping[Feature, tuple[str, ...]] = field(default_factory=dict)
+
+
+class Layout(Protocol):
+    """Read documents of one layout.
+
+    To add a layout: write a class with these members and name it in the registry of
+    `wheelfit.core.layouts`. Nothing else knows layouts.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name in section 5 of the format rules, as ``L7``."""
+
+    @property
+    def title(self) -> str:
+        """The name for users, as ``PEP 850 v0.2.0``."""
+
+    def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
+        """Read a document, leniently, and record everything that is wrong with it.
+
+        Raises nothing for a bad document: what makes all of it unusable goes to
+        ``findings.refusals``, and the parts returned then mean nothing.
+
+        :param document: plain data within the limits of F-30; any type anywhere.
+        :param findings: collects what is wrong.
+        :param tolerant: the document may be newer than the layout, so unknown keys
+            are ignored with a note and are no faults (F-37).
+        """

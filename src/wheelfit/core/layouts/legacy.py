@@ -1,0 +1,196 @@
+"""Layouts L1 to L3: the drafts of 2025, in which the published index is written.
+
+The three differ in how a provider says that it is not asked on installation, and in
+where its static values stand then (F-47, F-48).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.layouts import entries, priorities, schema, variants
+from wheelfit.core.layouts.layout import Parts
+from wheelfit.core.layouts.march import add_abi_dependency
+from wheelfit.core.layouts.overrides import kept_overrides, order_static
+from wheelfit.core.layouts.pep850 import unknown_keys
+from wheelfit.core.layouts.variants import ABI_DEPENDENCY
+from wheelfit.core.markers import parse_marker
+from wheelfit.core.properties import is_name
+from wheelfit.core.providers import BrokenProvider, BuiltinProvider, PluginProvider, StaticProvider
+from wheelfit.core.strict_json import path_of, shown
+from wheelfit.errors import InvalidMarker
+
+if TYPE_CHECKING:
+    from wheelfit.core.layouts.findings import Findings
+    from wheelfit.core.providers import Provider
+
+__all__ = ["UNVERSIONED_2", "UNVERSIONED_3", "V0_0_2", "V0_0_3", "Legacy"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+STATIC_KEY = "static-properties"
+_KEYS = frozenset([schema.KEY, priorities.KEY, entries.KEY, variants.KEY])
+_PRIORITIES = frozenset(["namespace", "feature", "property"])
+_ENTRY_KEYS = frozenset(
+    ["requires", "plugin-api", "optional", "enable-if", "plugin-use", "install-time"]
+)
+_PLUGIN_USES = ("all", "build", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Legacy:
+    """Read documents of layouts L1 to L3."""
+
+    name: str
+    title: str
+    static_on_top: bool
+    """Whether static values stand under ``static-properties`` (L3), else in priorities."""
+
+    def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
+        """Read a document; see `Layout.read`. Unknown keys are always ignored (F-46)."""
+        del tolerant
+        known = _KEYS | {STATIC_KEY} if self.static_on_top else _KEYS
+        unknown_keys(document, known, findings, fault=False, known_priorities=_PRIORITIES)
+        namespaces = priorities.read_namespaces(document, findings)
+        first = priorities.read_prefixes(document, findings)
+        static = self._static(document, first, findings)
+        reader = _Providers(findings, first, static, static_on_top=self.static_on_top)
+        providers = reader.read(document)
+        unlisted = sorted(providers.keys() - set(namespaces))
+        for namespace in unlisted:  # F-59
+            findings.note(f"{namespace} is not in the priorities; it comes last (F-59)")
+        namespaces = add_abi_dependency(document, (*namespaces, *unlisted), providers, findings)
+        providers = entries.match_priorities(providers, namespaces, findings)
+        priorities.note_unknown_prefixes(first, namespaces, findings)
+        return Parts(
+            namespaces,
+            providers,
+            variants.read_variants(document, namespaces, findings, hyphens_in=ABI_DEPENDENCY),
+            *kept_overrides(providers, first),
+        )
+
+    def _static(
+        self, document: Mapping[str, Any], first: priorities.Prefixes, findings: Findings
+    ) -> Mapping[str, Any]:
+        """Return the static values by namespace, not checked yet (F-48)."""
+        if not self.static_on_top:
+            return first.values
+        found = document.get(STATIC_KEY, {})
+        if isinstance(found, Mapping):
+            return found
+        findings.odd((STATIC_KEY,), f"expected an object, found {shown(found)}", "F-32")
+        return {}
+
+
+UNVERSIONED_2 = Legacy("L1", "the unversioned draft", static_on_top=False)
+UNVERSIONED_3 = Legacy("L1", "the unversioned draft", static_on_top=True)
+V0_0_2 = Legacy("L2", "draft v0.0.2", static_on_top=False)
+V0_0_3 = Legacy("L3", "draft v0.0.3", static_on_top=True)
+
+
+class _Providers:
+    """Read the provider entries of one document."""
+
+    def __init__(
+        self,
+        findings: Findings,
+        first: priorities.Prefixes,
+        static: Mapping[str, Any],
+        *,
+        static_on_top: bool,
+    ) -> None:
+        self._findings = findings
+        self._first = first
+        self._static = static
+        self._on_top = static_on_top
+
+    def read(self, document: Mapping[str, Any]) -> dict[str, Provider]:
+        """Return every provider, static lists without an entry included."""
+        providers: dict[str, Provider] = {}
+        found = entries.read_provider_entries(document, self._findings)
+        for namespace, entry in found.items():
+            if isinstance(entry, BrokenProvider):
+                provider: Provider = entry
+            else:
+                provider = self._provider(namespace, entry)
+            if isinstance(provider, BrokenProvider):
+                self._findings.note(f"{namespace} is unsupported (F-130): {provider.reason}")
+            providers[namespace] = provider
+        if self._on_top:
+            for namespace in self._static:
+                if namespace not in providers and is_name(namespace):
+                    self._findings.note(f"{namespace}: static values without provider (F-48)")
+                    entry = entries.Entry((STATIC_KEY, namespace), {}, self._findings)
+                    provider = self._static_provider(namespace, entry)
+                    if entry.reason is not None:
+                        provider = BrokenProvider(entry.reason)
+                    providers[namespace] = provider
+        return providers
+
+    def _provider(self, namespace: str, entry: entries.Entry) -> Provider:
+        unknown = [key for key in entry.values if key not in _ENTRY_KEYS]
+        steps = (entries.KEY, namespace)
+        self._findings.ignored_keys(steps, unknown, rule="F-46", fault=False)
+        optional = entry.flag("optional", default=False)
+        enabled_by = _enable_if(entry)
+        provider: Provider
+        if _asked_on_install(entry):
+            if self._on_top and namespace in self._static:
+                self._findings.note(
+                    f"{path_of(STATIC_KEY, namespace)}: ignored, the plugin is asked (F-48)"
+                )
+            requires = entry.requires()
+            if not requires:
+                entry.broken("nothing is required, so nothing can be asked", "F-52", "requires")
+            plugin_api = entry.plugin_api(requires)
+            provider = PluginProvider(
+                requires, plugin_api, optional=optional, enabled_by=enabled_by
+            )
+        elif namespace == ABI_DEPENDENCY:  # F-54
+            provider = BuiltinProvider(namespace, optional=optional, enabled_by=enabled_by)
+        else:
+            provider = self._static_provider(namespace, entry)
+            provider = StaticProvider(provider.features, optional=optional, enabled_by=enabled_by)
+        return provider if entry.reason is None else BrokenProvider(entry.reason)
+
+    def _static_provider(self, namespace: str, entry: entries.Entry) -> StaticProvider:
+        if namespace not in self._static:  # F-48
+            self._findings.note(f"{namespace}: no static values, so nothing is supported (F-48)")
+            return StaticProvider(())
+        where = (STATIC_KEY,) if self._on_top else (priorities.KEY, "property")
+        lists_entry = entries.Entry(where, self._static, self._findings)
+        lists = lists_entry.static_lists(key=namespace)
+        entry.reason = entry.reason or lists_entry.reason
+        provider = StaticProvider(entries.configs(lists, lists))
+        return order_static(namespace, provider, self._first, self._findings)
+
+
+def _asked_on_install(entry: entries.Entry) -> bool:
+    """Say whether the plugin is queried on installation (F-47)."""
+    use = entry.values.get("plugin-use", "all")
+    if use not in _PLUGIN_USES:
+        entry.broken(f"{shown(use)} is not one of {', '.join(_PLUGIN_USES)}", "F-47", "plugin-use")
+    return entry.flag("install-time", default=True) and use == "all"
+
+
+def _enable_if(entry: entries.Entry) -> str | None:
+    """Read the condition on the target (F-51)."""
+    text = entry.values.get("enable-if")
+    if text is None and "enable-if" not in entry.values:
+        return None
+    if not isinstance(text, str):
+        entry.broken(f"expected a string, found {shown(text)}", "F-32", "enable-if")
+        return None
+    try:
+        marker = parse_marker(text)
+    except InvalidMarker:
+        entry.broken(f"{shown(text)} is not an environment marker", "F-51", "enable-if")
+        return None
+    if marker.uses_variants:
+        entry.broken(f"{shown(text)} depends on a variant", "F-109", "enable-if")
+    return text

@@ -1,0 +1,111 @@
+"""Layout L6: the draft of March 2026, between PEP 825 and PEP 850."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.layouts import entries, priorities, schema, variants
+from wheelfit.core.layouts.layout import Parts
+from wheelfit.core.layouts.overrides import kept_overrides, order_static
+from wheelfit.core.layouts.pep850 import unknown_keys
+from wheelfit.core.layouts.variants import ABI_DEPENDENCY
+from wheelfit.core.providers import BrokenProvider, BuiltinProvider, PluginProvider, StaticProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.core.layouts.findings import Findings
+    from wheelfit.core.providers import Provider
+
+__all__ = ["MARCH", "March", "add_abi_dependency"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_KEYS = frozenset([schema.KEY, priorities.KEY, entries.KEY, variants.KEY])
+_PRIORITIES = frozenset(["namespace", "feature", "property"])
+_ENTRY_KEYS = frozenset(["requires", "static-properties", "plugin-api", "optional"])
+
+
+@dataclass(frozen=True, slots=True)
+class March:
+    """Read documents of layout L6."""
+
+    name: str = "L6"
+    title: str = "the providers draft of March 2026"
+
+    def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
+        """Read a document; see `Layout.read`. Unknown keys are always ignored (F-46)."""
+        del tolerant
+        unknown_keys(document, _KEYS, findings, fault=False, known_priorities=_PRIORITIES)
+        namespaces = priorities.read_namespaces(document, findings)
+        first = priorities.read_prefixes(document, findings)
+        providers: dict[str, Provider] = {}
+        for namespace, entry in entries.read_provider_entries(document, findings).items():
+            if isinstance(entry, BrokenProvider):
+                provider: Provider = entry
+            else:
+                provider = _provider(namespace, entry, first, findings)
+            if isinstance(provider, BrokenProvider):
+                findings.note(f"{namespace} is unsupported (F-130): {provider.reason}")
+            providers[namespace] = provider
+        namespaces = add_abi_dependency(document, namespaces, providers, findings)
+        providers = entries.match_priorities(providers, namespaces, findings)
+        priorities.note_unknown_prefixes(first, namespaces, findings)
+        return Parts(
+            namespaces,
+            providers,
+            variants.read_variants(document, namespaces, findings, hyphens_in=ABI_DEPENDENCY),
+            *kept_overrides(providers, first),
+        )
+
+
+MARCH = March()
+
+
+def _provider(
+    namespace: str, entry: entries.Entry, first: priorities.Prefixes, findings: Findings
+) -> Provider:
+    values = entry.values
+    unknown = [key for key in values if key not in _ENTRY_KEYS]
+    findings.ignored_keys((entries.KEY, namespace), unknown, rule="F-46", fault=False)
+    if ("requires" in values) == ("static-properties" in values):
+        entry.broken("exactly one of requires, static-properties is needed", "P-1")
+    optional = entry.flag("optional", default=False)
+    provider: Provider
+    if "static-properties" in values:
+        lists = entry.static_lists()
+        provider = StaticProvider(entries.configs(lists, lists), optional=optional)
+        provider = order_static(namespace, provider, first, findings)
+    else:
+        requires = entry.requires()
+        if not requires:
+            entry.broken("nothing is required, so nothing can be asked", "F-52", "requires")
+        provider = PluginProvider(requires, entry.plugin_api(requires), optional=optional)
+    return provider if entry.reason is None else BrokenProvider(entry.reason)
+
+
+def add_abi_dependency(
+    document: Mapping[str, Any],
+    namespaces: tuple[str, ...],
+    providers: dict[str, Provider],
+    findings: Findings,
+) -> tuple[str, ...]:
+    """Model ``abi_dependency`` where old documents use it without declaring it (F-54).
+
+    :param document: the document.
+    :param namespaces: its priorities.
+    :param providers: what was read; a built-in provider is added when needed.
+    :param findings: takes the note.
+    :return: the priorities, with the namespace last when it was not listed.
+    """
+    if ABI_DEPENDENCY in providers or ABI_DEPENDENCY not in variants.namespaces_used(document):
+        return namespaces
+    providers[ABI_DEPENDENCY] = BuiltinProvider(ABI_DEPENDENCY)
+    findings.note(f"{ABI_DEPENDENCY} is used without a provider; read as the built-in one (F-54)")
+    if ABI_DEPENDENCY in namespaces:
+        return namespaces
+    return (*namespaces, ABI_DEPENDENCY)

@@ -1,0 +1,87 @@
+"""Layouts L4 and L5: PEP 825, which has no providers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.layouts import entries, priorities, schema, variants
+from wheelfit.core.layouts.layout import Parts
+from wheelfit.core.layouts.overrides import kept_overrides, order_static
+from wheelfit.core.layouts.pep850 import unknown_keys
+from wheelfit.core.providers import StaticProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.layouts.findings import Findings
+    from wheelfit.core.providers import Provider
+
+__all__ = ["PEP825", "PEP825_FIRST", "Pep825", "write"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_KEYS = frozenset([schema.KEY, priorities.KEY, variants.KEY])
+_PRIORITIES = frozenset(["namespace", "feature", "property"])
+
+
+@dataclass(frozen=True, slots=True)
+class Pep825:
+    """Read documents of layouts L4 and L5."""
+
+    name: str = "L5"
+    title: str = "PEP 825 v0.1.1"
+    prefixes: bool = False
+    """Whether the priorities may name features and values too (L4)."""
+
+    def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
+        """Read a document; see `Layout.read`."""
+        known_priorities = _PRIORITIES if self.prefixes else frozenset(["namespace"])
+        unknown_keys(
+            document,
+            _KEYS | {entries.KEY},
+            findings,
+            fault=not tolerant,
+            known_priorities=known_priorities,
+        )
+        namespaces = priorities.read_namespaces(document, findings)
+        first = priorities.Prefixes()
+        if self.prefixes:
+            first = priorities.read_prefixes(document, findings)
+            priorities.note_unknown_prefixes(first, namespaces, findings)
+        providers: Mapping[str, Provider] = {}
+        if entries.KEY in document:  # F-42
+            problem = f"{self.title} has no providers; they are read as in PEP 850"
+            findings.odd((entries.KEY,), problem, "F-42")
+            read = entries.read_providers(document, findings, tolerant=tolerant)
+            if self.prefixes:
+                for namespace, provider in read.items():
+                    if isinstance(provider, StaticProvider):
+                        read[namespace] = order_static(namespace, provider, first, findings)
+            providers = entries.match_priorities(read, namespaces, findings)
+        return Parts(
+            namespaces,
+            providers,
+            variants.read_variants(document, namespaces, findings),
+            *kept_overrides(providers, first),
+        )
+
+
+PEP825 = Pep825()
+PEP825_FIRST = Pep825("L4", "PEP 825 v0.1.0", prefixes=True)
+
+
+def write(document: VariantDocument) -> dict[str, Any]:
+    """Return a document as plain data in layout L5, which drops the providers (F-39).
+
+    :param document: one that may be written (`wheelfit.core.metadata` checks that).
+    """
+    return {
+        schema.KEY: schema.PEP_825,
+        priorities.KEY: {"namespace": list(document.priorities)},
+        variants.KEY: {label: item.to_mapping() for label, item in document.variants.items()},
+    }

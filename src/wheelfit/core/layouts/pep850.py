@@ -1,0 +1,104 @@
+"""Layout L7: PEP 850 v0.2.0, the current one, with providers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.layouts import entries, priorities, schema, variants
+from wheelfit.core.layouts.layout import Parts
+from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
+
+if TYPE_CHECKING:
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.layouts.findings import Findings
+    from wheelfit.core.providers import Provider
+
+__all__ = ["PEP850", "Pep850", "unknown_keys", "write"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_KEYS = frozenset([schema.KEY, priorities.KEY, entries.KEY, variants.KEY])
+
+
+@dataclass(frozen=True, slots=True)
+class Pep850:
+    """Read documents of layout L7."""
+
+    name: str = "L7"
+    title: str = "PEP 850 v0.2.0"
+
+    def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
+        """Read a document; see `Layout.read`."""
+        unknown_keys(document, _KEYS, findings, fault=not tolerant)
+        namespaces = priorities.read_namespaces(document, findings)
+        providers = entries.read_providers(document, findings, tolerant=tolerant)
+        return Parts(
+            namespaces,
+            entries.match_priorities(providers, namespaces, findings),
+            variants.read_variants(document, namespaces, findings),
+        )
+
+
+PEP850 = Pep850()
+
+
+def unknown_keys(
+    document: Mapping[str, Any],
+    known: frozenset[str],
+    findings: Findings,
+    *,
+    fault: bool,
+    known_priorities: frozenset[str] = frozenset(["namespace"]),
+) -> None:
+    """Note keys of the document and of its priorities that no rule knows (F-20, F-21).
+
+    :param document: the document.
+    :param known: keys it may have.
+    :param findings: takes the notes.
+    :param fault: whether a strict reader minds.
+    :param known_priorities: keys that ``default-priorities`` may have.
+    """
+    findings.ignored_keys(
+        (), (key for key in document if key not in known), rule="F-20", fault=fault
+    )
+    entry = document.get(priorities.KEY)
+    if isinstance(entry, Mapping):
+        unknown = [key for key in entry if key not in known_priorities]
+        findings.ignored_keys((priorities.KEY,), unknown, rule="F-21", fault=fault)
+
+
+def write(document: VariantDocument) -> dict[str, Any]:
+    """Return a document as plain data in this layout.
+
+    :param document: one that may be written (`wheelfit.core.metadata` checks that).
+    """
+    return {
+        schema.KEY: schema.PEP_850,
+        priorities.KEY: {"namespace": list(document.priorities)},
+        entries.KEY: {name: _entry(item) for name, item in document.providers.items()},
+        variants.KEY: {label: item.to_mapping() for label, item in document.variants.items()},
+    }
+
+
+def _entry(provider: Provider) -> dict[str, Any]:
+    match provider:
+        case StaticProvider(features=features):
+            names = [feature.name for feature in features]
+            lists = {feature.name: list(feature.values) for feature in features}
+            entry: dict[str, Any] = {"static-properties": lists}
+            if len(names) > 1:  # P-5
+                entry["feature-order"] = names
+        case PluginProvider(requires=requires, plugin_api=plugin_api):
+            entry = {"requires": list(requires)}
+            if plugin_api is not None:
+                entry["plugin-api"] = plugin_api
+        case BuiltinProvider(name=name):
+            entry = {"builtin": name}
+        case _:
+            raise AssertionError("a broken provider is never written")
+    return {**entry, "optional": True} if provider.optional else entry

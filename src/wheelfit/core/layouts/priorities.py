@@ -1,0 +1,160 @@
+"""Read ``default-priorities``: the namespaces, and in old layouts more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.properties import is_name, is_value
+from wheelfit.core.strict_json import path_of, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from wheelfit.core.layouts.findings import Findings
+
+__all__ = [
+    "KEY",
+    "Prefixes",
+    "note_unknown_prefixes",
+    "put_first",
+    "read_namespaces",
+    "read_prefixes",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+KEY = "default-priorities"
+
+
+@dataclass(slots=True)
+class Prefixes:
+    """Hold what a document of an old layout wants first (F-49)."""
+
+    features: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Features by namespace."""
+    values: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    """Values by namespace and feature, in document order."""
+
+
+def put_first(first: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
+    """Return the known items, those of the prefix before the others (F-49).
+
+    :param first: the prefix; items that are not known are left out.
+    :param known: the items in their own order.
+    """
+    known = tuple(known)
+    present = frozenset(known)
+    return tuple(dict.fromkeys((*(item for item in first if item in present), *known)))
+
+
+def read_namespaces(document: Mapping[str, Any], findings: Findings) -> tuple[str, ...]:
+    """Read ``default-priorities.namespace`` (F-21); whatever is wrong refuses the whole.
+
+    :param document: the document.
+    :param findings: collects what is wrong.
+    """
+    if KEY not in document:
+        findings.refuse((KEY,), "the key is missing", "F-20")
+        return ()
+    entry = document[KEY]
+    if not isinstance(entry, Mapping):
+        findings.refuse((KEY,), f"expected an object, found {shown(entry)}", "F-32")
+        return ()
+    if "namespace" not in entry:
+        findings.refuse((KEY, "namespace"), "the key is missing", "F-21")
+        return ()
+    names = entry["namespace"]
+    if not isinstance(names, list | tuple):
+        findings.refuse((KEY, "namespace"), f"expected a list, found {shown(names)}", "F-32")
+        return ()
+    if not names:
+        findings.refuse((KEY, "namespace"), "at least one namespace is needed", "F-21")
+    seen: dict[str, None] = {}
+    for index, name in enumerate(names):
+        where = (KEY, "namespace", index)
+        if not isinstance(name, str) or not is_name(name):
+            findings.refuse(where, f"{shown(name)} is not a valid namespace", "F-2")
+        elif name in seen:
+            findings.refuse(where, f"{shown(name)} is there more than once", "F-21")
+        else:
+            seen[name] = None
+    return tuple(seen)
+
+
+def read_prefixes(document: Mapping[str, Any], findings: Findings) -> Prefixes:
+    """Read ``feature`` and ``property`` of an old layout (F-49, F-55).
+
+    :param document: the document; `read_namespaces` has looked at it before.
+    :param findings: collects what is wrong; a wrong type refuses the whole.
+    """
+    prefixes = Prefixes()
+    entry = document.get(KEY)
+    if not isinstance(entry, Mapping):
+        return prefixes
+    feature, values = (KEY, "feature"), (KEY, "property")
+    for namespace, names in _members(entry.get("feature", {}), feature, findings):
+        prefixes.features[namespace] = _items(names, (*feature, namespace), is_name, findings)
+    for namespace, features in _members(entry.get("property", {}), values, findings):
+        prefixes.values[namespace] = {
+            name: _items(items, (*values, namespace, name), is_value, findings)
+            for name, items in _members(features, (*values, namespace), findings)
+        }
+    return prefixes
+
+
+def _members(
+    found: object, where: tuple[str, ...], findings: Findings
+) -> Iterable[tuple[str, Any]]:
+    """Return the members of an object; an empty list stands for an empty one (F-55)."""
+    if isinstance(found, Mapping):
+        return found.items()
+    if isinstance(found, list) and not found:
+        findings.odd(where, "an empty list stands where an object belongs", "F-55")
+        return ()
+    rule = "F-55" if isinstance(found, list) else "F-32"
+    findings.refuse(where, f"expected an object, found {shown(found)}", rule)
+    return ()
+
+
+def _items(
+    items: object,
+    where: tuple[str, ...],
+    valid: Callable[[str], bool],
+    findings: Findings,
+) -> tuple[str, ...]:
+    """Return the usable items of a prefix; one that nobody can support is left out."""
+    if not isinstance(items, list | tuple):
+        findings.refuse(where, f"expected a list, found {shown(items)}", "F-32")
+        return ()
+    kept: dict[str, None] = {}
+    for index, item in enumerate(items):
+        if not isinstance(item, str):
+            findings.refuse((*where, index), f"expected a string, found {shown(item)}", "F-32")
+        elif not valid(item):
+            findings.odd((*where, index), f"{shown(item)} is not valid and is ignored", "F-2")
+        elif item in kept:
+            findings.odd((*where, index), f"{shown(item)} is there more than once", "F-49")
+        else:
+            kept[item] = None
+    return tuple(kept)
+
+
+def note_unknown_prefixes(
+    prefixes: Prefixes, namespaces: Iterable[str], findings: Findings
+) -> None:
+    """Note prefixes of namespaces that the document does not have.
+
+    :param prefixes: what was read; the unknown ones are removed.
+    :param namespaces: every namespace of the document.
+    :param findings: takes the notes.
+    """
+    known = frozenset(namespaces)
+    for kind, by_namespace in (("feature", prefixes.features), ("property", prefixes.values)):
+        for namespace in [name for name in by_namespace if name not in known]:
+            del by_namespace[namespace]
+            findings.note(f"{path_of(KEY, kind, namespace)}: unknown namespace, ignored (F-49)")

@@ -1,0 +1,56 @@
+"""Read the ``$schema`` of a document: an identifier, never fetched (F-31, F-40)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["BARE", "HOST", "KEY", "PEP_825", "PEP_850", "SchemaName", "parse_schema"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+KEY = "$schema"
+HOST = "variants-schema.wheelnext.dev"
+"""Where the drafts of the format are identified."""
+_HOSTS = frozenset([HOST, "packaging.python.org"])
+BARE = frozenset([f"https://{HOST}", f"https://{HOST}/"])
+"""What documents of the first layout have instead of a version (F-46)."""
+
+PEP_850 = f"https://{HOST}/peps/850/v0.2.0.json"
+PEP_825 = f"https://{HOST}/peps/825/v0.1.1.json"
+
+_URL = re.compile(r"https://(?P<host>[^/?#]*)(?P<path>/[^?#]*)")
+_VERSION = re.compile(r"/v([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})\.json\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaName:
+    """Hold the parts of a ``$schema`` that has a version."""
+
+    host: str
+    path: str
+    """With the leading slash, as ``/peps/850/v0.2.0.json``."""
+    version: tuple[int, int, int]
+    """Major, minor and patch."""
+
+    @property
+    def known_host(self) -> bool:
+        """Whether the host is one that the format uses (F-40)."""
+        return self.host in _HOSTS
+
+
+def parse_schema(text: str) -> SchemaName | None:
+    """Read a ``$schema`` (F-40).
+
+    :param text: the URL, as written.
+    :return: its parts; None when it is no URL with a version.
+    """
+    url = _URL.fullmatch(text)
+    version = url and _VERSION.search(url["path"])
+    if not url or not version:
+        return None
+    major, minor, patch = (int(number) for number in version.groups())
+    return SchemaName(url["host"], url["path"], (major, minor, patch))

@@ -1,0 +1,205 @@
+"""Read ``variants``: which label needs what. The same in every layout (F-23)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.labels import NULL, OLD_NULL, Label, is_label, writer_faults
+from wheelfit.core.properties import (
+    EMPTY,
+    Feature,
+    PropertySet,
+    feature_of,
+    is_name,
+    is_value,
+)
+from wheelfit.core.strict_json import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from wheelfit.core.layouts.findings import Findings
+
+__all__ = ["ABI_DEPENDENCY", "namespaces_used", "read_variants"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+KEY = "variants"
+ABI_DEPENDENCY = "abi_dependency"
+_REMEMBERED = 4096
+
+Row = tuple[Feature, tuple[str, ...]]
+
+
+def namespaces_used(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the namespaces that variants name, in order of appearance.
+
+    :param document: the document, not checked yet.
+    """
+    variants = document.get(KEY)
+    if not isinstance(variants, Mapping):
+        return ()
+    used: dict[str, None] = {}
+    for entry in variants.values():
+        if isinstance(entry, Mapping):
+            used.update((name, None) for name, features in entry.items() if features)
+    return tuple(used)
+
+
+def read_variants(
+    document: Mapping[str, Any],
+    namespaces: Collection[str],
+    findings: Findings,
+    *,
+    hyphens_in: str | None = None,
+) -> dict[Label, PropertySet]:
+    """Read the usable labels; the broken ones go to the findings (F-130).
+
+    :param document: the document.
+    :param namespaces: those that variants may use (F-21).
+    :param findings: collects what is wrong; no ``variants`` at all refuses the whole.
+    :param hyphens_in: a namespace whose feature names may have ``-`` for ``_`` (F-54).
+    """
+    if KEY not in document:
+        findings.refuse((KEY,), "the key is missing", "F-20")
+        return {}
+    entries = document[KEY]
+    if not isinstance(entries, Mapping):
+        findings.refuse((KEY,), f"expected an object, found {shown(entries)}", "F-32")
+        return {}
+    reader = _Reader(frozenset(namespaces), findings, hyphens_in)
+    variants: dict[Label, PropertySet] = {}
+    for text, entry in entries.items():
+        properties = reader.read(text, entry)
+        if properties is not None:
+            variants[Label(text)] = properties
+    findings.summarise_labels()
+    return variants
+
+
+class _Reader:
+    """Read one label after the other; what was checked once is not checked again."""
+
+    __slots__ = ("_findings", "_hyphens_in", "_known", "_label", "_namespaces", "_reason")
+
+    def __init__(
+        self, namespaces: frozenset[str], findings: Findings, hyphens_in: str | None
+    ) -> None:
+        self._namespaces = namespaces
+        self._findings = findings
+        self._hyphens_in = hyphens_in
+        self._known: dict[tuple[str, str, tuple[str, ...]], Row] = {}
+        self._label = ""
+        self._reason: str | None = None
+
+    def read(self, text: str, entry: object) -> PropertySet | None:
+        """Return what a label needs; None when it is broken."""
+        self._label, self._reason = text, None
+        if not is_label(text):
+            self._break((), f"{shown(text)} is not a valid label", "F-2")
+        rows = self._rows(entry)
+        if text == NULL and rows:
+            self._break((), "the label null may not have properties", "F-6")
+        if self._reason is not None:
+            self._findings.unusable[text] = self._reason
+            return None
+        for fault in writer_faults(Label(text)):
+            self._findings.fault((KEY, text), fault, "F-4")
+        if not rows:
+            if text not in (NULL, OLD_NULL):
+                self._findings.fault((KEY, text), "a label other than null needs properties", "F-7")
+            return EMPTY
+        return PropertySet.from_rows(rows)
+
+    def _rows(self, entry: object) -> list[Row]:
+        if not isinstance(entry, Mapping):
+            self._break((), f"expected an object, found {shown(entry)}", "F-32")
+            return []
+        rows: list[Row] = []
+        for namespace, features in entry.items():
+            if not isinstance(features, Mapping):
+                self._break((namespace,), f"expected an object, found {shown(features)}", "F-32")
+                continue
+            if not features:  # F-25: the same as absent
+                self._findings.fault(
+                    (KEY, self._label, namespace), "an empty object says nothing", "F-25"
+                )
+                continue
+            if namespace not in self._namespaces:
+                self._unlisted(namespace)
+            names: set[str] = set()
+            for name, values in features.items():
+                row = self._row(namespace, name, values)
+                if row is None:
+                    continue
+                rows.append(row)
+                if row[0].name in names:  # only when ``-`` became ``_``
+                    self._break((namespace, name), "the feature is there twice", "F-54")
+                names.add(row[0].name)
+        return rows
+
+    def _row(self, namespace: str, name: str, values: object) -> Row | None:
+        if not isinstance(values, list | tuple):
+            self._break((namespace, name), f"expected a list, found {shown(values)}", "F-32")
+            return None
+        key = (namespace, name, tuple(values))
+        try:
+            known = self._known.get(key)
+        except TypeError:  # something in the list is a list or an object
+            known = None
+        return known or self._check_row(*key)
+
+    def _check_row(self, namespace: str, name: str, values: tuple[Any, ...]) -> Row | None:
+        feature_name = name
+        if namespace == self._hyphens_in and "-" in name:
+            feature_name = name.replace("-", "_")
+            self._findings.note(
+                f"{namespace}: the feature {shown(name)} is read as {feature_name} (F-54)"
+            )
+        sound = is_name(namespace)
+        if not is_name(feature_name):
+            self._break((namespace, name), f"{shown(name)} is not a valid feature name", "F-2")
+            sound = False
+        if not values:
+            self._break((namespace, name), "at least one value is needed", "F-23")
+            sound = False
+        for index, value in enumerate(values):
+            if not isinstance(value, str):
+                problem = f"expected a string, found {shown(value)}"
+                self._break((namespace, name, index), problem, "F-32")
+                sound = False
+            elif not is_value(value):
+                problem = f"{shown(value)} is not a valid value"
+                self._break((namespace, name, index), problem, "F-2")
+                sound = False
+        if not sound:
+            return None
+        ascending = tuple(sorted(set(values)))
+        if len(ascending) != len(values):
+            self._break((namespace, name), "a value is there more than once", "F-23")
+            return None
+        row = (feature_of(namespace, feature_name), ascending)
+        if ascending != values:
+            self._findings.fault(
+                (KEY, self._label, namespace, name), "the values are not in order", "F-23"
+            )
+        elif len(self._known) < _REMEMBERED:
+            self._known[namespace, name, values] = row
+        return row
+
+    def _unlisted(self, namespace: str) -> None:
+        if is_name(namespace):
+            problem = f"the namespace {shown(namespace)} is not in the priorities"
+            self._break((namespace,), problem, "F-21")
+        else:
+            self._break((namespace,), f"{shown(namespace)} is not a valid namespace", "F-2")
+
+    def _break(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
+        """Record a fault that makes the label unusable; the first one is its reason."""
+        fault = self._findings.fault((KEY, self._label, *steps), message, rule)
+        if self._reason is None:
+            self._reason = str(fault)
