@@ -1,0 +1,74 @@
+"""The record of what was chosen, kept in the ``.dist-info`` folder (F-96).
+
+``variant.json`` stays where the wheel has it and names the properties. It cannot say
+which file was taken, and a plain wheel may happen to contain one too (F-10). So every
+installation adds ``wheelfit.json``: the file name, its label, and the hashes by which the
+file was known.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit.core.labels import Label, is_label
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CHOICE_FILE", "Choice", "format_choice", "parse_choice"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+CHOICE_FILE = "wheelfit.json"
+"""Its name inside ``.dist-info``."""
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Say which file a distribution was installed from."""
+
+    filename: str
+    """Name of the wheel, with its label."""
+    label: Label | None
+    """Its label; None if it was a plain wheel."""
+    hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    """Hashes the file was checked against, algorithm to hexadecimal digest."""
+
+
+def format_choice(choice: Choice) -> bytes:
+    """Return the content of ``wheelfit.json``."""
+    content = {
+        "version": _VERSION,
+        "filename": choice.filename,
+        "label": choice.label,
+        "hashes": dict(sorted(choice.hashes.items())),
+    }
+    return (json.dumps(content, indent=2) + "\n").encode("utf-8")
+
+
+def parse_choice(data: bytes) -> Choice | None:
+    """Return what ``wheelfit.json`` says, or None if it cannot be understood.
+
+    Whoever reads falls back on ``variant.json`` then; a later version may add keys.
+
+    :param data: content of the file.
+    """
+    try:
+        content = json.loads(data)
+        filename, label, hashes = content["filename"], content["label"], content["hashes"]
+        known = content["version"] == _VERSION and isinstance(filename, str)
+        if label is not None and not (isinstance(label, str) and is_label(label)):
+            return None
+        if not known or not all(isinstance(digest, str) for digest in hashes.values()):
+            return None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return Choice(filename, None if label is None else Label(label), MappingProxyType(hashes))

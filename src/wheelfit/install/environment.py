@@ -1,0 +1,208 @@
+"""Where an installation goes: an interpreter's own folders, or others the user named.
+
+`open_environment` looks at everything and changes nothing. The four kinds are pip's:
+the environment itself, ``--prefix``, ``--root`` and ``--target``. Unlike pip, only the
+distributions at the place written to count as installed; those of the interpreter do not
+when the place is another.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.core.target import Target
+from wheelfit.errors import EnvironmentReadOnly, ExternallyManaged, UsageError
+from wheelfit.install.installed import Installed, Scan, scan
+from wheelfit.install.interpreter import Interpreter, find_interpreter, inspect_interpreter
+from wheelfit.install.isolated.interpreter import PREFIX
+from wheelfit.install.schemes import Schemes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from packaging.utils import NormalizedName
+
+__all__ = ["Environment", "Kind", "open_environment"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Kind(StrEnum):
+    """Say what decides where files go."""
+
+    ENVIRONMENT = "environment"
+    """The interpreter."""
+    PREFIX = "prefix"
+    """A prefix given by the user, laid out as the interpreter would (``--prefix``)."""
+    ROOT = "root"
+    """A root given by the user, below which all paths lie (``--root``)."""
+    TARGET = "target"
+    """A flat folder given by the user (``--target``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Hold where an installation goes, and for which interpreter it is."""
+
+    interpreter: Interpreter
+    """Which Python the wheels must fit and the scripts name."""
+    kind: Kind
+    """What decided about the folders."""
+    schemes: Schemes
+    """Where files are written."""
+    runtime: Schemes
+    """Where they will be found at run time; differs from ``schemes`` below a root."""
+    search: tuple[Path, ...]
+    """Folders in which installed distributions are looked for, first one first."""
+
+    @property
+    def name(self) -> str:
+        """Name the environment for people: its folder."""
+        match self.kind:
+            case Kind.ENVIRONMENT:
+                return str(self.interpreter.prefix)
+            case Kind.TARGET:
+                return str(self.schemes.purelib)
+            case Kind.PREFIX | Kind.ROOT:
+                return str(self.schemes.data)
+
+    def target(self) -> Target:
+        """Return the machine to choose wheels for, as far as the interpreter decides it."""
+        return Target.of(
+            str(self.interpreter.executable), self.interpreter.environment, self.interpreter.tags
+        )
+
+    def scan(self) -> Scan:
+        """Read what is installed here, and what looks so but is broken."""
+        return scan(self.search, own=self.schemes.libraries())
+
+    def installed(self) -> tuple[Installed, ...]:
+        """Read what is installed here; of one name, what is imported comes first."""
+        return self.scan().installed
+
+    def by_name(self) -> dict[NormalizedName, Installed]:
+        """Read what is installed here; one of each name, the one that is imported."""
+        found: dict[NormalizedName, Installed] = {}
+        for entry in self.installed():
+            found.setdefault(entry.name, entry)
+        return found
+
+    def check_allowed(self, *, break_system_packages: bool = False) -> None:
+        """Refuse an environment that belongs to another package manager (PEP 668).
+
+        :param break_system_packages: the user insists.
+        :raises ExternallyManaged: nobody insists.
+        """
+        text = self.interpreter.externally_managed
+        if text is None or break_system_packages or self.kind is not Kind.ENVIRONMENT:
+            return
+        raise ExternallyManaged(
+            "this Python belongs to another package manager",
+            where=self.name,
+            note=_message(text),
+            hint="install into a virtual environment; --break-system-packages insists",
+        )
+
+    def check_writable(self, folders: Iterable[Path] | None = None) -> None:
+        """Refuse, before anything else is done, an environment that cannot be written.
+
+        A folder that does not exist yet is judged by the nearest one that does. This
+        spares the user a download in vain; the writing itself may still fail.
+
+        :param folders: where something would be written; None: libraries and scripts.
+        :raises EnvironmentReadOnly: one of the folders cannot be written.
+        """
+        if folders is None:
+            folders = (*self.schemes.libraries(), self.schemes.scripts)
+        for folder in folders:
+            existing = nearest_existing(folder)
+            if not existing.is_dir():
+                raise EnvironmentReadOnly(
+                    "a file is in the place of a folder of the environment", where=str(existing)
+                )
+            if not os.access(existing, os.W_OK | os.X_OK):
+                raise EnvironmentReadOnly(
+                    "the environment cannot be written",
+                    where=str(existing),
+                    hint="use a virtual environment, or --target with a folder of your own",
+                )
+
+
+def nearest_existing(path: Path) -> Path:
+    """Return the path itself or the nearest folder above that exists."""
+    while not os.path.lexists(path) and path != path.parent:
+        path = path.parent
+    return path
+
+
+def open_environment(
+    python: str | None,
+    *,
+    environ: Mapping[str, str],
+    prefix: Path | None = None,
+    root: Path | None = None,
+    target: Path | None = None,
+) -> Environment:
+    """Look at an environment; nothing is changed, and the folders need not exist yet.
+
+    :param python: path, folder of a virtual environment, command or version; None: the
+        active virtual environment, else the running interpreter.
+    :param environ: environment variables.
+    :param prefix: ``--prefix``: lay everything out below this folder.
+    :param root: ``--root``: put everything below this folder as if it were ``/``; may be
+        combined with ``prefix``.
+    :param target: ``--target``: put everything flat into this folder.
+    :raises UsageError: ``target`` together with another of the three.
+    :raises UnusableInterpreter: there is no such interpreter, or it does not do.
+    """
+    if target is not None and (prefix is not None or root is not None):
+        other = "--prefix" if prefix is not None else "--root"
+        raise UsageError(f"--target and {other} cannot be used together")
+    interpreter = inspect_interpreter(find_interpreter(python, environ), environ)
+    kind, runtime = Kind.ENVIRONMENT, interpreter.schemes
+    search = tuple(dict.fromkeys((*runtime.libraries(), *interpreter.site_packages)))
+    if target is not None:
+        kind, runtime = Kind.TARGET, _flat(_absolute(target))
+        search = runtime.libraries()
+    if prefix is not None:
+        kind = Kind.PREFIX
+        runtime = interpreter.prefix_schemes.moved(PREFIX, _absolute(prefix))
+        search = runtime.libraries()
+    schemes = runtime
+    if root is not None:
+        kind, schemes = Kind.ROOT, runtime.below(_absolute(root))
+        search = schemes.libraries()
+    return Environment(interpreter, kind, schemes, runtime, search)
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path.expanduser()))  # noqa: PTH100  # links stay as named
+
+
+def _flat(folder: Path) -> Schemes:
+    # The "home" layout with its library folder dissolved into the folder itself, as pip
+    # leaves it behind.
+    return Schemes(
+        purelib=folder,
+        platlib=folder,
+        headers=folder / "include",
+        scripts=folder / "bin",
+        data=folder,
+    )
+
+
+def _message(text: str) -> str | None:
+    """Return what EXTERNALLY-MANAGED wants users to be told (PEP 668)."""
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read_string(text)
+        return parser.get("externally-managed", "Error", fallback="").strip() or None
+    except configparser.Error:
+        return None

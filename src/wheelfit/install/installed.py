@@ -1,0 +1,320 @@
+"""Read which distributions lie in a folder, without importing anything of it (PEP 376)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from wheelfit.core.core_metadata import CoreMetadata, read_metadata
+from wheelfit.core.metadata import read_document
+from wheelfit.core.properties import EMPTY, PropertySet
+from wheelfit.errors import FileProblem, UserError
+from wheelfit.install.choice import CHOICE_FILE, parse_choice
+from wheelfit.resolve.request import Present
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+
+__all__ = ["Broken", "Installed", "Scan", "scan"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_HEAD = 16 * 1024
+_HEADER = re.compile(rb"^(Name|Version)[ \t]*:[ \t]*(.*?)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
+_NAME = re.compile(r"[A-Z0-9]|[A-Z0-9][A-Z0-9._-]*[A-Z0-9]", re.IGNORECASE)
+_LEGACY = (".egg-info", ".egg-link")
+_LONGEST = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """Describe one installed distribution."""
+
+    name: NormalizedName
+    """Normalised name."""
+    version: Version
+    """Its version."""
+    location: Path
+    """The folder in which it lies, mostly ``site-packages``."""
+    path: Path
+    """Its ``.dist-info`` folder; for a legacy one the ``.egg-info`` or ``.egg-link``."""
+    label: Label | None = None
+    """The label that was chosen; None for a plain wheel (F-96)."""
+    properties: PropertySet = EMPTY
+    """The properties of that label."""
+    document: VariantDocument | None = field(default=None, hash=False, repr=False)
+    """Its ``variant.json``; None if there is none or it cannot be understood."""
+    hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    """Hashes of the wheel it came from, as far as recorded."""
+    requested: bool = False
+    """Whether the user asked for it, and not another distribution (PEP 376)."""
+    direct_url: Mapping[str, Any] | None = field(default=None, hash=False)
+    """Content of ``direct_url.json`` (PEP 610); None if it came from an index."""
+    editable: bool = False
+    """Whether it only points to a source tree."""
+    installer: str = ""
+    """The tool that installed it, in its own words; empty if unknown."""
+    legacy: bool = False
+    """Whether it has no ``.dist-info`` folder; such a one can be listed but not changed."""
+    outside: bool = False
+    """Whether it lies where this environment only looks, as the base of a virtual one."""
+    notes: tuple[str, ...] = ()
+    """What in its records could not be understood, one sentence each."""
+
+    def metadata(self) -> CoreMetadata:
+        """Read its core metadata.
+
+        :raises FileProblem: the file cannot be read.
+        """
+        path = _metadata_file(self.path)
+        if path is None:
+            raise FileProblem("the metadata of the distribution is missing", where=str(self.path))
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise FileProblem(
+                f"the metadata of the distribution cannot be read: {error.strerror}",
+                where=str(path),
+            ) from None
+        return read_metadata(data, str(path))
+
+    def present(self) -> Present:
+        """Return what the resolver wants to know of it."""
+        return Present(
+            name=self.name,
+            version=self.version,
+            read=self.metadata,
+            label=self.label,
+            properties=self.properties,
+            document=self.document,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}" + (f" ({self.label})" if self.label else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Name something that looks like a distribution but cannot be read as one."""
+
+    path: Path
+    """The folder or file."""
+    reason: str
+    """What is wrong with it, a sentence without a final full stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Hold everything found in some folders."""
+
+    installed: tuple[Installed, ...] = ()
+    """By name; of one name the one that is imported comes first."""
+    broken: tuple[Broken, ...] = ()
+    """What could not be read."""
+
+
+def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:
+    """Look through folders for distributions; one that is missing counts as empty.
+
+    :param folders: in the order in which Python searches them.
+    :param own: those that may be changed; what lies in others is marked ``outside``.
+        None: all.
+    """
+    folders = tuple(folders)
+    ours = {os.path.realpath(folder) for folder in (folders if own is None else own)}
+    found: list[Installed] = []
+    broken: list[Broken] = []
+    seen: set[str] = set()
+    for folder in folders:
+        real = os.path.realpath(folder)
+        if real in seen:  # lib64 may be a link to lib
+            continue
+        seen.add(real)
+        for path in _candidates(folder):
+            entry = _read(folder, path, outside=real not in ours)
+            (broken if isinstance(entry, Broken) else found).append(entry)  # type: ignore[arg-type]
+    # The sort is stable: within a name the order of the folders stays.
+    return Scan(tuple(sorted(found, key=lambda entry: entry.name)), tuple(broken))
+
+
+def _candidates(folder: Path) -> Iterator[Path]:
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208  # names suffice
+    except OSError:
+        return
+    for name in names:
+        if name.endswith((".dist-info", *_LEGACY)):
+            yield folder / name
+
+
+def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
+    legacy = path.suffix in _LEGACY
+    if path.name.startswith("~"):
+        return Broken(path, "it was left behind by an interrupted installation")
+    info = _linked(path) if path.suffix == ".egg-link" else path
+    metadata = None if info is None else _metadata_file(info)
+    if info is None or metadata is None:
+        return Broken(path, "its metadata file is missing")
+    try:
+        headers = _headers(metadata)
+    except OSError as error:
+        return Broken(path, f"its metadata cannot be read: {error.strerror}")
+    name, version = headers.get("name", ""), headers.get("version", "")
+    if not _NAME.fullmatch(name):
+        return Broken(path, f"its metadata names no valid name but {name!r}")
+    try:
+        parsed = Version(version)
+    except InvalidVersion:
+        return Broken(path, f"its metadata names no valid version but {version!r}")
+    if legacy:
+        return Installed(
+            name=canonicalize_name(name),
+            version=parsed,
+            location=location,
+            path=path,
+            editable=path.suffix == ".egg-link",
+            legacy=True,
+            outside=outside,
+        )
+    notes: list[str] = []
+    direct_url = _direct_url(path, notes)
+    chosen = _chosen(path, notes)
+    return Installed(
+        name=canonicalize_name(name),
+        version=parsed,
+        location=location,
+        path=path,
+        label=chosen.label,
+        properties=chosen.properties,
+        document=chosen.document,
+        hashes=chosen.hashes,
+        requested=(path / "REQUESTED").is_file(),
+        direct_url=direct_url,
+        editable=_is_editable(direct_url),
+        installer=_first_line(path / "INSTALLER"),
+        outside=outside,
+        notes=tuple(notes),
+    )
+
+
+def _metadata_file(path: Path) -> Path | None:
+    if path.suffix == ".egg-link":
+        info = _linked(path)
+        return None if info is None else _metadata_file(info)
+    if path.suffix == ".egg-info" and path.is_file():
+        return path
+    file = path / ("METADATA" if path.suffix == ".dist-info" else "PKG-INFO")
+    return file if file.is_file() else None
+
+
+def _linked(path: Path) -> Path | None:
+    """Return the ``.egg-info`` of a source tree that an ``.egg-link`` points to."""
+    folder = Path(_first_line(path))
+    found = sorted(folder.glob("*.egg-info")) if folder.is_absolute() else []
+    return found[0] if len(found) == 1 else None
+
+
+def _headers(path: Path) -> dict[str, str]:
+    """Return name and version; descriptions are long, so only the head is read at first."""
+    with path.open("rb") as stream:
+        head = stream.read(_HEAD)
+        if len(head) == _HEAD and _END_OF_HEADERS.search(head) is None:
+            head += stream.read(_LONGEST)
+    head = _END_OF_HEADERS.split(head, maxsplit=1)[0]
+    headers: dict[str, str] = {}
+    for key, value in _HEADER.findall(head):
+        headers.setdefault(key.decode("ascii").lower(), value.decode("utf-8", "replace"))
+    return headers
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Hold what is recorded of the choice (F-96)."""
+
+    label: Label | None = None
+    properties: PropertySet = EMPTY
+    document: VariantDocument | None = None
+    hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def _chosen(path: Path, notes: list[str]) -> _Chosen:
+    """Read what was chosen.
+
+    Our own record wins. Without one, another tool installed it, and ``variant.json``
+    decides: inside a wheel it has exactly one label, in every layout.
+    """
+    own = _read_small(path / CHOICE_FILE)
+    choice = None if own is None else parse_choice(own)
+    if own is not None and choice is None:
+        notes.append(f"{CHOICE_FILE} cannot be understood")
+    if choice is not None and choice.label is None:
+        return _Chosen(hashes=choice.hashes)  # F-10: plain, whatever it contains
+    document = _document(path / "variant.json", notes)
+    variants = {} if document is None else document.variants
+    if choice is not None and choice.label is not None:
+        properties = variants.get(choice.label, EMPTY)
+        return _Chosen(choice.label, properties, document, choice.hashes)
+    if len(variants) == 1:
+        ((label, properties),) = variants.items()
+        return _Chosen(label, properties, document)
+    return _Chosen()
+
+
+def _document(path: Path, notes: list[str]) -> VariantDocument | None:
+    data = _read_small(path)
+    if data is None:
+        return None
+    try:
+        return read_document(data, where=str(path))
+    except UserError as error:
+        notes.append(f"variant.json cannot be understood: {error.message}")
+        return None
+
+
+def _direct_url(path: Path, notes: list[str]) -> Mapping[str, Any] | None:
+    data = _read_small(path / "direct_url.json")
+    if data is None:
+        return None
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        content = None
+    if isinstance(content, dict) and isinstance(content.get("url"), str):
+        return MappingProxyType(content)
+    notes.append("direct_url.json cannot be understood")
+    return None
+
+
+def _is_editable(direct_url: Mapping[str, Any] | None) -> bool:
+    folder = None if direct_url is None else direct_url.get("dir_info")
+    return isinstance(folder, dict) and folder.get("editable") is True
+
+
+def _first_line(path: Path) -> str:
+    data = _read_small(path)
+    lines = [] if data is None else data.decode("utf-8", "replace").strip().splitlines()
+    return lines[0].strip() if lines else ""
+
+
+def _read_small(path: Path) -> bytes | None:
+    """Return the content of a file; None if there is none or it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(_LONGEST)
+    except OSError:
+        return None

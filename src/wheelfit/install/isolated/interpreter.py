@@ -1,0 +1,134 @@
+"""Describe the interpreter that runs this, as JSON.
+
+Started as ``python -I -B interpreter.py FOLDER`` with FOLDER the ``packaging`` package of
+whoever asks: only that package is made importable, so that neither the packaging of the
+target environment nor anything else beside ours takes part. Also imported and called in
+process when the interpreter asked about is the running one.
+
+Runs on CPython 3.9 and later; on something older it says its version and no more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+__all__ = ["MARK", "PREFIX", "describe"]
+
+MARK = "wheelfit-interpreter:"
+"""What the line with the answer starts with; start-up files may print other lines."""
+PREFIX = "@prefix@"
+"""What stands for the folder given with ``--prefix`` in ``prefix_paths``."""
+
+OLDEST = (3, 9)
+
+# The variables in which the places of a scheme are expressed (pip replaces the same).
+BASES = (
+    "installed_base",
+    "base",
+    "installed_platbase",
+    "platbase",
+    "prefix",
+    "exec_prefix",
+)
+
+
+def describe() -> dict[str, object]:
+    """Return what an installer must know of the running interpreter."""
+    import site  # noqa: PLC0415  # nothing is imported before the version is known to do
+    import sysconfig  # noqa: PLC0415
+
+    from packaging.markers import default_environment  # noqa: PLC0415
+    from packaging.tags import sys_tags  # noqa: PLC0415
+
+    virtual = sys.prefix != sys.base_prefix
+    paths = sysconfig.get_paths()
+    variables = dict.fromkeys(BASES, PREFIX)
+    prefix_paths = sysconfig.get_paths(_prefix_scheme(sysconfig), variables)
+    if virtual:
+        # Where pip puts headers in a virtual environment; the scheme itself names the base.
+        tail = os.path.join("include", "site", "python%d.%d" % sys.version_info[:2])  # noqa: PTH118, UP031
+        paths["include"] = os.path.join(sys.prefix, tail)  # noqa: PTH118
+        prefix_paths["include"] = os.path.join(PREFIX, tail)  # noqa: PTH118
+    stdlib = sysconfig.get_path("stdlib")
+    return {
+        "version": list(sys.version_info[:3]),
+        "implementation": sys.implementation.name,
+        "cache_tag": sys.implementation.cache_tag,
+        "executable": sys.executable,
+        "prefix": sys.prefix,
+        "base_prefix": sys.base_prefix,
+        "virtual": virtual,
+        "stdlib": stdlib,
+        "paths": paths,
+        "prefix_paths": prefix_paths,
+        "site_packages": site.getsitepackages(),
+        "launcher": _launcher(),
+        "externally_managed": None if virtual else _externally_managed(stdlib),
+        "environment": {key: str(value) for key, value in default_environment().items()},
+        "tags": [[tag.interpreter, tag.abi, tag.platform] for tag in sys_tags()],
+    }
+
+
+def _prefix_scheme(sysconfig) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    # Public since 3.10. The two exceptions only make sense for the interpreter's own place:
+    # Debian's /usr/local redirection and the macOS framework folder.
+    preferred = getattr(sysconfig, "get_preferred_scheme", None)
+    if preferred is None:
+        return "nt" if os.name == "nt" else "posix_prefix"
+    name = str(preferred("prefix"))
+    return "posix_prefix" if name in ("posix_local", "osx_framework_library") else name
+
+
+def _launcher() -> str:
+    """Name the kind of script launcher, in the words of PyPA's ``installer``."""
+    if os.name != "nt":
+        return "posix"
+    version = sys.version.lower()
+    if "amd64" in version:
+        return "win-amd64"
+    if "(arm64)" in version:
+        return "win-arm64"
+    if "(arm)" in version:
+        return "win-arm"
+    return "win-ia32"
+
+
+def _externally_managed(stdlib: str) -> str | None:
+    """Return the text of EXTERNALLY-MANAGED (PEP 668); None if there is no such file."""
+    try:
+        path = os.path.join(stdlib, "EXTERNALLY-MANAGED")  # noqa: PTH118
+        with open(path, encoding="utf-8", errors="replace") as stream:  # noqa: PTH123
+            return stream.read()
+    except OSError:
+        return None
+
+
+def _load_packaging(folder: str) -> None:
+    """Make one folder importable as ``packaging``, and nothing beside it."""
+    from importlib.util import module_from_spec, spec_from_file_location  # noqa: PLC0415
+
+    spec = spec_from_file_location(
+        "packaging",
+        os.path.join(folder, "__init__.py"),  # noqa: PTH118
+        submodule_search_locations=[folder],
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError(folder)
+    module = module_from_spec(spec)
+    sys.modules["packaging"] = module
+    spec.loader.exec_module(module)
+
+
+def _main() -> None:
+    if sys.version_info[:2] < OLDEST:
+        answer: dict[str, object] = {"version": list(sys.version_info[:3])}
+    else:
+        _load_packaging(sys.argv[1])
+        answer = describe()
+    sys.stdout.write("\n" + MARK + json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    _main()

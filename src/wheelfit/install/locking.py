@@ -1,0 +1,66 @@
+"""One process at a time changes an environment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from wheelfit.errors import EnvironmentBusy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["LOCK_FILE", "PATIENCE", "locked"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+LOCK_FILE = ".wheelfit.lock"
+"""Its name in the library folder of the environment, while somebody holds it."""
+PATIENCE = 10.0
+"""Seconds to wait for another process by default."""
+
+
+@contextlib.contextmanager
+def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
+    """Hold the lock of an environment for the length of a ``with`` block.
+
+    Gives False, and holds nothing, where the file system cannot lock: refusing to install
+    there would help nobody.
+
+    :param folder: the library folder of the environment; it exists.
+    :param patience: seconds to wait for another process.
+    :raises EnvironmentBusy: another process still holds the lock after that.
+    """
+    path = folder / LOCK_FILE
+    lock = FileLock(path, timeout=patience, poll_interval=0.05, fallback_to_soft=False)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            lock.acquire()
+    except Timeout:
+        raise EnvironmentBusy(
+            f"another process is changing the environment (waited {patience:g} s)",
+            where=str(path),
+            hint="try again when it has finished",
+        ) from None
+    except (OSError, NotImplementedError):
+        # ENOLCK, ENOSYS, ENOTSUP: some network file systems. A folder that cannot be
+        # written at all is found out, with a better message, by whoever writes next.
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        # Removed while held: a process waiting on the removed file notices that it has no
+        # name any more and starts over with a new one.
+        with contextlib.suppress(OSError):
+            os.unlink(path)  # noqa: PTH108
+        lock.release()

@@ -1,0 +1,67 @@
+"""The five places into which the parts of a wheel go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Schemes"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Schemes:
+    """Name a folder for each part of a wheel (the keys of a ``.data`` folder)."""
+
+    purelib: Path
+    """Modules of wheels that are the same on every platform."""
+    platlib: Path
+    """Modules of wheels with compiled code; mostly the same folder."""
+    headers: Path
+    """Parent of the folder of C headers that each distribution has."""
+    scripts: Path
+    """Commands."""
+    data: Path
+    """Everything else; mostly the prefix itself."""
+
+    def folders(self) -> dict[str, Path]:
+        """Return the folders by scheme name."""
+        return {
+            "purelib": self.purelib,
+            "platlib": self.platlib,
+            "headers": self.headers,
+            "scripts": self.scripts,
+            "data": self.data,
+        }
+
+    def libraries(self) -> tuple[Path, ...]:
+        """Return the folders in which distributions are found, each once."""
+        return tuple(dict.fromkeys((self.purelib, self.platlib)))
+
+    def moved(self, old: str, new: Path) -> Schemes:
+        """Return the schemes with a leading folder replaced.
+
+        :param old: the first part of every path, as written there.
+        :param new: what stands for it.
+        """
+        return Schemes(
+            **{name: new / folder.relative_to(old) for name, folder in self.folders().items()}
+        )
+
+    def below(self, root: Path) -> Schemes:
+        """Return the schemes as they lie below another root folder (``--root``).
+
+        :param root: what takes the place of ``/``, or of the drive on Windows.
+        """
+        return Schemes(
+            **{
+                name: root / folder.relative_to(folder.anchor)
+                for name, folder in self.folders().items()
+            }
+        )

@@ -1,0 +1,224 @@
+"""Move files out of the way and into place, and undo it all if something fails.
+
+New files are first written to a *stage* beside their final place, old files are moved to
+a *store* beside theirs; both are folders named ``.wheelfit-…`` in the same file system, so
+every step is one rename and takes no space. The steps are remembered. Leaving the
+``with`` block by an exception undoes them in reverse order.
+
+This covers errors and interrupts, not a killed process or a power cut.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from wheelfit.errors import EnvironmentReadOnly, EnvironmentUnavailable, FileConflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+__all__ = ["Transaction", "environment_error"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def environment_error(error: OSError) -> EnvironmentUnavailable:
+    """Say in our words why the environment could not be changed, after all was undone."""
+    where = None if error.filename is None else os.fsdecode(error.filename)
+    if error.errno in _DENIED:
+        return EnvironmentReadOnly(
+            f"the environment cannot be written: {error.strerror}",
+            where=where,
+            hint="nothing was changed; use a virtual environment, or --target with a folder "
+            "of your own",
+        )
+    if error.errno in _FULL:
+        return EnvironmentUnavailable(
+            f"there is not enough space: {error.strerror}",
+            where=where,
+            hint="nothing was changed; make room and try again",
+        )
+    return EnvironmentUnavailable(
+        f"the environment could not be changed: {error.strerror or error}",
+        where=where,
+        hint="nothing was changed",
+    )
+
+
+class Transaction:
+    """Change folders so that either all of it happens or nothing.
+
+    Use as a context manager; nothing else may change the same folders meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], None]] = []
+        self._workplaces: dict[int, Path] = {}
+        self._stored = 0
+        self._lost: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None and (lost := self._roll_back()):
+            raise EnvironmentUnavailable(
+                "the environment could not be changed, nor be brought back to what it was",
+                note=f"{error}\nnot restored:\n" + "\n".join(lost),
+                hint="the files moved away are in "
+                + ", ".join(str(folder) for folder in self._workplaces.values()),
+            ) from error
+        for folder in self._workplaces.values():
+            shutil.rmtree(folder, ignore_errors=True)
+        self._workplaces.clear()
+
+    def stage(self, folder: Path) -> Path:
+        """Return a new empty folder in the file system of another one.
+
+        :param folder: where the staged files will go; created if it is missing.
+        """
+        self.make_folder(folder)
+        return Path(tempfile.mkdtemp(prefix="new-", dir=self._workplace(folder)))
+
+    def make_folder(self, folder: Path) -> None:
+        """Create a folder and those above it; one that exists is left alone."""
+        missing = []
+        while not folder.is_dir():
+            missing.append(folder)
+            folder = folder.parent
+        for path in reversed(missing):
+            path.mkdir()
+            self._undo.append(partial(_remove_folder, path))
+
+    def put_away(self, path: Path) -> None:
+        """Move a file or a whole folder out of the environment.
+
+        :param path: what exists there; a link is moved, not what it leads to.
+        """
+        self._stored += 1
+        stored = self._workplace(path.parent) / f"old-{self._stored}"
+        self._move(path, stored)
+
+    def remove_empty(self, folder: Path) -> bool:
+        """Remove a folder if nothing is in it.
+
+        :return: whether it was removed.
+        """
+        try:
+            mode = folder.lstat().st_mode
+            folder.rmdir()
+        except OSError:
+            return False
+
+        def restore() -> None:
+            folder.mkdir()
+            folder.chmod(mode & 0o7777)
+
+        self._undo.append(restore)
+        return True
+
+    def place(self, staged: Path, final: Path, *, replace: bool = False) -> None:
+        """Move the content of a staged folder into a folder of the environment.
+
+        A folder that is new moves as a whole.
+
+        :param staged: what `stage` returned, now filled.
+        :param final: created if it is missing.
+        :param replace: move what is in the way out of the environment.
+        :raises FileConflict: something is in the way, and it may not be replaced.
+        """
+        self.make_folder(final)
+        with os.scandir(staged) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                source, target = Path(entry.path), final / entry.name
+                if not os.path.lexists(target):
+                    self._move(source, target)
+                elif entry.is_dir(follow_symlinks=False) and target.is_dir():
+                    self.place(source, target, replace=replace)
+                elif replace or staged.name == "__pycache__":  # bytecode of a module long gone
+                    self.put_away(target)
+                    self._move(source, target)
+                else:
+                    raise FileConflict(
+                        "a file appeared in the environment while it was changed",
+                        where=str(target),
+                        hint="nothing was changed; try again",
+                    )
+
+    def _workplace(self, folder: Path) -> Path:
+        device = folder.stat().st_dev
+        if device not in self._workplaces:
+            workplace = Path(tempfile.mkdtemp(prefix=".wheelfit-", dir=folder))
+            self._workplaces[device] = workplace
+            # Gone before the folder it lies in, should that one have been created as well.
+            self._undo.append(partial(self._discard, workplace))
+        return self._workplaces[device]
+
+    def _discard(self, workplace: Path) -> None:
+        if not self._lost:  # else it holds the only copy of something
+            shutil.rmtree(workplace, ignore_errors=True)
+
+    def _move(self, source: Path, target: Path) -> None:
+        _rename(source, target)
+        self._undo.append(partial(_rename, target, source))
+
+    def _roll_back(self) -> list[str]:
+        """Undo every step, the last first, and return what could not be undone."""
+        while self._undo:
+            step = self._undo.pop()
+            try:
+                step()
+            except OSError as error:
+                self._lost.append(str(error))
+        return self._lost
+
+
+def _remove_folder(folder: Path) -> None:
+    # Another process may have put something into it; then it is no longer ours to remove.
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _rename(source: Path, target: Path) -> None:
+    try:
+        os.rename(source, target)  # noqa: PTH104
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        # A link or a mount inside the environment leads to another file system.
+        try:
+            if source.is_dir() and not source.is_symlink():
+                shutil.copytree(source, target, symlinks=True)
+            else:
+                shutil.copy2(source, target, follow_symlinks=False)
+        except BaseException:
+            _delete(target)
+            raise
+        _delete(source)
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
