@@ -56,7 +56,8 @@ def read_document(
 ) -> VariantDocument:
     """Read a document leniently: use what is sound, note the rest (F-130, F-136).
 
-    :param data: the bytes of the file, or plain data as from a lock file.
+    :param data: the bytes of the file, or plain data (dicts, lists, scalars) as from a
+        lock file.
     :param where: the file or URL, for messages.
     :param limits: how large it may be (F-30).
     :param accept_unknown_drafts: whether an unknown 0.x schema is read too (F-38).
@@ -67,7 +68,10 @@ def read_document(
     try:
         document = _load(data, limits)
         detected, findings, parts = _read(
-            document, accept_unknown_drafts=accept_unknown_drafts, registry=registry
+            document,
+            Findings(strict=False),
+            accept_unknown_drafts=accept_unknown_drafts,
+            registry=registry,
         )
     except InvalidDocument as error:
         raise type(error)(error.faults, where=where, hint=error.hint) from None
@@ -103,7 +107,10 @@ def check_document(
     try:
         document = _load(data, limits)
         _, findings, _ = _read(
-            document, accept_unknown_drafts=accept_unknown_drafts, registry=registry
+            document,
+            Findings(strict=True),
+            accept_unknown_drafts=accept_unknown_drafts,
+            registry=registry,
         )
     except InvalidDocument as error:
         return error.faults
@@ -242,10 +249,13 @@ def _load(data: bytes | Mapping[str, Any], limits: Limits) -> Mapping[str, Any]:
 
 
 def _read(
-    document: Mapping[str, Any], *, accept_unknown_drafts: bool, registry: Registry
+    document: Mapping[str, Any],
+    findings: Findings,
+    *,
+    accept_unknown_drafts: bool,
+    registry: Registry,
 ) -> tuple[Detected, Findings, Parts]:
     detected = detect(document, accept_unknown_drafts=accept_unknown_drafts, registry=registry)
-    findings = Findings()
     for note in detected.notes:
         findings.note(note)
     parts = detected.layout.read(document, findings, tolerant=detected.tolerant)

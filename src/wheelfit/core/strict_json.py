@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from wheelfit.errors import Fault, InvalidDocument
 
@@ -42,8 +42,12 @@ DEFAULT_LIMITS = Limits()
 _BOM = b"\xef\xbb\xbf"
 # Possessive quantifiers: nothing is remembered, nothing is tried twice.
 _STRINGS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_BLANKS = re.compile(r"[ \t\r\n]+")
-_LITERALS = re.compile(r"[^\[\]{},:s]+")
+# Outside strings: blanks go, brackets, commas and colons stay, the rest is an ``s``.
+_TO_SKELETON = {
+    ordinal: None if character in " \t\r\n" else "s"
+    for ordinal, character in enumerate(map(chr, range(128)))
+    if character not in "[]{},:s"
+}
 _SIMPLE_KEY = re.compile(r"[A-Za-z0-9_$-]+")
 _LONGEST_SHOWN = 60
 
@@ -80,7 +84,7 @@ def load(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
 def check_limits(document: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> None:
     """Check a document that was parsed elsewhere, as from TOML, against the limits (F-30).
 
-    :param document: plain data.
+    :param document: plain data: of dicts, lists and scalars.
     :param limits: how large it may be.
     :raises InvalidDocument: it is deeper or has more entries than allowed.
     """
@@ -90,14 +94,14 @@ def check_limits(document: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -
     for _ in range(limits.depth):
         inner: list[object] = []
         for item in level:
-            if isinstance(item, Mapping):
-                inner.extend(item.values())
-            elif isinstance(item, list | tuple):
+            if isinstance(item, list):
                 values += len(item)
                 inner.extend(item)
+            else:
+                inner.extend(cast(Mapping[str, object], item).values())
         if values > limits.values:
             _refuse(f"the document has more than {limits.values} list elements")
-        level = [item for item in inner if isinstance(item, Mapping | list | tuple)]
+        level = [item for item in inner if isinstance(item, dict | list)]
     if level:
         _refuse(f"the document is nested deeper than the limit of {limits.depth}")
 
@@ -139,7 +143,7 @@ def _skeleton(text: str) -> str:
     without_strings = _STRINGS.sub("s", text)
     # A quote that is left over opens a string without end.
     structure, _, _ = without_strings.partition('"')
-    return _LITERALS.sub("s", _BLANKS.sub("", structure))
+    return structure.translate(_TO_SKELETON)
 
 
 def _too_deep(skeleton: str, limit: int) -> bool:
@@ -248,9 +252,9 @@ def _kind(value: object) -> str:
             return "a number"
         case str():
             return "a string"
-        case list() | tuple():
+        case list():
             return "a list"
-        case Mapping():
+        case dict():
             return "an object"
         case _:
             return f"a {type(value).__name__}"

@@ -6,7 +6,6 @@ Everything that knows a layout is in this folder. The rest of wheelfit knows the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,6 +18,8 @@ from wheelfit.core.strict_json import path_of, shown
 from wheelfit.errors import Fault, UnsupportedSchema
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wheelfit.core.layouts.layout import Layout
 
 __all__ = ["DEFAULT_REGISTRY", "Detected", "Registry", "StableLayout", "detect"]
@@ -130,9 +131,9 @@ def _by_shape(document: Mapping[str, Any], *, versioned: bool) -> Layout:
     """Tell the layouts of 2025 apart, and L7 written under their name (F-45)."""
     providers = document.get("providers")
     keys: set[str] = set()
-    if isinstance(providers, Mapping):
+    if isinstance(providers, dict):
         for entry in providers.values():
-            if isinstance(entry, Mapping):
+            if isinstance(entry, dict):
                 keys.update(entry)
     if not keys.isdisjoint(("static-properties", "feature-order", "builtin")):
         return PEP850

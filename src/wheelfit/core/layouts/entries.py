@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -22,7 +21,7 @@ from wheelfit.core.strict_json import shown
 from wheelfit.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from wheelfit.core.layouts.findings import Findings
 
@@ -75,7 +74,7 @@ class Entry:
 
     def odd(self, message: str, rule: str, *steps: str | int) -> None:
         """Record a violation that readers overlook."""
-        self._findings.fault((*self._steps, *steps), message, rule)
+        self._findings.overlook((*self._steps, *steps), message, rule)
 
     def flag(self, key: str, *, default: bool) -> bool:
         """Read a boolean (P-2)."""
@@ -88,7 +87,7 @@ class Entry:
     def requires(self) -> tuple[str, ...]:
         """Read ``requires`` (P-6); whether it may be empty is for the caller."""
         items = self.values.get("requires", ())
-        if not isinstance(items, list | tuple):
+        if not isinstance(items, list):
             self.broken(f"expected a list, found {shown(items)}", "F-32", "requires")
             return ()
         for index, item in enumerate(items):
@@ -128,7 +127,7 @@ class Entry:
     def static_lists(self, *, key: str = "static-properties") -> StaticLists:
         """Read feature → values, both in document order (P-3)."""
         features = self.values[key]
-        if not isinstance(features, Mapping):
+        if not isinstance(features, dict):
             self.broken(f"expected an object, found {shown(features)}", "F-32", key)
             return {}
         if not features:
@@ -141,7 +140,7 @@ class Entry:
         return lists
 
     def _value_list(self, values: object, *steps: str) -> tuple[str, ...]:
-        if not isinstance(values, list | tuple):
+        if not isinstance(values, list):
             self.broken(f"expected a list, found {shown(values)}", "F-32", *steps)
             return ()
         if not values:
@@ -167,7 +166,7 @@ class Entry:
                 self.broken("the key is missing, there are several features", "P-5", key)
             return tuple(lists)
         names = self.values[key]
-        if not isinstance(names, list | tuple):
+        if not isinstance(names, list):
             self.broken(f"expected a list, found {shown(names)}", "F-32", key)
             return tuple(lists)
         if not all(isinstance(name, str) for name in names) or (
@@ -206,14 +205,14 @@ def read_provider_entries(
         findings.odd((KEY,), "the key is missing", "F-20")
         return {}
     entries = document[KEY]
-    if not isinstance(entries, Mapping):
+    if not isinstance(entries, dict):
         findings.odd((KEY,), f"expected an object, found {shown(entries)}", "F-32")
         return {}
     read: dict[str, Entry | BrokenProvider] = {}
     for namespace, values in entries.items():
         if not is_name(namespace):
             findings.odd((KEY, namespace), f"{shown(namespace)} is not a valid namespace", "F-2")
-        elif isinstance(values, Mapping):
+        elif isinstance(values, dict):
             read[namespace] = Entry((KEY, namespace), values, findings)
         else:
             entry = Entry((KEY, namespace), {}, findings)

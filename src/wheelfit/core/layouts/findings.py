@@ -29,9 +29,11 @@ _LISTED = 5
 class Findings:
     """Collect faults and notes while a document is read."""
 
-    __slots__ = ("_notes", "faults", "refusals", "unusable")
+    __slots__ = ("_notes", "faults", "refusals", "strict", "unusable")
 
-    def __init__(self) -> None:
+    def __init__(self, *, strict: bool) -> None:
+        self.strict = strict
+        """Whether violations that cost nothing are of interest too."""
         self.faults: list[Fault] = []
         """Every violation of a rule, in document order."""
         self.refusals: list[Fault] = []
@@ -59,6 +61,11 @@ class Findings:
         self.faults.append(fault)
         return fault
 
+    def overlook(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
+        """Record a violation that readers accept without a word."""
+        if self.strict:
+            self.fault(steps, message, rule)
+
     def refuse(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
         """Record a violation that makes the whole document unusable."""
         self.refusals.append(self.fault(steps, message, rule))
@@ -83,7 +90,7 @@ class Findings:
         """
         for key in keys:
             if fault:
-                self.fault((*steps, key), "unknown key", rule)
+                self.overlook((*steps, key), "unknown key", rule)
             self.note(f"{path_of(*steps, key)}: unknown key, ignored ({rule})")
 
     def summarise_labels(self) -> None:

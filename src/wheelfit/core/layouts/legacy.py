@@ -6,7 +6,6 @@ where its static values stand then (F-47, F-48).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,8 @@ from wheelfit.core.strict_json import path_of, shown
 from wheelfit.errors import InvalidMarker
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wheelfit.core.layouts.findings import Findings
     from wheelfit.core.providers import Provider
 
@@ -79,9 +80,12 @@ class Legacy:
     ) -> Mapping[str, Any]:
         """Return the static values by namespace, not checked yet (F-48)."""
         if not self.static_on_top:
-            return first.values
+            return {
+                namespace: {name: list(values) for name, values in features.items()}
+                for namespace, features in first.values.items()
+            }
         found = document.get(STATIC_KEY, {})
-        if isinstance(found, Mapping):
+        if isinstance(found, dict):
             return found
         findings.odd((STATIC_KEY,), f"expected an object, found {shown(found)}", "F-32")
         return {}

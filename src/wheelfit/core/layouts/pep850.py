@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,8 @@ from wheelfit.core.layouts.layout import Parts
 from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.layouts.findings import Findings
     from wheelfit.core.providers import Provider
@@ -67,7 +68,7 @@ def unknown_keys(
         (), (key for key in document if key not in known), rule="F-20", fault=fault
     )
     entry = document.get(priorities.KEY)
-    if isinstance(entry, Mapping):
+    if isinstance(entry, dict):
         unknown = [key for key in entry if key not in known_priorities]
         findings.ignored_keys((priorities.KEY,), unknown, rule="F-21", fault=fault)
 

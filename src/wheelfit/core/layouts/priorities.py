@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from wheelfit.core.properties import is_name, is_value
 from wheelfit.core.strict_json import path_of, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from wheelfit.core.layouts.findings import Findings
 
@@ -62,14 +61,14 @@ def read_namespaces(document: Mapping[str, Any], findings: Findings) -> tuple[st
         findings.refuse((KEY,), "the key is missing", "F-20")
         return ()
     entry = document[KEY]
-    if not isinstance(entry, Mapping):
+    if not isinstance(entry, dict):
         findings.refuse((KEY,), f"expected an object, found {shown(entry)}", "F-32")
         return ()
     if "namespace" not in entry:
         findings.refuse((KEY, "namespace"), "the key is missing", "F-21")
         return ()
     names = entry["namespace"]
-    if not isinstance(names, list | tuple):
+    if not isinstance(names, list):
         findings.refuse((KEY, "namespace"), f"expected a list, found {shown(names)}", "F-32")
         return ()
     if not names:
@@ -94,7 +93,7 @@ def read_prefixes(document: Mapping[str, Any], findings: Findings) -> Prefixes:
     """
     prefixes = Prefixes()
     entry = document.get(KEY)
-    if not isinstance(entry, Mapping):
+    if not isinstance(entry, dict):
         return prefixes
     feature, values = (KEY, "feature"), (KEY, "property")
     for namespace, names in _members(entry.get("feature", {}), feature, findings):
@@ -111,7 +110,7 @@ def _members(
     found: object, where: tuple[str, ...], findings: Findings
 ) -> Iterable[tuple[str, Any]]:
     """Return the members of an object; an empty list stands for an empty one (F-55)."""
-    if isinstance(found, Mapping):
+    if isinstance(found, dict):
         return found.items()
     if isinstance(found, list) and not found:
         findings.odd(where, "an empty list stands where an object belongs", "F-55")
@@ -128,7 +127,7 @@ def _items(
     findings: Findings,
 ) -> tuple[str, ...]:
     """Return the usable items of a prefix; one that nobody can support is left out."""
-    if not isinstance(items, list | tuple):
+    if not isinstance(items, list):
         findings.refuse(where, f"expected a list, found {shown(items)}", "F-32")
         return ()
     kept: dict[str, None] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.labels import NULL, OLD_NULL, Label, is_label, writer_faults
@@ -17,7 +16,7 @@ from wheelfit.core.properties import (
 from wheelfit.core.strict_json import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from wheelfit.core.layouts.findings import Findings
 
@@ -41,11 +40,11 @@ def namespaces_used(document: Mapping[str, Any]) -> tuple[str, ...]:
     :param document: the document, not checked yet.
     """
     variants = document.get(KEY)
-    if not isinstance(variants, Mapping):
+    if not isinstance(variants, dict):
         return ()
     used: dict[str, None] = {}
     for entry in variants.values():
-        if isinstance(entry, Mapping):
+        if isinstance(entry, dict):
             used.update((name, None) for name, features in entry.items() if features)
     return tuple(used)
 
@@ -68,7 +67,7 @@ def read_variants(
         findings.refuse((KEY,), "the key is missing", "F-20")
         return {}
     entries = document[KEY]
-    if not isinstance(entries, Mapping):
+    if not isinstance(entries, dict):
         findings.refuse((KEY,), f"expected an object, found {shown(entries)}", "F-32")
         return {}
     reader = _Reader(frozenset(namespaces), findings, hyphens_in)
@@ -107,43 +106,37 @@ class _Reader:
         if self._reason is not None:
             self._findings.unusable[text] = self._reason
             return None
-        for fault in writer_faults(Label(text)):
-            self._findings.fault((KEY, text), fault, "F-4")
-        if not rows:
-            if text not in (NULL, OLD_NULL):
+        if self._findings.strict:
+            for fault in writer_faults(Label(text)):
+                self._findings.fault((KEY, text), fault, "F-4")
+            if not rows and text not in (NULL, OLD_NULL):
                 self._findings.fault((KEY, text), "a label other than null needs properties", "F-7")
-            return EMPTY
-        return PropertySet.from_rows(rows)
+        return PropertySet.from_rows(rows) if rows else EMPTY
 
     def _rows(self, entry: object) -> list[Row]:
-        if not isinstance(entry, Mapping):
+        if not isinstance(entry, dict):
             self._break((), f"expected an object, found {shown(entry)}", "F-32")
             return []
         rows: list[Row] = []
         for namespace, features in entry.items():
-            if not isinstance(features, Mapping):
+            if not isinstance(features, dict):
                 self._break((namespace,), f"expected an object, found {shown(features)}", "F-32")
                 continue
             if not features:  # F-25: the same as absent
-                self._findings.fault(
-                    (KEY, self._label, namespace), "an empty object says nothing", "F-25"
-                )
+                problem = "an empty object says nothing"
+                self._findings.overlook((KEY, self._label, namespace), problem, "F-25")
                 continue
             if namespace not in self._namespaces:
                 self._unlisted(namespace)
-            names: set[str] = set()
-            for name, values in features.items():
-                row = self._row(namespace, name, values)
-                if row is None:
-                    continue
-                rows.append(row)
-                if row[0].name in names:  # only when ``-`` became ``_``
-                    self._break((namespace, name), "the feature is there twice", "F-54")
-                names.add(row[0].name)
+            found = [self._row(namespace, *item) for item in features.items()]
+            sound = [row for row in found if row is not None]
+            if namespace == self._hyphens_in and len({row[0] for row in sound}) < len(sound):
+                self._break((namespace,), "a feature is there more than once", "F-54")
+            rows += sound
         return rows
 
     def _row(self, namespace: str, name: str, values: object) -> Row | None:
-        if not isinstance(values, list | tuple):
+        if not isinstance(values, list):
             self._break((namespace, name), f"expected a list, found {shown(values)}", "F-32")
             return None
         key = (namespace, name, tuple(values))
@@ -184,10 +177,11 @@ class _Reader:
             return None
         row = (feature_of(namespace, feature_name), ascending)
         if ascending != values:
-            self._findings.fault(
-                (KEY, self._label, namespace, name), "the values are not in order", "F-23"
-            )
-        elif len(self._known) < _REMEMBERED:
+            where = (KEY, self._label, namespace, name)
+            self._findings.overlook(where, "the values are not in order", "F-23")
+            if self._findings.strict:
+                return row
+        if len(self._known) < _REMEMBERED:
             self._known[namespace, name, values] = row
         return row
 
