@@ -126,15 +126,15 @@ def _parse(text: str) -> Requirement:
         try:
             marker = Marker(parse_expression(text, semicolon + 1))
         except InvalidMarker as error:
-            _parse_head(head)  # the first error in the line is the one to report
+            _parse_head(head, text)  # the first error in the line is the one to report
             raise InvalidRequirement(
                 error.message, source=text, position=error.position, hint=error.hint
             ) from None
     return _parse_head(head, text, marker)
 
 
-def _parse_head(head: str, text: str | None = None, marker: Marker | None = None) -> Requirement:
-    """Read a requirement up to its marker."""
+def _parse_head(head: str, text: str, marker: Marker | None = None) -> Requirement:
+    """Read a requirement up to its marker; the whole text is for errors."""
     if (usual := _USUAL.fullmatch(head)) is not None:
         name, extras, clauses = usual.groups()
         try:
@@ -150,7 +150,7 @@ def _parse_head(head: str, text: str | None = None, marker: Marker | None = None
     try:
         parsed = PackagingRequirement(head)
     except PackagingInvalidRequirement as error:
-        raise _explained(error, head if text is None else text) from None
+        raise _explained(error, text) from None
     return Requirement(
         canonicalize_name(parsed.name),
         frozenset(map(canonicalize_name, parsed.extras)),
@@ -160,11 +160,21 @@ def _parse_head(head: str, text: str | None = None, marker: Marker | None = None
     )
 
 
+_SIGNS = {
+    "LEFT_BRACKET": "'['",
+    "RIGHT_BRACKET": "']'",
+    "LEFT_PARENTHESIS": "'('",
+    "RIGHT_PARENTHESIS": "')'",
+}
+
+
 def _explained(error: PackagingInvalidRequirement, text: str) -> InvalidRequirement:
     """Turn packaging's error into ours; its cause holds the parts of a syntax error."""
     cause = error.__cause__
     position = min(getattr(cause, "span", (0, 0))[1], len(text))
     message: str = getattr(cause, "message", "") or str(error)
+    for token, sign in _SIGNS.items():
+        message = message.replace(token, sign)
     hint = None
     if re.match(r"[ \t]*=(?!=)", text[position:]):
         hint = "a version is fixed with =="

@@ -1,0 +1,151 @@
+"""Core metadata: tolerant reading, and editing that touches nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from wheelfit.core.core_metadata import read_metadata, without_variant_markers
+from wheelfit.core.markers import VariantContext
+from wheelfit.core.properties import PropertySet
+from wheelfit.errors import InvalidRequirement, InvalidWheel
+
+CU128 = VariantContext(
+    "cu128", PropertySet.from_mapping({"nvidia": {"sm_arch": ["80_real", "90_real"]}})
+)
+MINIMAL = b"Metadata-Version: 2.4\nName: a\nVersion: 1\n"
+
+
+def metadata(*lines: str) -> bytes:
+    """Make metadata of a name, a version and some lines."""
+    return MINIMAL + "".join(f"{line}\n" for line in lines).encode()
+
+
+class TestRead:
+    """What installing needs is read, whatever else is there."""
+
+    def test_reads_what_is_needed(self) -> None:
+        """Names are normalised, dependencies keep their order."""
+        data = (
+            b"Metadata-Version: 2.4\r\nname: My_Project\r\nVersion: 1.0.0\r\n"
+            b"Future-Field: x\r\nRequires-Python: >=3.9\r\nProvides-Extra: Gpu_Extra\r\n"
+            b"Requires-Dist: b\r\nRequires-Dist: a[x]>=1 ;\r\n    extra == 'gpu-extra'\r\n"
+            b"\r\nRequires-Dist: not-this\r\n"
+        )
+        found = read_metadata(data, "w.whl")
+        assert found.name == "my-project"
+        assert found.version == Version("1.0")
+        assert found.requires_python == SpecifierSet(">=3.9")
+        assert found.provides_extra == {"gpu-extra"}
+        assert [str(item) for item in found.requires] == ["b", 'a[x]>=1; extra == "gpu-extra"']
+
+    @pytest.mark.parametrize(
+        ("data", "message"),
+        [
+            (b"", "no Name"),
+            (b"Version: 1\n", "no Name"),
+            (b"Name: a\n", "no Version"),
+            (b"Name: a\nVersion: new\n", "invalid Version 'new'"),
+        ],
+    )
+    def test_name_and_version_are_required(self, data: bytes, message: str) -> None:
+        """Without them it is no metadata; the wheel is named."""
+        with pytest.raises(InvalidWheel, match=message) as caught:
+            read_metadata(data, "w.whl")
+        assert caught.value.where == "w.whl"
+
+    def test_one_broken_dependency_spoils_only_the_dependencies(self) -> None:
+        """A release can be listed though its dependencies cannot be read; the error names it."""
+        found = read_metadata(metadata("Requires-Dist: b", "Requires-Dist: c (>=1.*)"), "w.whl")
+        assert found.version == Version("1")
+        with pytest.raises(InvalidRequirement) as caught:
+            _ = found.requires
+        assert caught.value.where == "w.whl"
+        assert caught.value.source == "c (>=1.*)"
+
+    def test_invalid_requires_python_is_noted(self) -> None:
+        """Old releases have such fields, and other tools install them."""
+        found = read_metadata(metadata("Requires-Python: >=3.6.*"), "w.whl")
+        assert found.requires_python is None
+        assert found.notes == ("the invalid Requires-Python '>=3.6.*' is ignored",)
+
+    def test_bytes_that_are_no_text(self) -> None:
+        """An author's name in an old encoding does no harm."""
+        found = read_metadata(MINIMAL + b"Author: M\xfcller\nRequires-Dist: b\n", "w.whl")
+        assert found.requires_texts == ("b",)
+
+    def test_header_ends_like_an_e_mail(self) -> None:
+        """The header ends at an empty line, or at the first line that is no field."""
+        assert read_metadata(MINIMAL + b"\nRequires-Dist: b\n", "w").requires == ()
+        assert read_metadata(MINIMAL + b"no field\nRequires-Dist: b\n", "w").requires == ()
+
+
+class TestWithoutVariantMarkers:
+    """F-107, B-40 to B-42."""
+
+    def test_edits_only_the_lines_it_must(self) -> None:
+        """B-42: false dependencies go, true parts go, every other byte stays."""
+        data = (
+            b"Metadata-Version: 2.4\r\n"
+            b"Name: A_b\n"
+            b"Version: 1\r"
+            b"Requires-Dist:   X >= 1;variant_label=='cu128'\r\n"
+            b"REQUIRES-DIST: y[E_1]  ; variant_label == '' or\n"
+            b"\t extra=='F_1'  \r\n"
+            b"Requires-Dist: z; variant_label == ''\n"
+            b"Requires-Dist: kept ;  os.name=='nt'  \n"
+            b"Author: M\xfcller variant_label\n"
+            b'Requires-Dist: u @ https://h/variant_label;x ; "nvidia" in variant_namespaces'
+            b" and os_name=='nt'\n"
+            b"\n"
+            b"Requires-Dist: z; variant_label == ''\r\n"
+            b"the end"
+        )
+        assert without_variant_markers(data, CU128) == (
+            b"Metadata-Version: 2.4\r\n"
+            b"Name: A_b\n"
+            b"Version: 1\r"
+            b"Requires-Dist:   X >= 1\r\n"
+            b'REQUIRES-DIST: y[E_1]  ; extra == "f-1"\r\n'
+            b"Requires-Dist: kept ;  os.name=='nt'  \n"
+            b"Author: M\xfcller variant_label\n"
+            b'Requires-Dist: u @ https://h/variant_label;x ; os_name == "nt"\n'
+            b"\n"
+            b"Requires-Dist: z; variant_label == ''\r\n"
+            b"the end"
+        )
+
+    @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+    def test_last_line(self, end: str) -> None:
+        """A missing line end stays missing."""
+        data = MINIMAL + f"Requires-Dist: b; variant_label == 'cu128'{end}".encode()
+        assert without_variant_markers(data, CU128) == MINIMAL + f"Requires-Dist: b{end}".encode()
+
+    def test_identical_without_variant_markers(self) -> None:
+        """B-42: metadata of an ordinary wheel is returned as it is, slips included."""
+        data = metadata("Requires-Dist: b (>=1.*)", "Requires-Dist: c; os_name == 'nt'")
+        assert without_variant_markers(data, VariantContext.PLAIN) is data
+
+    def test_word_in_a_string_is_no_marker(self) -> None:
+        """Only variables count."""
+        data = metadata("Requires-Dist: b; os_name == 'variant_label'")
+        assert without_variant_markers(data, VariantContext.PLAIN) == data
+
+    def test_undecided_parts_stay(self) -> None:
+        """B-41: at build time one of several values is left to the target."""
+        data = metadata(
+            "Requires-Dist: b; 'nvidia::sm_arch::80_real' in variant_properties"
+            " and variant_label == 'cu128'"
+        )
+        assert without_variant_markers(data, CU128, filtered=False) == metadata(
+            'Requires-Dist: b; "nvidia::sm_arch::80_real" in variant_properties'
+        )
+
+    def test_slip_in_a_variant_marker(self) -> None:
+        """What looks like a variant marker and is none is an error that names the wheel."""
+        data = metadata("Requires-Dist: b; variant_lable == ''")
+        with pytest.raises(InvalidRequirement) as caught:
+            without_variant_markers(data, VariantContext.PLAIN, where="w.whl")
+        assert caught.value.where == "w.whl"
+        assert caught.value.hint == "did you mean variant_label?"
