@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.credentials import Credentials
     from wheelfit.sources.transport import Response, Transport
+    from wheelfit.sources.urls import Origin
     from wheelfit.wheels.remote import Range
 
 
@@ -49,6 +50,7 @@ PAGE_LIMIT = 64 << 20
 _T = TypeVar("_T")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MOST_REDIRECTS = 10
+_DEFAULT_POLICY = RetryPolicy()
 _MISSING = frozenset({401, 403, 404, 407, 410})
 _USER_AGENT = f"wheelfit/{__version__}"
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -74,6 +76,7 @@ class Client:
     :param transport: sends the single requests.
     :param credentials: decides who gets which login; None if there are none at all.
     :param policy: what is repeated, and when.
+    :param resume_policy: the same for transfers that broke off.
     :param is_trusted: tells from host and port whether plain HTTP is fine there.
     :param sleep: waits that many seconds.
     :param clock: seconds since the epoch.
@@ -84,7 +87,8 @@ class Client:
         transport: Transport,
         *,
         credentials: Credentials | None = None,
-        policy: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
+        policy: RetryPolicy = _DEFAULT_POLICY,
+        resume_policy: RetryPolicy = _DEFAULT_POLICY,
         is_trusted: Callable[[str, int | None], bool] = lambda _host, _port: False,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.time,
@@ -92,9 +96,11 @@ class Client:
         self._transport = transport
         self._credentials = credentials
         self._policy = policy
+        self._resume_policy = resume_policy
         self._is_trusted = is_trusted
         self._sleep = sleep
         self._clock = clock
+        self._given_up: dict[Origin, Interrupted] = {}
 
     def get(
         self, url: str, *, headers: Mapping[str, str] = _NO_HEADERS, limit: int = PAGE_LIMIT
@@ -158,13 +164,21 @@ class Client:
     def wait_after(self, attempt: int, interrupted: Interrupted, url: str) -> None:
         """Wait before a broken transfer is taken up again.
 
-        :param attempt: how many attempts in a row have broken off.
+        :param attempt: how many attempts in a row have brought no new bytes.
         :raises Unreachable: it has been tried often enough.
         """
-        delay = self._policy.after_interruption(attempt, interrupted)
+        delay = self._resume_policy.after_interruption(attempt, interrupted)
         if delay is None:
             raise unreachable(url, interrupted) from interrupted
         self._sleep(delay)
+
+    def user_at(self, url: str) -> str:
+        """Return the user name with which a URL is asked for; empty for nobody's.
+
+        :param url: without credentials.
+        """
+        login = self._credentials.first(url) if self._credentials else None
+        return login.user or "?" if login is not None else ""
 
     def close(self) -> None:
         """Close every connection."""
@@ -193,7 +207,13 @@ class Client:
             try:
                 response, where = self._follow(url, headers)
             except Interrupted as interrupted:
-                attempts.broke(url, interrupted)
+                try:
+                    attempts.broke(url, interrupted)
+                except Unreachable:
+                    if interrupted.hope != "good":
+                        # One server that is not there costs its time only once.
+                        self._given_up[origin(interrupted.url or url)] = interrupted
+                    raise
                 continue
             if response.status not in RETRY_STATUSES:
                 return response, where
@@ -230,6 +250,9 @@ class Client:
         sent = {"User-Agent": _USER_AGENT, **headers}
         if login is not None:
             sent["Authorization"] = login.header
+        hopeless = self._given_up.get(origin(url))
+        if hopeless is not None:
+            raise Interrupted(hopeless.reason, hope="none", hint=hopeless.hint)
         try:
             return self._transport.send(url, sent)
         except Interrupted as interrupted:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
 
 
-__all__ = ["Repository", "TooCostly"]
+__all__ = ["Files", "Repository", "TooCostly"]
 
 
 def __dir__() -> list[str]:
@@ -38,35 +38,15 @@ class TooCostly(NetworkError):
     reference = "too-costly"
 
 
-class Repository(Protocol):
-    """Find the files of a project, and read them.
-
-    Every method may be called from several threads at once, any number of
-    times; equal calls give equal results for the life of the object, even if
-    the server changes meanwhile. Files are the ones its own ``project`` gave
-    (or values equal to them). No message ever contains credentials.
+class Files(Protocol):
+    """Read files that a listing named.
 
     Errors that every method may raise: ``Unreachable`` when a server cannot be
     reached or keeps breaking the connection, ``UnexpectedStatus`` when it
     answers with something else than the thing, ``FileProblem`` when a local
     file cannot be read. Where a method says so, "does not exist" is a result
-    and not an error.
+    and not an error. No message ever contains credentials.
     """
-
-    @property
-    def name(self) -> str:
-        """Name the repository for people: its URL or folder, without credentials."""
-
-    def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page of a project, or None if it is not known here.
-
-        Not known means 404 or 410, 403 (many static hosts answer so for what
-        is not there), or no file of that name in a folder. A known project may
-        have no files.
-
-        :param name: the normalised name.
-        :raises InvalidPage: the answer is not a page of the Simple API.
-        """
 
     def read(self, file: File) -> bytes:
         """Return the content of a small file, such as ``-variants.json``.
@@ -87,8 +67,9 @@ class Repository(Protocol):
         """
 
     def variant_document(self, file: File) -> bytes | None:
-        """Return the ``variant.json`` inside a wheel, or None if it has none.
+        """Return the ``variant.json`` inside a variant wheel, or None if it has none.
 
+        A wheel without label is plain, whatever it contains (F-10): always None.
         Costs at most a few byte ranges; never the whole of a remote wheel.
 
         :raises TooCostly: the server cannot give byte ranges (F-77).
@@ -105,4 +86,27 @@ class Repository(Protocol):
         :param folder: an existing folder; an older file of that name is replaced.
         :param progress: told of the bytes as they arrive.
         :raises HashMismatch: a promised hash is not met; nothing is left in the folder.
+        """
+
+
+class Repository(Files, Protocol):
+    """Find the files of a project, and read them.
+
+    Every method may be called from several threads at once, any number of
+    times. Files are the ones its own ``project`` gave, or values equal to them.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name the repository for people: its URL or folder, without credentials."""
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project, or None if it is not known here.
+
+        Not known means 404 or 410, 403 if nobody logged in (many static hosts
+        answer so for what is not there), or no wheel of that name in a folder.
+        A known project may have no files.
+
+        :param name: the normalised name.
+        :raises InvalidPage: the answer is not a page of the Simple API.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,22 +66,36 @@ class SourceSettings:
         extra_index_urls: Iterable[str] = (),
         find_links: Iterable[str] = (),
         no_index: bool = False,
+        cert: str | None = None,
+        client_cert: str | None = None,
+        proxy: str | None = None,
         trusted_hosts: Iterable[str] = (),
+        timeout: float | None = None,
+        retries: int | None = None,
         cache: bool = True,
     ) -> SourceSettings:
         """Return the settings as options of a command line change them.
 
-        As in pip, ``index_url`` replaces what was configured, while lists are
-        appended to it, and switches can only be turned on.
+        As in pip, a single value replaces what was configured (None: not
+        given), a list is appended to it, and a switch can only be turned.
         """
+        single = {
+            "index_url": index_url,
+            "cert": cert,
+            "client_cert": client_cert,
+            "proxy": proxy,
+            "timeout": timeout,
+            "retries": retries,
+        }
+        given: dict[str, Any] = {name: each for name, each in single.items() if each is not None}
         return replace(
             self,
-            index_url=index_url or self.index_url,
             extra_index_urls=(*self.extra_index_urls, *extra_index_urls),
             find_links=(*self.find_links, *find_links),
             no_index=self.no_index or no_index,
             trusted_hosts=(*self.trusted_hosts, *trusted_hosts),
             cache=self.cache and cache,
+            **given,
         )
 
     @property

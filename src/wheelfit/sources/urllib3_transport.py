@@ -178,7 +178,7 @@ def _interrupted(error: Exception) -> Interrupted:
     if isinstance(error, NewConnectionError):
         return Interrupted(_system_words(error) or "no connection", hope="little")
     if isinstance(error, ConnectTimeoutError):
-        return Interrupted("no connection within the time allowed")
+        return Interrupted("no connection within the time allowed", hope="little")
     if isinstance(error, ReadTimeoutError):
         return Interrupted("no answer within the time allowed")
     if isinstance(error, IncompleteRead):

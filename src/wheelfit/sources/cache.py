@@ -1,0 +1,195 @@
+"""What is kept on disk between two runs: a store that never lies and never stands in the way.
+
+Any number of processes may use one folder at once. An entry appears complete or
+not at all (temporary file, then rename), and carries its own checksum, so that
+one damaged by a crash or a full disk reads as absent. Nothing here fails: a
+store that cannot be read or written behaves as if it were empty.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+__all__ = ["Entry", "Store"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_MAGIC = b"wheelfit cache 1\n"
+_DIGEST = 32
+_HEAD = len(_MAGIC) + _DIGEST + 4
+_TAG = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# This folder is a cache of wheelfit; it may be deleted at any time.\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Hold one small thing that was kept."""
+
+    head: Mapping[str, object]
+    """What is known about it; JSON values."""
+    body: bytes
+    """The thing."""
+
+
+class Store:
+    """Keep small entries by key, and wheels by hash.
+
+    :param folder: where; made when something is written. None keeps nothing.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    @property
+    def keeps(self) -> bool:
+        """Whether anything is kept at all."""
+        return self._folder is not None
+
+    # --- small entries ------------------------------------------------------------
+
+    def read(self, kind: str, key: str) -> Entry | None:
+        """Return an entry, or None if there is none that is sound.
+
+        :param kind: what it is, as ``pages``; a folder of its own.
+        :param key: any text.
+        """
+        path = self._entry_path(kind, key)
+        if path is None:
+            return None
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        return _unpack(data, key)
+
+    def write(self, kind: str, key: str, head: Mapping[str, object], body: bytes) -> None:
+        """Keep an entry; it replaces an older one of the same key."""
+        path = self._entry_path(kind, key)
+        if path is None:
+            return
+        with suppress(OSError), self._temporary(path.parent) as (file, temporary):
+            file.write(_pack({**head, "key": key}, body))
+            file.close()
+            temporary.replace(path)
+
+    def _entry_path(self, kind: str, key: str) -> Path | None:
+        if self._folder is None:
+            return None
+        name = hashlib.sha256(key.encode()).hexdigest()
+        return self._folder / f"{kind}-1" / name[:2] / name[2:]
+
+    # --- wheels --------------------------------------------------------------------
+
+    def wheel(self, sha256: str) -> Path | None:
+        """Return the path of a kept wheel; its bytes are not checked here.
+
+        :param sha256: its digest, hexadecimal.
+        """
+        path = self._wheel_path(sha256)
+        return path if path is not None and path.is_file() else None
+
+    def forget_wheel(self, sha256: str) -> None:
+        """Remove a wheel that turned out to be damaged."""
+        path = self._wheel_path(sha256)
+        if path is not None:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    @contextmanager
+    def new_wheel(self) -> Iterator[tuple[IO[bytes], Path] | None]:
+        """Give a temporary file beside the kept wheels; removed unless kept.
+
+        None if the folder cannot be written.
+        """
+        folder = None if self._folder is None else self._folder / "wheels-1"
+        try:
+            temporary = None if folder is None else self._open_temporary(folder)
+        except OSError:
+            temporary = None
+        if temporary is None:
+            yield None
+            return
+        file, path = temporary
+        try:
+            yield file, path
+        finally:
+            file.close()
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def keep_wheel(self, temporary: Path, sha256: str) -> Path | None:
+        """Keep a wheel that was written and checked; return its lasting path.
+
+        :param temporary: from `new_wheel`, synchronised and closed.
+        """
+        path = self._wheel_path(sha256)
+        if path is None:
+            return None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.replace(path)
+        except OSError:
+            return None
+        return path
+
+    def _wheel_path(self, sha256: str) -> Path | None:
+        if self._folder is None or len(sha256) != 64 or not sha256.isalnum():
+            return None
+        return self._folder / "wheels-1" / sha256[:2] / sha256[2:]
+
+    # --- files ----------------------------------------------------------------------
+
+    def _open_temporary(self, folder: Path) -> tuple[IO[bytes], Path]:
+        assert self._folder is not None  # noqa: S101 - for the type checker
+        if not self._folder.exists():
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(OSError):
+                (self._folder / "CACHEDIR.TAG").write_text(_TAG, encoding="ascii")
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
+        return os.fdopen(descriptor, "wb"), Path(name)
+
+    @contextmanager
+    def _temporary(self, folder: Path) -> Iterator[tuple[IO[bytes], Path]]:
+        file, path = self._open_temporary(folder)
+        try:
+            yield file, path
+        finally:
+            file.close()
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def _pack(head: Mapping[str, object], body: bytes) -> bytes:
+    text = json.dumps(head, separators=(",", ":")).encode()
+    rest = len(text).to_bytes(4, "big") + text + body
+    return _MAGIC + hashlib.sha256(rest).digest() + rest
+
+
+def _unpack(data: bytes, key: str) -> Entry | None:
+    if len(data) < _HEAD or not data.startswith(_MAGIC):
+        return None
+    rest = memoryview(data)[len(_MAGIC) + _DIGEST :]
+    if hashlib.sha256(rest).digest() != data[len(_MAGIC) : len(_MAGIC) + _DIGEST]:
+        return None
+    length = int.from_bytes(rest[:4], "big")
+    head = json.loads(bytes(rest[4 : 4 + length]))
+    if not isinstance(head, dict) or head.get("key") != key:
+        return None
+    return Entry(head, bytes(rest[4 + length :]))

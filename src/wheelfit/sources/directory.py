@@ -1,0 +1,232 @@
+"""Folders and single pages: ``--find-links``, and indexes that are files."""
+
+from __future__ import annotations
+
+import threading
+from html import escape
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
+
+from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.errors import InvalidFilename, NetworkError
+from wheelfit.sources.client import unexpected
+from wheelfit.sources.local_files import problem
+from wheelfit.sources.page import File, ProjectPage
+from wheelfit.sources.reading import ReadsFiles
+from wheelfit.sources.simple_api import ACCEPT, VARIANTS_SUFFIX, parse_links, parse_page
+from wheelfit.sources.urls import file_url, redact, split_userinfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.cached import CachedPages
+    from wheelfit.sources.repository import Files
+
+
+__all__ = ["DirectoryIndex", "FileIndex", "LinkPage"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_HTML = frozenset({".html", ".htm"})
+
+
+class _FlatListing(ReadsFiles):
+    """List files of any projects that lie side by side; read once, when first needed."""
+
+    def __init__(self, name: str, files: Files) -> None:
+        super().__init__(files)
+        self.name = name
+        self._lock = threading.Lock()
+        self._projects: Mapping[NormalizedName, ProjectPage] | None = None
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return what there is of a project, or None if there is no wheel of it."""
+        with self._lock:
+            if self._projects is None:
+                found, notes = self._list()
+                self._projects = _by_project(found, self.name, notes)
+        return self._projects.get(name)
+
+    def _list(self) -> tuple[Iterable[File], tuple[str, ...]]:
+        raise NotImplementedError
+
+
+class DirectoryIndex(_FlatListing):
+    """List a folder of wheels and index files; its subfolders do not count.
+
+    HTML files in it are read as lists of links, as pip does.
+
+    :param path: the folder.
+    :param files: reads the files.
+    """
+
+    def __init__(self, path: Path, files: Files) -> None:
+        super().__init__(str(path), files)
+        self._path = path
+
+    def _list(self) -> tuple[Iterable[File], tuple[str, ...]]:
+        found: list[File] = []
+        notes: list[str] = []
+        base = file_url(self._path)
+        try:
+            entries = sorted(each for each in self._path.iterdir() if each.is_file())
+        except OSError as error:
+            raise problem(self._path, error) from error
+        for path in entries:
+            if path.suffix.lower() in _HTML:
+                more, other = parse_links(
+                    path.read_bytes(), "text/html", file_url(path), source=self.name
+                )
+                found.extend(more)
+                notes.extend(other)
+            else:
+                found.append(_local_file(path, base, self.name))
+        return found, tuple(notes)
+
+
+class LinkPage(_FlatListing):
+    """List the links of one page, or one file that is named itself.
+
+    A page that cannot be fetched lists nothing, with a note: as in pip, places
+    named by ``--find-links`` are extra chances and not conditions.
+
+    :param location: URL (``http:``, ``https:``) or path of a page or a file.
+    :param files: reads the files.
+    :param pages: fetches the page if it is remote.
+    :param note: told if it cannot be fetched.
+    """
+
+    def __init__(
+        self,
+        location: str | Path,
+        files: Files,
+        *,
+        pages: CachedPages | None = None,
+        note: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        super().__init__(redact(str(location)), files)
+        self._location = location
+        self._pages = pages
+        self._note = note
+
+    def _list(self) -> tuple[Iterable[File], tuple[str, ...]]:
+        if isinstance(self._location, Path):
+            return self._list_local(self._location)
+        url = split_userinfo(self._location)[0]
+        name = url.partition("#")[0].partition("?")[0].rpartition("/")[2]
+        if _project_of(name) is not None:  # the file itself
+            page = f'<a href="{escape(url)}">{escape(name)}</a>'.encode()
+            return parse_links(page, "text/html", url, source=self.name)
+        try:
+            return self._fetch(url)
+        except NetworkError as error:
+            self._note(f"{self.name} is left out: {error.message}")
+            return (), ()
+
+    def _list_local(self, path: Path) -> tuple[Iterable[File], tuple[str, ...]]:
+        if path.suffix.lower() not in _HTML:
+            return [_local_file(path, file_url(path.parent), self.name)], ()
+        try:
+            body = path.read_bytes()
+        except OSError as error:
+            raise problem(path, error) from error
+        return parse_links(body, "text/html", file_url(path), source=self.name)
+
+    def _fetch(self, url: str) -> tuple[Iterable[File], tuple[str, ...]]:
+        if self._pages is None:
+            return (), ()
+        answer = self._pages.get(url, accept=ACCEPT)
+        if answer.status != 200:
+            raise unexpected(answer.status, answer.url)
+        content_type = answer.headers.get("content-type", "")
+        return parse_links(answer.body, content_type, answer.url, source=self.name)
+
+
+class FileIndex(ReadsFiles):
+    """List an index that lies on this machine: a folder per project.
+
+    In a project's folder, ``index.html`` is its page; without one, the files
+    themselves are the list.
+
+    :param path: the folder that holds the projects' folders.
+    :param files: reads the files.
+    """
+
+    def __init__(self, path: Path, files: Files) -> None:
+        super().__init__(files)
+        self._path = path
+        self.name = file_url(path)
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project, or None if it has no folder."""
+        folder = self._path / name
+        page = folder / "index.html"
+        try:
+            if page.is_file():
+                return parse_page(
+                    page.read_bytes(), "text/html", file_url(page), name, source=self.name
+                )
+            if not folder.is_dir():
+                return None
+            base = file_url(folder)
+            files = tuple(
+                _local_file(path, base, self.name)
+                for path in sorted(folder.iterdir())
+                if path.is_file()
+            )
+        except OSError as error:
+            raise problem(folder, error) from error
+        return ProjectPage(name, files, self.name)
+
+
+def _local_file(path: Path, base: str, source: str) -> File:
+    return File(filename=path.name, url=f"{base}/{_quoted(path.name)}", source=source)
+
+
+def _quoted(name: str) -> str:
+    return Path("/", name).as_uri().rpartition("/")[2]
+
+
+def _project_of(filename: str) -> NormalizedName | None:
+    """Return whose file this is; None if the name says nothing."""
+    try:
+        if filename.endswith(".whl"):
+            return parse_wheel_filename(filename).name
+        if filename.endswith(VARIANTS_SUFFIX):
+            parsed = parse_index_file_name(filename)
+            return parsed[0] if parsed is not None else None
+        return parse_sdist_filename(filename)[0]
+    except (InvalidFilename, InvalidSdistFilename):
+        pass
+    # A wheel whose name breaks a rule still belongs to somebody, who should
+    # hear why it is not used.
+    if filename.endswith(".whl") and "-" in filename:
+        return canonicalize_name(filename.partition("-")[0])
+    return None
+
+
+def _by_project(
+    files: Iterable[File], source: str, notes: tuple[str, ...]
+) -> Mapping[NormalizedName, ProjectPage]:
+    grouped: dict[NormalizedName, list[File]] = {}
+    for file in files:
+        project = _project_of(file.filename)
+        if project is not None:
+            grouped.setdefault(project, []).append(file)
+    # Source distributions alone do not make a project known: wheelfit installs
+    # wheels, and an index further down may have them.
+    return MappingProxyType(
+        {
+            name: ProjectPage(name, tuple(found), source, notes)
+            for name, found in grouped.items()
+            if any(file.filename.endswith(".whl") for file in found)
+        }
+    )

@@ -1,0 +1,105 @@
+"""Check bytes against what was promised of them, while they pass."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import HashMismatch, IntegrityError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+__all__ = ["Check", "check_bytes", "check_file"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_KNOWN = frozenset(
+    {
+        *("sha256", "sha384", "sha512", "sha224", "sha1", "md5"),
+        *("sha3_256", "sha3_384", "sha3_512", "blake2b", "blake2s"),
+    }
+)
+_BLOCK = 1 << 20
+
+
+class Check:
+    """Take the bytes of a file in order, then say whether they are the right ones.
+
+    :param hashes: promised digests; every one of a known algorithm must hold.
+    :param size: promised length in bytes; None if nobody said.
+    :param where: the file or URL without credentials, for errors.
+    :raises IntegrityError: digests are promised, but none of a known algorithm.
+    """
+
+    def __init__(self, hashes: Mapping[str, str], size: int | None, *, where: str) -> None:
+        self._promised = {name: hashes[name] for name in hashes if name in _KNOWN}
+        if hashes and not self._promised:
+            raise IntegrityError(
+                f"the only hash promised is of an unknown kind: {', '.join(sorted(hashes))}",
+                where=where,
+            )
+        self._running = {name: hashlib.new(name, usedforsecurity=False) for name in self._promised}
+        self._size = size
+        self._where = where
+        self.count = 0
+        """Bytes taken so far."""
+
+    def update(self, data: bytes) -> None:
+        """Take the next bytes.
+
+        :raises IntegrityError: there are more than promised.
+        """
+        self.count += len(data)
+        if self._size is not None and self.count > self._size:
+            raise self._wrong_size(f"more than {self._size}")
+        for running in self._running.values():
+            running.update(data)
+
+    def finish(self) -> None:
+        """Say that this was all.
+
+        :raises HashMismatch: a digest is another than promised.
+        :raises IntegrityError: there are fewer bytes than promised.
+        """
+        if self._size is not None and self.count != self._size:
+            raise self._wrong_size(f"{self.count} instead of {self._size}")
+        for name, running in self._running.items():
+            if running.hexdigest() != self._promised[name]:
+                raise HashMismatch(
+                    algorithm=name,
+                    expected=[self._promised[name]],
+                    actual=running.hexdigest(),
+                    where=self._where,
+                )
+
+    def _wrong_size(self, words: str) -> IntegrityError:
+        return IntegrityError(
+            f"the file has another size than promised: {words} bytes",
+            where=self._where,
+            hint="retry, and tell the index operator if it happens again",
+        )
+
+
+def check_bytes(data: bytes, hashes: Mapping[str, str], size: int | None, *, where: str) -> None:
+    """Check a whole content; as `Check`."""
+    check = Check(hashes, size, where=where)
+    check.update(data)
+    check.finish()
+
+
+def check_file(path: Path, hashes: Mapping[str, str], size: int | None, *, where: str) -> None:
+    """Check a file on disk; as `Check`.
+
+    :raises OSError: it cannot be read.
+    """
+    check = Check(hashes, size, where=where)
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            check.update(block)
+    check.finish()

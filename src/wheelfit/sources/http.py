@@ -1,0 +1,68 @@
+"""An index over HTTP: one page per project (PEP 503, PEP 691)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.sources.client import unexpected
+from wheelfit.sources.reading import ReadsFiles
+from wheelfit.sources.simple_api import ACCEPT, parse_page
+from wheelfit.sources.urls import redact, split_userinfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.cached import CachedPages
+    from wheelfit.sources.page import ProjectPage
+    from wheelfit.sources.repository import Files
+
+
+__all__ = ["HttpIndex"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class HttpIndex(ReadsFiles):
+    """List the projects of an index.
+
+    :param url: of the index, usually ending with ``/simple/``; credentials in it
+        are not used here (``Credentials`` holds them) and never shown.
+    :param pages: fetches its pages.
+    :param files: reads the files its pages list.
+    :param note: told what people should know but nothing depends on.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        pages: CachedPages,
+        files: Files,
+        *,
+        note: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        super().__init__(files)
+        self._url = split_userinfo(url)[0].rstrip("/")
+        self._pages = pages
+        self._note = note
+        self.name = redact(url)
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project, or None if the index does not know it."""
+        url = f"{self._url}/{name}/"
+        answer = self._pages.get(url, accept=ACCEPT)
+        if answer.status == 200:
+            content_type = answer.headers.get("content-type", "")
+            return parse_page(answer.body, content_type, answer.url, name, source=self.name)
+        if answer.status in {404, 410}:
+            return None
+        if answer.status == 403 and not self._pages.client.user_at(url):
+            # Static hosts answer so for what is not there. With a login it may
+            # mean "not for you", and to go on to another index would let that
+            # one supply a private project.
+            self._note(f"{self.name} answered 403 for {name}: taken as not known there")
+            return None
+        raise unexpected(answer.status, answer.url)

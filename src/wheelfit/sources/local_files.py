@@ -1,0 +1,166 @@
+"""Read files that lie on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import FileProblem, InvalidWheel
+from wheelfit.sources.hashes import check_bytes, check_file
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.urls import file_path
+from wheelfit.wheels.remote import Extent, Part, Suffix, read_members
+
+if TYPE_CHECKING:
+    from wheelfit.sources.page import File
+    from wheelfit.sources.progress import Progress
+    from wheelfit.wheels.remote import Range
+
+
+__all__ = ["READ_LIMIT", "LocalFiles", "place", "read_local_members"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+READ_LIMIT = 16 << 20
+"""Bytes of the longest file that is read as a whole."""
+
+METADATA = "METADATA"
+VARIANT_DOCUMENT = "variant.json"
+
+
+class LocalFiles:
+    """Read ``file:`` files; the methods are those of ``Repository``."""
+
+    def read(self, file: File) -> bytes:
+        """Return the content of a small file."""
+        path = path_of(file)
+        data = _read(path)
+        check_bytes(data, file.hashes, file.size, where=str(path))
+        return data
+
+    def metadata(self, file: File) -> bytes:
+        """Return the METADATA of a wheel."""
+        path = path_of(file)
+        beside = path.with_name(path.name + ".metadata")
+        if file.metadata_hashes is not None and beside.is_file():
+            data = _read(beside)
+            check_bytes(data, file.metadata_hashes, None, where=str(beside))
+            return data
+        return metadata_of(read_local_members(path, [METADATA], file.filename), str(path))
+
+    def variant_document(self, file: File) -> bytes | None:
+        """Return the ``variant.json`` inside a variant wheel, or None if it has none."""
+        if not parse_wheel_filename(file.filename).is_variant:  # F-10
+            return None
+        members = read_local_members(path_of(file), [VARIANT_DOCUMENT], file.filename)
+        return members.get(VARIANT_DOCUMENT)
+
+    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
+        """Put the file into a folder: a link if possible, else a copy."""
+        path = path_of(file)
+        try:
+            if file.hashes or file.size is not None:
+                check_file(path, file.hashes, file.size, where=str(path))
+            size = path.stat().st_size
+            progress.start(size)
+            target = place(path, folder, file.filename)
+        except OSError as error:
+            raise problem(path, error) from error
+        progress.advance(size)
+        progress.done()
+        return target
+
+
+def path_of(file: File) -> Path:
+    """Return where a local file lies.
+
+    :raises FileProblem: its URL names another host.
+    """
+    try:
+        return Path(file_path(file.url))
+    except ValueError as error:
+        raise FileProblem(str(error), where=file.url) from error
+
+
+def read_local_members(path: Path, names: list[str], filename: str) -> dict[str, bytes]:
+    """Read files out of the dist-info folder of a wheel on this machine.
+
+    :param filename: the wheel's name, which may not be the file's.
+    :raises FileProblem: the file cannot be read.
+    :raises InvalidFilename: it is not the name of a wheel.
+    :raises InvalidWheel: the wheel is not sound.
+    """
+    parsed = parse_wheel_filename(filename)
+    try:
+        with path.open("rb") as file:
+            total = os.fstat(file.fileno()).st_size
+
+            def fetch(asked: Range) -> Part:
+                if isinstance(asked, Suffix):
+                    start, stop = max(0, total - asked.length), total
+                else:
+                    start, stop = asked.start, min(asked.stop, total)
+                file.seek(start)
+                return Part(Extent(start, stop, total), file.read(stop - start))
+
+            return read_members(fetch, names, filename=parsed, where=str(path))
+    except OSError as error:
+        raise problem(path, error) from error
+
+
+def metadata_of(members: dict[str, bytes], where: str) -> bytes:
+    """Return METADATA from the members read.
+
+    :raises InvalidWheel: there is none.
+    """
+    if METADATA not in members:
+        raise InvalidWheel("the wheel has no METADATA", where=where)
+    return members[METADATA]
+
+
+def place(source: Path, folder: Path, name: str) -> Path:
+    """Put a file into a folder under its name, in one step.
+
+    A hard link costs nothing, whatever the size; where there can be none, the
+    bytes are copied.
+
+    :raises OSError: neither works.
+    """
+    target = folder / name
+    with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=folder) as inside:
+        temporary = Path(inside, "file")
+        try:
+            temporary.hardlink_to(source.resolve())
+        except OSError:
+            shutil.copyfile(source, temporary)
+        with suppress(FileNotFoundError):
+            # A rename onto a link to the same file does nothing and leaves both.
+            target.unlink()
+        temporary.replace(target)
+    return target
+
+
+def problem(path: Path, error: OSError) -> FileProblem:
+    """Return the error for a file that cannot be read."""
+    return FileProblem(
+        f"the file cannot be read: {error.strerror or type(error).__name__}", where=str(path)
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(READ_LIMIT + 1)
+    except OSError as error:
+        raise problem(path, error) from error
+    if len(data) > READ_LIMIT:
+        raise FileProblem(f"the file is longer than {READ_LIMIT} bytes", where=str(path))
+    return data

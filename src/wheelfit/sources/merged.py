@@ -1,0 +1,98 @@
+"""Several repositories as one: per project, the first that knows it supplies everything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import NetworkError, ProjectNotFound
+from wheelfit.sources.progress import NO_PROGRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.progress import Progress
+    from wheelfit.sources.repository import Repository
+
+
+__all__ = ["FirstMatch"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class FirstMatch:
+    """Search repositories in order of priority (F-126).
+
+    Files of two repositories never meet on one page: equal labels need not have
+    equal meaning there, and a stranger who publishes a private project's name
+    with a higher version gets nothing.
+
+    If a server cannot be read, the search does not go on to other servers,
+    which would make an outage a way to be asked in its place. Folders of this
+    machine are the exception: they belong to the user.
+
+    :param repositories: the most important first.
+    :param local: names of those that need no network.
+    :param note: told when a folder stands in for a server.
+    """
+
+    def __init__(
+        self,
+        repositories: Iterable[Repository],
+        *,
+        local: Iterable[str] = (),
+        note: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        self._repositories = tuple(repositories)
+        self._local = frozenset(local)
+        self._note = note
+        self.name = ", ".join(each.name for each in self._repositories) or "no source"
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of the first repository that knows the project."""
+        failure: NetworkError | None = None
+        for repository in self._repositories:
+            if failure is not None and repository.name not in self._local:
+                continue
+            try:
+                page = repository.project(name)
+            except NetworkError as error:
+                failure = error
+                continue
+            if page is not None:
+                if failure is not None:
+                    self._note(f"{name} comes from {page.source}, because {failure.message}")
+                return page
+        if failure is not None:
+            raise failure
+        return None
+
+    def read(self, file: File) -> bytes:
+        """Return the content of a small file."""
+        return self._of(file).read(file)
+
+    def metadata(self, file: File) -> bytes:
+        """Return the METADATA of a wheel."""
+        return self._of(file).metadata(file)
+
+    def variant_document(self, file: File) -> bytes | None:
+        """Return the ``variant.json`` inside a variant wheel."""
+        return self._of(file).variant_document(file)
+
+    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
+        """Put the whole file into a folder."""
+        return self._of(file).download(file, folder, progress)
+
+    def _of(self, file: File) -> Repository:
+        """Return the repository that listed a file; the first for a file of nobody's."""
+        for repository in self._repositories:
+            if repository.name == file.source:
+                return repository
+        if not self._repositories:
+            raise ProjectNotFound("there is no source to read files from")
+        return self._repositories[0]

@@ -1,0 +1,277 @@
+"""Put the parts together: from settings to one repository."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from wheelfit.errors import InvalidConfiguration
+from wheelfit.sources.cache import Store
+from wheelfit.sources.cached import CachedPages
+from wheelfit.sources.certificates import checking_context, trusting_context
+from wheelfit.sources.client import Client
+from wheelfit.sources.credentials import Credentials, read_netrc
+from wheelfit.sources.directory import DirectoryIndex, FileIndex, LinkPage
+from wheelfit.sources.http import HttpIndex
+from wheelfit.sources.keyring_access import open_keyring
+from wheelfit.sources.merged import FirstMatch
+from wheelfit.sources.prefetch import Prefetching
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.proxies import ProxyRules
+from wheelfit.sources.reading import AllFiles
+from wheelfit.sources.remote_files import RemoteFiles
+from wheelfit.sources.retries import RetryPolicy
+from wheelfit.sources.urllib3_transport import Urllib3Transport
+from wheelfit.sources.urls import file_path, is_loopback, origin, redact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from wheelfit.sources.progress import Progress
+    from wheelfit.sources.repository import Repository
+    from wheelfit.sources.settings import SourceSettings
+
+
+__all__ = ["default_cache_folder", "open_sources"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def open_sources(
+    settings: SourceSettings,
+    *,
+    cache_folder: Path | None,
+    environ: Mapping[str, str],
+    home: Path | None = None,
+    working_folder: Path | None = None,
+    offline: bool = False,
+    refresh: bool = False,
+    note: Callable[[str], None] = lambda _text: None,
+    progress: Progress = NO_PROGRESS,
+) -> Prefetching:
+    """Return the repository that settings describe.
+
+    Asks nobody yet: a server that is down shows when it is needed.
+
+    :param cache_folder: where things are kept between runs; None keeps nothing.
+    :param environ: for proxies, certificates, netrc and keyring.
+    :param home: where netrc lies; the user's by default.
+    :param working_folder: what relative paths start from; the current one by default.
+    :param offline: ask no server; use folders and what is kept.
+    :param refresh: ask servers even about what is still fresh.
+    :param note: told, once each, what people should know (F-136).
+    :param progress: told of wheels that must be fetched for their metadata alone.
+    :raises InvalidConfiguration: a certificate cannot be read, or an index is
+        named by something that is no URL.
+    """
+    note = _Once(note)
+    trusted = _TrustedHosts(settings.trusted_hosts)
+    client = _client(settings, trusted, environ, home or Path.home(), note)
+    store = Store(cache_folder if settings.cache else None)
+    pages = CachedPages(
+        client,
+        store,
+        offline=offline,
+        refresh=refresh,
+        may_keep=lambda url: _is_protected(url, trusted),
+    )
+    files = AllFiles(RemoteFiles(pages, store, note=note, progress=progress))
+    opener = _Opener(pages, files, trusted, working_folder or Path.cwd(), note)
+    repositories: list[Repository] = []
+    local: list[str] = []
+    for repository, is_local in (
+        *opener.link_places(settings.find_links),
+        *opener.indexes(settings.index_urls),
+    ):
+        repositories.append(repository)
+        if is_local:
+            local.append(repository.name)
+    return Prefetching(FirstMatch(repositories, local=local, note=note))
+
+
+def default_cache_folder(environ: Mapping[str, str], home: Path, platform: str) -> Path:
+    """Return where things are kept when nobody says where.
+
+    :param platform: as ``sys.platform``.
+    """
+    named = environ.get("WHEELFIT_CACHE_DIR")
+    if named:
+        return Path(named)
+    if platform == "win32":
+        return Path(environ.get("LOCALAPPDATA") or home / "AppData/Local", "wheelfit", "Cache")
+    if platform == "darwin":
+        return home / "Library/Caches/wheelfit"
+    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache", "wheelfit")
+
+
+def _client(
+    settings: SourceSettings,
+    trusted: _TrustedHosts,
+    environ: Mapping[str, str],
+    home: Path,
+    note: Callable[[str], None],
+) -> Client:
+    transport = Urllib3Transport(
+        context=checking_context(settings.cert, settings.client_cert, environ=environ),
+        insecure=trusting_context(settings.client_cert) if trusted else None,
+        is_trusted=trusted.contains,
+        proxy=_proxy_rules(settings, environ).proxy_for,
+        timeout=settings.timeout,
+    )
+    credentials = Credentials(
+        (*settings.index_urls, *settings.find_links),
+        logins=read_netrc(environ, home, note=note),
+        keyring=open_keyring(settings.keyring, environ=environ, note=note),
+    )
+    return Client(
+        transport,
+        credentials=credentials,
+        policy=RetryPolicy(settings.retries),
+        resume_policy=RetryPolicy(settings.resume_retries),
+        is_trusted=trusted.contains,
+    )
+
+
+def _proxy_rules(settings: SourceSettings, environ: Mapping[str, str]) -> ProxyRules:
+    if settings.proxy is not None:
+        return ProxyRules.for_all(settings.proxy)
+    if settings.no_proxy_env:
+        return ProxyRules({})
+    # Windows and macOS know proxies of their own; elsewhere this is the environment.
+    system = urllib.request.getproxies() if sys.platform in {"win32", "darwin"} else None
+    return ProxyRules.from_environ(environ, system)
+
+
+class _Once:
+    """Pass each note on once."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+        self._seen: set[str] = set()
+        self._lock = threading.Lock()
+
+    def __call__(self, text: str) -> None:
+        with self._lock:
+            if text in self._seen:
+                return
+            self._seen.add(text)
+        self._note(text)
+
+
+class _TrustedHosts:
+    """Hold the hosts that pip calls trusted.
+
+    :param texts: ``host``, ``host:port``, ``[address]:port``.
+    :raises InvalidConfiguration: one of them is neither.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._hosts = frozenset(_host_and_port(text) for text in texts)
+
+    def __bool__(self) -> bool:
+        return bool(self._hosts)
+
+    def contains(self, host: str, port: int | None) -> bool:
+        """Tell whether a server is trusted; a host without port stands for all its ports."""
+        host = host.lower()
+        return (host, None) in self._hosts or (host, port) in self._hosts
+
+
+def _host_and_port(text: str) -> tuple[str, int | None]:
+    bare = text.count(":") > 1 and not text.startswith("[")
+    try:
+        parts = urlsplit(f"//[{text}]" if bare else f"//{text}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host:
+        raise InvalidConfiguration(
+            f"{text!r} is not a host to trust", hint="write HOST or HOST:PORT"
+        )
+    return host, port
+
+
+def _is_protected(url: str, trusted: _TrustedHosts) -> bool:
+    where = origin(url)
+    return (
+        where.scheme == "https"
+        or is_loopback(where.host)
+        or trusted.contains(where.host, where.port)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Opener:
+    """Open single places."""
+
+    pages: CachedPages
+    files: AllFiles
+    trusted: _TrustedHosts
+    working_folder: Path
+    note: Callable[[str], None]
+
+    def link_places(self, places: Iterable[str]) -> Iterable[tuple[Repository, bool]]:
+        """Yield what ``--find-links`` names, and whether it is on this machine."""
+        for place in places:
+            path = self._path(place)
+            if path is None:
+                if self._is_web(place, "find-links") and self._is_safe(place):
+                    yield LinkPage(place, self.files, pages=self.pages, note=self.note), False
+            elif path.is_dir():
+                yield DirectoryIndex(path, self.files), True
+            elif path.is_file():
+                yield LinkPage(path, self.files), True
+            else:
+                self.note(f"{path}, named by find-links, does not exist")
+
+    def indexes(self, urls: Iterable[str]) -> Iterable[tuple[Repository, bool]]:
+        """Yield the indexes, and whether they are on this machine."""
+        for url in dict.fromkeys(urls):
+            path = self._path(url)
+            if path is None:
+                if self._is_web(url, "the index URL") and self._is_safe(url):
+                    yield HttpIndex(url, self.pages, self.files, note=self.note), False
+            else:
+                if not path.is_dir():
+                    self.note(f"{path}, named as an index, does not exist")
+                yield FileIndex(path, self.files), True
+
+    def _path(self, text: str) -> Path | None:
+        """Return the path that a text names; None for a URL of a server."""
+        if text.startswith("file:"):
+            try:
+                return Path(file_path(text))
+            except ValueError as error:
+                raise InvalidConfiguration(str(error), where=redact(text)) from error
+        if "://" in text:
+            return None
+        return self.working_folder / Path(text).expanduser()
+
+    @staticmethod
+    def _is_web(url: str, setting: str) -> bool:
+        try:
+            if origin(url).scheme in {"http", "https"}:
+                return True
+        except ValueError:
+            pass
+        raise InvalidConfiguration(
+            f"{setting} is neither a folder nor an http or https URL", where=redact(url)
+        )
+
+    def _is_safe(self, url: str) -> bool:
+        """Tell whether a server may be asked at all; as in pip, plain HTTP may be forged."""
+        if _is_protected(url, self.trusted):
+            return True
+        host = origin(url).host
+        self.note(
+            f"{redact(url)} is left out: it is not https, so anybody on the way could change it; "
+            f"--trusted-host {host} uses it all the same"
+        )
+        return False

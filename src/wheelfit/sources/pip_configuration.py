@@ -1,0 +1,295 @@
+"""Read what the user has told pip, so that wheelfit works wherever pip already does.
+
+Two steps: ``configuration_files`` says which files pip would read, and
+``settings_from`` turns their contents and the environment into settings. Only
+``read_pip_configuration`` touches the machine.
+
+The order is pip's: all ``[global]`` sections (system, user, environment,
+``PIP_CONFIG_FILE``), then all ``[install]`` sections, then ``PIP_*`` variables.
+A later value replaces an earlier one as a whole, lists too; empty ones are as
+if they were not there.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.errors import InvalidConfiguration
+from wheelfit.sources.settings import SourceSettings
+from wheelfit.sources.urls import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+
+__all__ = [
+    "ConfigurationFile",
+    "Surroundings",
+    "configuration_files",
+    "read_pip_configuration",
+    "settings_from",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Say where to look for pip's configuration."""
+
+    environ: Mapping[str, str]
+    """The environment."""
+    home: Path
+    """The user's home folder."""
+    platform: str
+    """As ``sys.platform``."""
+    prefixes: tuple[Path, ...]
+    """Environments that may hold a configuration, the last one counting most."""
+    isolated: bool = False
+    """Whether ``PIP_*`` and the user's files are left out (``pip --isolated``)."""
+    is_folder: Callable[[Path], bool] = field(default=Path.is_dir, compare=False)
+    """Tells whether a folder exists."""
+    is_there: Callable[[Path], bool] = field(default=Path.exists, compare=False)
+    """Tells whether a file exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationFile:
+    """Hold one configuration file as text."""
+
+    path: str
+    """Where it lies, for errors."""
+    text: str
+    """Its content."""
+
+
+def configuration_files(surroundings: Surroundings) -> tuple[Path, ...]:
+    """Return the files that pip would read, those counting least first.
+
+    They need not exist.
+    """
+    named = surroundings.environ.get("PIP_CONFIG_FILE")
+    if named == os.devnull:
+        return ()
+    windows = surroundings.platform == "win32"
+    name = "pip.ini" if windows else "pip.conf"
+    files = [folder / name for folder in _system_folders(surroundings)]
+    # As in pip: a file named by the variable replaces the user's, if it exists.
+    if not surroundings.isolated and not (named and surroundings.is_there(Path(named))):
+        files.append(surroundings.home / ("pip" if windows else ".pip") / name)
+        files.append(_user_folder(surroundings) / name)
+    files.extend(prefix / name for prefix in surroundings.prefixes)
+    if named:
+        files.append(Path(named))
+    return tuple(files)
+
+
+def _system_folders(surroundings: Surroundings) -> list[Path]:
+    if surroundings.platform == "win32":
+        data = surroundings.environ.get("ALLUSERSPROFILE") or "C:\\ProgramData"
+        return [Path(data, "pip")]
+    if surroundings.platform == "darwin":
+        folders = [Path("/Library/Application Support/pip")]
+        if any(str(prefix).startswith("/opt/homebrew") for prefix in surroundings.prefixes):
+            folders.insert(0, Path("/opt/homebrew/share/pip"))
+        return folders
+    listed = surroundings.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+    return [*(Path(each, "pip") for each in listed.split(":") if each), Path("/etc")]
+
+
+def _user_folder(surroundings: Surroundings) -> Path:
+    environ, home = surroundings.environ, surroundings.home
+    if surroundings.platform == "win32":
+        return Path(environ.get("APPDATA") or home / "AppData/Roaming", "pip")
+    if surroundings.platform == "darwin":
+        folder = home / "Library/Application Support/pip"
+        return folder if surroundings.is_folder(folder) else home / ".config/pip"
+    return Path(environ.get("XDG_CONFIG_HOME") or home / ".config", "pip")
+
+
+def read_pip_configuration(surroundings: Surroundings) -> SourceSettings:
+    """Read the files that exist, and return the settings.
+
+    :raises InvalidConfiguration: a file cannot be read or understood, or a
+        value is not of its kind.
+    """
+    files = []
+    for path in configuration_files(surroundings):
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            continue
+        except OSError as error:
+            raise InvalidConfiguration(
+                f"pip's configuration cannot be read: {error.strerror}", where=str(path)
+            ) from error
+        except UnicodeDecodeError as error:
+            raise InvalidConfiguration(
+                "pip's configuration is not UTF-8", where=str(path)
+            ) from error
+        files.append(ConfigurationFile(str(path), text))
+    environ = {} if surroundings.isolated else surroundings.environ
+    return settings_from(files, environ, home=surroundings.home)
+
+
+def settings_from(
+    files: Iterable[ConfigurationFile], environ: Mapping[str, str], *, home: Path
+) -> SourceSettings:
+    """Return the settings that files and variables express.
+
+    :param files: those counting least first.
+    :param environ: where ``PIP_*`` variables are; others do not matter.
+    :param home: what ``~`` means.
+    :raises InvalidConfiguration: a file has no sections, or a value is not of its kind.
+    """
+    settings = SourceSettings()
+    no_input = False
+    for origin, key, value in _in_order(tuple(files), environ):
+        if key == "no-input":
+            no_input = _boolean(value, key, origin)
+        elif key in _OPTIONS:
+            field_name, convert = _OPTIONS[key]
+            converted = convert(value, key, origin)
+            if field_name in {"cert", "client_cert"}:
+                converted = _expanded(converted, home)
+            elif field_name == "find_links":
+                converted = tuple(_expanded(each, home) for each in converted)
+            settings = replace(settings, **{field_name: converted})
+    if no_input and settings.keyring == "auto":
+        # As in pip: keyring may ask the user something, which nobody wants then.
+        settings = replace(settings, keyring="disabled")
+    return settings
+
+
+def _in_order(
+    files: tuple[ConfigurationFile, ...], environ: Mapping[str, str]
+) -> Iterable[tuple[str, str, str]]:
+    """Yield (origin, key, value), those counting least first."""
+    parsed = [(file.path, _parse(file)) for file in files]
+    for section in ("global", "install"):
+        values: dict[str, tuple[str, str]] = {}
+        for path, parser in parsed:
+            if parser.has_section(section):
+                for key, value in parser.items(section):
+                    values[key] = (path, value)
+        # pip drops empty values only now: an empty one in a later file undoes
+        # what an earlier file says in the same section.
+        for key, (path, value) in values.items():
+            if value:
+                yield path, key, value
+    for name, value in environ.items():
+        if name.startswith("PIP_") and value:
+            yield name, _key(name.removeprefix("PIP_")), value
+
+
+class _Parser(configparser.RawConfigParser):
+    def optionxform(self, optionstr: str) -> str:
+        return _key(optionstr)
+
+
+def _key(name: str) -> str:
+    return name.lower().replace("_", "-").removeprefix("--")
+
+
+def _parse(file: ConfigurationFile) -> _Parser:
+    parser = _Parser()
+    try:
+        parser.read_string(file.text, source=file.path)
+    except configparser.Error as error:
+        # The message may quote a line with credentials.
+        raise InvalidConfiguration(
+            "pip's configuration cannot be understood",
+            where=file.path,
+            note=redact(error.message),
+            hint="`pip config debug` shows which files pip reads",
+        ) from None
+    return parser
+
+
+# --- values ----------------------------------------------------------------------
+
+
+def _text(value: str, _key: str, _origin: str) -> str:
+    return value
+
+
+def _list(value: str, _key: str, _origin: str) -> tuple[str, ...]:
+    return tuple(value.split())
+
+
+def _boolean(value: str, key: str, origin: str) -> bool:
+    lowered = value.strip().lower()
+    if lowered in {"y", "yes", "t", "true", "on", "1"}:
+        return True
+    if lowered in {"n", "no", "f", "false", "off", "0"}:
+        return False
+    raise _wrong(value, key, origin, "yes or no")
+
+
+def _no_cache(value: str, key: str, origin: str) -> bool:
+    # pip's own history: any valid value, even "no", turns the cache off.
+    _boolean(value, key, origin)
+    return False
+
+
+def _seconds(value: str, key: str, origin: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise _wrong(value, key, origin, "a number of seconds")
+    return seconds
+
+
+def _count(value: str, key: str, origin: str) -> int:
+    if not value.strip().isdecimal():
+        raise _wrong(value, key, origin, "a number")
+    return int(value)
+
+
+def _keyring(value: str, key: str, origin: str) -> str:
+    if value not in {"auto", "disabled", "import", "subprocess"}:
+        raise _wrong(value, key, origin, "auto, disabled, import or subprocess")
+    return value
+
+
+def _wrong(value: str, key: str, origin: str, expected: str) -> InvalidConfiguration:
+    return InvalidConfiguration(
+        f"{key} must be {expected}, not {redact(value)!r}",
+        where=origin,
+        hint="correct it there; pip would not accept it either",
+    )
+
+
+def _expanded(text: str, home: Path) -> str:
+    if text == "~" or text.startswith(("~/", "~\\")):
+        return str(home) + text[1:]
+    return text
+
+
+_OPTIONS: Mapping[str, tuple[str, Callable[[str, str, str], Any]]] = {
+    "index-url": ("index_url", _text),
+    "pypi-url": ("index_url", _text),
+    "extra-index-url": ("extra_index_urls", _list),
+    "find-links": ("find_links", _list),
+    "no-index": ("no_index", _boolean),
+    "cert": ("cert", _text),
+    "client-cert": ("client_cert", _text),
+    "proxy": ("proxy", _text),
+    "no-proxy-env": ("no_proxy_env", _boolean),
+    "trusted-host": ("trusted_hosts", _list),
+    "timeout": ("timeout", _seconds),
+    "default-timeout": ("timeout", _seconds),
+    "retries": ("retries", _count),
+    "resume-retries": ("resume_retries", _count),
+    "keyring-provider": ("keyring", _keyring),
+    "no-cache-dir": ("cache", _no_cache),
+}
+"""pip's name of each option, the setting it becomes, and how its text is read."""

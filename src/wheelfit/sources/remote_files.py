@@ -1,0 +1,250 @@
+"""Read files over HTTP: small ones whole, parts of wheels by ranges, wheels into a folder."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import FileProblem, IntegrityError, UnexpectedStatus
+from wheelfit.sources.cached import offline
+from wheelfit.sources.client import unexpected
+from wheelfit.sources.downloads import Download
+from wheelfit.sources.hashes import check_bytes, check_file
+from wheelfit.sources.local_files import (
+    METADATA,
+    READ_LIMIT,
+    VARIANT_DOCUMENT,
+    metadata_of,
+    place,
+    read_local_members,
+)
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.repository import TooCostly
+from wheelfit.sources.urls import origin, redact
+from wheelfit.wheels.remote import RangeUnsupported, read_members
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from wheelfit.sources.cache import Store
+    from wheelfit.sources.cached import CachedPages
+    from wheelfit.sources.page import File
+    from wheelfit.sources.progress import Progress
+    from wheelfit.sources.urls import Origin
+
+
+__all__ = ["RemoteFiles"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class RemoteFiles:
+    """Read ``http:`` and ``https:`` files; the methods are those of ``Repository``.
+
+    :param pages: fetches what is small.
+    :param store: keeps what is known by its hash.
+    :param note: told what went otherwise than the index promised.
+    :param progress: told of wheels that are fetched only for their metadata.
+    """
+
+    def __init__(
+        self,
+        pages: CachedPages,
+        store: Store,
+        *,
+        note: Callable[[str], None] = lambda _text: None,
+        progress: Progress = NO_PROGRESS,
+    ) -> None:
+        self._pages = pages
+        self._client = pages.client
+        self._store = store
+        self._note = note
+        self._progress = progress
+        self._without_ranges: set[Origin] = set()
+        self._lock = threading.Lock()
+
+    # --- small files --------------------------------------------------------------
+
+    def read(self, file: File) -> bytes:
+        """Return the content of a small file."""
+        return self._read(file.url, file.hashes, file.size)
+
+    def _read(self, url: str, hashes: Mapping[str, str], size: int | None) -> bytes:
+        sha256 = hashes.get("sha256")
+        entry = self._store.read("files", sha256) if sha256 else None
+        if entry is not None:
+            # The entry is sound, and was checked against this very hash.
+            return entry.body
+        answer = self._pages.get(url, limit=READ_LIMIT)
+        if answer.status != 200:
+            raise unexpected(answer.status, answer.url)
+        check_bytes(answer.body, hashes, size, where=redact(url))
+        if sha256:
+            self._store.write("files", sha256, {}, answer.body)
+        return answer.body
+
+    # --- parts of wheels ------------------------------------------------------------
+
+    def metadata(self, file: File) -> bytes:
+        """Return the METADATA of a wheel."""
+        known = self._known_member(file, METADATA)
+        if known is not None:
+            return known
+        if file.metadata_hashes is not None:
+            try:
+                body = self._read(_metadata_url(file.url), file.metadata_hashes, None)
+                self._remember(file, METADATA, body)
+                return body
+            except UnexpectedStatus as error:
+                # Some proxies promise what they do not have; the wheel itself has it.
+                self._note(
+                    f"{file.source} promises a metadata file for {file.filename}, "
+                    f"but answered {error.status}"
+                )
+        try:
+            members = self._members(file)
+        except TooCostly:
+            with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
+                path = self.download(file, Path(folder), self._progress)
+                members = read_local_members(path, [METADATA], file.filename)
+        return metadata_of(members, redact(file.url))
+
+    def variant_document(self, file: File) -> bytes | None:
+        """Return the ``variant.json`` inside a wheel, or None if it has none."""
+        if not parse_wheel_filename(file.filename).is_variant:  # F-10
+            return None
+        known = self._known_member(file, VARIANT_DOCUMENT)
+        return known if known is not None else self._members(file).get(VARIANT_DOCUMENT)
+
+    def _known_member(self, file: File, name: str) -> bytes | None:
+        """Return a member that was read before, or that lies in a kept wheel."""
+        sha256 = file.hashes.get("sha256")
+        if sha256 is None:
+            return None
+        # The URL belongs to the key: what one server says about a hash that it
+        # need not have is not to be believed of another server's file.
+        entry = self._store.read("members", f"{name}\n{sha256}\n{file.url}")
+        if entry is not None:
+            return entry.body
+        kept = self._kept_wheel(file)
+        return read_local_members(kept, [name], file.filename).get(name) if kept else None
+
+    def _members(self, file: File) -> dict[str, bytes]:
+        """Read what is wanted of a wheel by ranges, and remember it.
+
+        :raises TooCostly: the server gives no ranges.
+        """
+        where = origin(file.url)
+        with self._lock:
+            hopeless = where in self._without_ranges
+        if hopeless:
+            raise _too_costly(file, "the server gives no ranges")
+        if self._pages.offline:
+            raise offline(file.url)
+        filename = parse_wheel_filename(file.filename)
+        # Both lie side by side, so a second one is usually free. A plain wheel
+        # has no document, and to be sure of that costs the whole directory.
+        names = [METADATA, VARIANT_DOCUMENT] if filename.is_variant else [METADATA]
+        try:
+            members = read_members(
+                lambda asked: self._client.get_range(file.url, asked),
+                names,
+                filename=filename,
+                where=redact(file.url),
+            )
+        except RangeUnsupported as unsupported:
+            with self._lock:
+                self._without_ranges.add(where)
+            raise _too_costly(file, unsupported.reason) from unsupported
+        for name, body in members.items():
+            self._remember(file, name, body)
+        return members
+
+    def _remember(self, file: File, name: str, body: bytes) -> None:
+        """Keep a member: what has one hash never changes."""
+        sha256 = file.hashes.get("sha256")
+        if sha256 is not None:
+            self._store.write("members", f"{name}\n{sha256}\n{file.url}", {}, body)
+
+    # --- whole wheels ---------------------------------------------------------------
+
+    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
+        """Put the whole file into a folder and return its path there."""
+        try:
+            kept = self._kept_wheel(file)
+            if kept is not None:
+                return self._hand_over(kept, file, folder, progress)
+            if self._pages.offline:
+                raise offline(file.url)
+            sha256 = file.hashes.get("sha256")
+            if sha256 is not None:
+                path = self._download_into_store(file, sha256, progress)
+                if path is not None:
+                    return place(path, folder, file.filename)
+            return self._download_into(folder, file, progress)
+        except OSError as error:
+            raise FileProblem(
+                f"{file.filename} cannot be written: {error.strerror or type(error).__name__}",
+                where=str(folder),
+            ) from error
+
+    def _kept_wheel(self, file: File) -> Path | None:
+        """Return the kept wheel if its bytes are still right."""
+        sha256 = file.hashes.get("sha256")
+        path = self._store.wheel(sha256) if sha256 is not None else None
+        if sha256 is None or path is None:
+            return None
+        try:
+            check_file(path, {"sha256": sha256}, None, where=str(path))
+        except (OSError, IntegrityError):
+            self._store.forget_wheel(sha256)
+            return None
+        return path
+
+    def _hand_over(self, kept: Path, file: File, folder: Path, progress: Progress) -> Path:
+        size = kept.stat().st_size
+        progress.start(size)
+        path = place(kept, folder, file.filename)
+        progress.advance(size)
+        progress.done()
+        return path
+
+    def _download_into_store(self, file: File, sha256: str, progress: Progress) -> Path | None:
+        with self._store.new_wheel() as temporary:
+            if temporary is None:
+                return None
+            target, path = temporary
+            Download(self._client, file, progress).into(target)
+            target.flush()
+            os.fsync(target.fileno())  # a name in the store must never outlive its bytes
+            target.close()
+            return self._store.keep_wheel(path, sha256)
+
+    def _download_into(self, folder: Path, file: File, progress: Progress) -> Path:
+        descriptor, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
+        path = Path(name)
+        try:
+            with os.fdopen(descriptor, "wb") as target:
+                Download(self._client, file, progress).into(target)
+            return path.replace(folder / file.filename)
+        finally:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def _metadata_url(url: str) -> str:
+    path, mark, query = url.partition("?")
+    return f"{path}.metadata{mark}{query}"
+
+
+def _too_costly(file: File, reason: str) -> TooCostly:
+    return TooCostly(
+        f"only the whole of {file.filename} could be fetched: {reason}", where=redact(file.url)
+    )
