@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from wheelfit.core.markers import Marker, VariantContext, parse_marker
@@ -159,7 +161,7 @@ class TestStandardVariables:
 
     def test_sets_of_lock_files(self) -> None:
         """PEP 751: ``extras`` and ``dependency_groups`` are sets of normalised names."""
-        environment = {**LINUX, "extras": frozenset(["My-Extra"])}
+        environment: dict[str, Any] = {**LINUX, "extras": frozenset(["My-Extra"])}
         assert parse_marker('"my_extra" in extras').evaluate(environment)
 
     @pytest.mark.parametrize(

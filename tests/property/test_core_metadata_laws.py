@@ -13,17 +13,31 @@ from wheelfit.core.markers import VariantContext
 
 LINE_ENDS = st.sampled_from(["\n", "\n", "\r\n", "\r"])
 DEPENDENCIES = st.sampled_from(
-    ["a", "b>=1 ; os_name == 'nt'", "c;", "d; extra == 'x' or", "e; variant_label == ''",
-     "f; variant_label != '' and\n   os_name == 'nt'", "g; variant_label == '' or os_name == 'nt'"]
-)  # fmt: skip
+    [
+        "a",
+        "b>=1 ; os_name == 'nt'",
+        "c;",
+        "d; extra == 'x' or",
+        "e; variant_label == ''",
+        "f; variant_label != '' and\n   os_name == 'nt'",
+        "g; variant_label == '' or os_name == 'nt'",
+    ]
+)
+OTHERS = [
+    "Summary: variant_label",
+    "Description: a\n        b: c",
+    "X-Y:",
+    "Keywords: a\n  Name: x",
+    "",
+    "no field",
+    "Author: Jürgen",
+    "Provides-Extra: x",
+]
 LINES = st.one_of(
     DEPENDENCIES.map("Requires-Dist: ".__add__),
     DEPENDENCIES.map("requires-dist:".__add__),
-    st.sampled_from(
-        ["Summary: variant_label", "Description: a\n        b: c", "X-Y:", "Keywords: a\n  Name: x", "",
-         "no field", "Author: Jürgen", "Provides-Extra: x"]
-    ),
-)  # fmt: skip
+    st.sampled_from(OTHERS),
+)
 
 
 @st.composite

@@ -126,14 +126,17 @@ def test_writes_like_packaging(text: str) -> None:
     assert parse_marker(str(marker)) == marker
 
 
+PIECES = ["", " ", "\t", "\n", "(", ")", "'", '"', "\\", "=", "<", ".", "_", ";", "x", "é"]
+PIECES += ["in", "and", "or", "not", "extra"]
+
+
 @st.composite
 def slips(draw: st.DrawFn) -> str:
     """Draw a marker with a few characters changed, most of them no marker any more."""
     text = draw(STANDARD_MARKERS)
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(text)))
-        piece = draw(st.sampled_from(["", " ", "\t", "(", ")", "'", '"', "\\", "in", "and", "or",
-                                      "not", "=", "<", ".", "_", "x", "extra", ";", "\n", "é"]))  # fmt: skip
+        piece = draw(st.sampled_from(PIECES))
         text = text[:at] + piece + text[at + draw(st.integers(0, 2)) :]
     return text
 
