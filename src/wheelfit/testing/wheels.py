@@ -1,0 +1,275 @@
+"""Build small real wheels.
+
+The wheels are complete and sound: metadata, RECORD with hashes, dist-info
+last. Equal arguments give equal bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zipfile
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    Properties = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+__all__ = [
+    "SCHEMA",
+    "add_member",
+    "build_wheel",
+    "release_document",
+    "single_label_document",
+    "stub_wheels_for",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+SCHEMA = "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json"
+"""The ``$schema`` of documents made here (F-35)."""
+
+_DATE = (2026, 1, 1, 0, 0, 0)
+_DEFLATE_LEVEL = 6
+
+
+def build_wheel(
+    folder: Path,
+    name: str,
+    version: str,
+    *,
+    label: str | None = None,
+    document: Mapping[str, object] | bytes | None = None,
+    requires: Iterable[str] = (),
+    requires_python: str | None = None,
+    provides_extra: Iterable[str] = (),
+    files: Mapping[str, bytes | str] | None = None,
+    tag: str = "py3-none-any",
+    build: str | None = None,
+    entry_points: Mapping[str, Mapping[str, str]] | None = None,
+    metadata_extra: Iterable[tuple[str, str]] = (),
+    description: str = "",
+    executables: Iterable[str] = (),
+) -> Path:
+    """Write a wheel and return its path.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     build_wheel(pathlib.Path(folder), "Fast.FFT", "2.1", label="cu128").name
+    'fast_fft-2.1-py3-none-any-cu128.whl'
+
+    :param folder: where to put it; made if it does not exist.
+    :param name: as METADATA spells it; normalised in file and folder names.
+    :param version: the same.
+    :param label: makes it a variant wheel.
+    :param document: ``variant.json``. A mapping of a whole release is reduced to
+        the entry of ``label`` (F-24); bytes are taken as they are, right or wrong.
+        With a label and no document the wheel is invalid (F-27).
+    :param requires: values of ``Requires-Dist``, unchecked.
+    :param requires_python: value of ``Requires-Python``.
+    :param provides_extra: values of ``Provides-Extra``.
+    :param files: path to content; default is a package with a ``__version__``.
+    :param tag: compressed tag set, as ``cp312.cp313-none-any``.
+    :param build: build tag, as ``7``.
+    :param entry_points: group to name to object reference.
+    :param metadata_extra: further headers of METADATA.
+    :param description: body of METADATA.
+    :param executables: paths among ``files`` with the executable bit.
+    """
+    stem = f"{canonicalize_name(name).replace('-', '_')}-{Version(version)}"
+    dist_info = f"{stem}.dist-info"
+    if files is None:
+        package = canonicalize_name(name).replace("-", "_")
+        files = {f"{package}/__init__.py": f'__version__ = "{version}"\n__variant__ = {label!r}\n'}
+    contents = {path: _encode(content) for path, content in files.items()}
+    headers = [("Metadata-Version", "2.1"), ("Name", name), ("Version", version)]
+    headers += [("Requires-Python", requires_python)] if requires_python is not None else []
+    headers += [("Provides-Extra", extra) for extra in provides_extra]
+    headers += [("Requires-Dist", requirement) for requirement in requires]
+    headers += metadata_extra
+    contents[f"{dist_info}/METADATA"] = _encode(_header_text(headers) + description)
+    pure = "true" if tag.endswith("-none-any") else "false"
+    wheel = [("Wheel-Version", "1.0"), ("Generator", "wheelfit.testing"), ("Root-Is-Purelib", pure)]
+    wheel += [("Build", build)] if build is not None else []
+    wheel += [("Tag", expanded) for expanded in _expand(tag)]
+    contents[f"{dist_info}/WHEEL"] = _encode(_header_text(wheel))
+    if entry_points:
+        contents[f"{dist_info}/entry_points.txt"] = _encode(_ini_text(entry_points))
+    if isinstance(document, bytes):
+        contents[f"{dist_info}/variant.json"] = document
+    elif document is not None:
+        reduced = document if label is None else single_label_document(document, label)
+        contents[f"{dist_info}/variant.json"] = _json(reduced)
+    record = f"{dist_info}/RECORD"
+    contents[record] = _record(contents, record)
+
+    parts = [stem, build, tag, label]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / ("-".join(part for part in parts if part is not None) + ".whl")
+    executable = set(executables)
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, content in contents.items():
+            add_member(archive, member, content, executable=member in executable)
+    return path
+
+
+def add_member(
+    archive: zipfile.ZipFile,
+    name: str,
+    content: bytes,
+    *,
+    executable: bool = False,
+    method: int = zipfile.ZIP_DEFLATED,
+) -> None:
+    """Add a member with a fixed date and mode.
+
+    :param archive: open for writing.
+    :param name: path inside the archive.
+    :param content: its bytes.
+    :param executable: give it mode 0755 instead of 0644.
+    :param method: of compression, as `zipfile` numbers them.
+    """
+    info = zipfile.ZipInfo(name, _DATE)
+    info.create_system = 3
+    info.external_attr = (0o100755 if executable else 0o100644) << 16
+    archive.writestr(info, content, method, _DEFLATE_LEVEL)
+
+
+def release_document(
+    variants: Mapping[str, Properties],
+    *,
+    static: Properties | None = None,
+    providers: Mapping[str, Mapping[str, object]] | None = None,
+    namespaces: Sequence[str] | None = None,
+) -> dict[str, object]:
+    """Make the document of a whole release, in the layout of PEP 850.
+
+    >>> release_document(
+    ...     {"null": {}, "mkl": {"blas": {"library": ["mkl"]}}},
+    ...     static={"blas": {"library": ["openblas", "mkl"]}},
+    ... )["default-priorities"]
+    {'namespace': ['blas']}
+
+    :param variants: label to namespace to feature to values.
+    :param static: namespaces whose provider is a list: feature to values, best first.
+    :param providers: the other namespaces, as JSON objects.
+    :param namespaces: most important first; default: as in ``static``, then ``providers``.
+    """
+    entries: dict[str, Mapping[str, object]] = {}
+    for namespace, features in (static or {}).items():
+        entry: dict[str, object] = {
+            "static-properties": {feature: list(values) for feature, values in features.items()}
+        }
+        if len(features) > 1:
+            entry["feature-order"] = list(features)
+        entries[namespace] = entry
+    entries |= providers or {}
+    return {
+        "$schema": SCHEMA,
+        "default-priorities": {"namespace": list(namespaces or entries)},
+        "providers": entries,
+        "variants": {
+            label: {
+                namespace: {feature: sorted(values) for feature, values in features.items()}
+                for namespace, features in properties.items()
+            }
+            for label, properties in variants.items()
+        },
+    }
+
+
+def single_label_document(document: Mapping[str, object], label: str) -> dict[str, object]:
+    """Reduce the document of a release to one label, as ``variant.json`` has it (F-24).
+
+    :param document: as JSON.
+    :param label: a label of it; one that is missing gives an entry without properties.
+    """
+    variants = document.get("variants", {})
+    entry = variants.get(label, {}) if isinstance(variants, dict) else {}
+    return {**document, "variants": {label: entry}}
+
+
+def stub_wheels_for(
+    folder: Path,
+    filenames: Iterable[str],
+    document: Mapping[str, object] | None = None,
+    *,
+    requires: Iterable[str] = (),
+    requires_python: str | None = None,
+) -> tuple[Path, ...]:
+    """Make a tiny wheel for each file name, for pages whose wheels are not at hand.
+
+    :param folder: where to put them.
+    :param filenames: names of wheels, with or without a label.
+    :param document: of the release; variant wheels get the entry of their label.
+    :param requires: values of ``Requires-Dist`` of every wheel.
+    :param requires_python: value of ``Requires-Python`` of every wheel.
+    """
+    requires = tuple(requires)
+    paths = []
+    for filename in filenames:
+        name, version, *middle = filename.removesuffix(".whl").split("-")
+        build = middle.pop(0) if middle[0][0].isdigit() else None  # F-12
+        label = middle[3] if len(middle) > 3 else None
+        path = build_wheel(
+            folder,
+            name,
+            version,
+            label=label,
+            document=None if label is None else document,
+            requires=requires,
+            requires_python=requires_python,
+            tag="-".join(middle[:3]),
+            build=build,
+        )
+        wanted = folder / filename
+        if path != wanted:
+            path.replace(wanted)  # a name that is not normalised stays as it was asked for
+        paths.append(wanted)
+    return tuple(paths)
+
+
+def _encode(content: bytes | str) -> bytes:
+    return content.encode("utf-8") if isinstance(content, str) else content
+
+
+def _json(document: Mapping[str, object]) -> bytes:
+    """Write JSON canonically (F-29)."""
+    text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
+    return (text + "\n").encode("utf-8")
+
+
+def _header_text(headers: Iterable[tuple[str, str]]) -> str:
+    return "".join(f"{name}: {value}\n" for name, value in headers) + "\n"
+
+
+def _ini_text(groups: Mapping[str, Mapping[str, str]]) -> str:
+    return "\n".join(
+        f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in entries.items())
+        for group, entries in groups.items()
+    )
+
+
+def _expand(tag: str) -> list[str]:
+    pythons, abis, platforms = (part.split(".") for part in tag.split("-"))
+    return [f"{p}-{a}-{platform}" for p in pythons for a in abis for platform in platforms]
+
+
+def _record(contents: Mapping[str, bytes], record: str) -> bytes:
+    """Write RECORD by simple means, so that tests of the real writer have a second opinion."""
+    lines = []
+    for path, content in contents.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+        quoted = '"' + path.replace('"', '""') + '"' if set(path) & set(',"') else path
+        lines.append(f"{quoted},sha256={digest},{len(content)}\n")
+    return "".join([*lines, f"{record},,\n"]).encode("utf-8")

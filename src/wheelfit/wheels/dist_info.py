@@ -1,0 +1,53 @@
+"""The dist-info folder of a wheel: which one it is, and whether it fits the file name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from wheelfit.errors import InvalidWheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wheelfit.core.filename import WheelFilename
+
+
+__all__ = ["dist_info_folder"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_SUFFIX = ".dist-info"
+
+
+def dist_info_folder(names: Iterable[str], filename: WheelFilename, *, where: str) -> str | None:
+    """Find the dist-info folder among the names of members.
+
+    :param names: names of members, maybe not all of them.
+    :param filename: what the folder must fit: same name and version, however spelled (F-27).
+    :param where: what to name in an error.
+    :return: the folder without a slash, None if there is none.
+    :raises InvalidWheel: there are several, or the folder is that of another release.
+    """
+    folders = sorted({name.partition("/")[0] for name in names if _SUFFIX + "/" in name})
+    folders = [folder for folder in folders if folder.endswith(_SUFFIX)]
+    if not folders:
+        return None
+    if len(folders) > 1:
+        raise InvalidWheel(f"it has several dist-info folders: {', '.join(folders)}", where=where)
+    name, dash, version = folders[0].removesuffix(_SUFFIX).rpartition("-")
+    fits = bool(dash) and canonicalize_name(name) == filename.name
+    try:
+        fits = fits and Version(version) == filename.version
+    except InvalidVersion:
+        fits = False
+    if not fits:
+        raise InvalidWheel(
+            f"its folder {folders[0]!r} does not fit the name and version of the file", where=where
+        )
+    return folders[0]

@@ -1,0 +1,74 @@
+"""The content of a member from its packed bytes, in pieces of bounded size."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import InvalidWheel
+from wheelfit.wheels.zip_directory import STORED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from wheelfit.wheels.zip_directory import Member
+
+
+__all__ = ["inflate"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_PIECE = 1 << 18
+
+
+def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[bytes]:
+    """Yield the content of a member, never more than its entry promises.
+
+    The last step checks size and CRC-32: whoever uses the content must take
+    all pieces first, or write them where they can be thrown away.
+
+    :param member: the entry of the directory.
+    :param packed: its ``compressed_size`` bytes, in pieces of any size.
+    :param where: what to name in an error.
+    :raises InvalidWheel: the data is damaged, or size or CRC differ from the entry.
+    """
+    size = crc = 0
+    for piece in packed if member.method == STORED else _unpack(member, packed, where):
+        size += len(piece)
+        if size > member.size:
+            raise InvalidWheel(
+                f"{member.name!r} is longer than its entry says ({member.size} bytes)", where=where
+            )
+        crc = zlib.crc32(piece, crc)
+        yield piece
+    if size != member.size:
+        raise InvalidWheel(
+            f"{member.name!r} has {size} bytes, its entry says {member.size}", where=where
+        )
+    if crc != member.crc:
+        raise InvalidWheel(f"{member.name!r} is damaged: its CRC-32 differs", where=where)
+
+
+def _unpack(member: Member, packed: Iterable[bytes], where: str) -> Iterator[bytes]:
+    """Undo deflate; a small input never grows to more than `_PIECE` bytes at once."""
+    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        for piece in packed:
+            rest = piece
+            while rest and not unpacker.eof:
+                yield unpacker.decompress(rest, _PIECE)
+                rest = unpacker.unconsumed_tail
+            if rest or unpacker.unused_data:
+                raise InvalidWheel(f"bytes follow the data of {member.name!r}", where=where)
+        while not unpacker.eof:
+            # What is left inside the unpacker, also in pieces.
+            if not (piece := unpacker.decompress(b"", _PIECE)):
+                raise InvalidWheel(f"the data of {member.name!r} is cut off", where=where)
+            yield piece
+    except zlib.error as error:
+        raise InvalidWheel(
+            f"the data of {member.name!r} is damaged: {error}", where=where
+        ) from None

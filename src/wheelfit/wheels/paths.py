@@ -1,0 +1,91 @@
+"""Which names of archive members are safe on every system.
+
+A name that escapes, that two systems read differently, or that falls together
+with another one is refused before anything is read through it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+__all__ = ["collision_faults", "path_fault"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def path_fault(name: str) -> str | None:
+    """Say why a member may not have this name; None if it may.
+
+    >>> path_fault("package/../../evil.py")
+    "'package/../../evil.py' leads out of the wheel"
+    >>> path_fault("package/module.py") is None
+    True
+
+    :param name: as the archive spells it; a folder ends with ``/``.
+    """
+    if not name:
+        return "a member has no name"
+    if _CONTROL.search(name):
+        return f"{name!r} contains a control character"
+    if "\\" in name:
+        return f"{name!r} contains a backslash"
+    if name.startswith("/") or _DRIVE.match(name):
+        return f"{name!r} is an absolute path"
+    parts = name.removesuffix("/").split("/")
+    if ".." in parts:
+        return f"{name!r} leads out of the wheel"
+    if "" in parts or "." in parts:
+        return f"{name!r} is not in its simplest form"
+    return None
+
+
+def collision_faults(names: Iterable[str]) -> tuple[str, ...]:
+    """Say which names cannot lie beside each other in every file system.
+
+    Names that are equal, or equal after Unicode normalisation and case folding,
+    and files that are also the folder of another member.
+
+    >>> collision_faults(["a.py", "A.py"])
+    ("'A.py' and 'a.py' are one file on systems that ignore case",)
+
+    :param names: all names of the archive, in its order.
+    """
+    faults = []
+    seen: dict[str, str] = {}
+    folders: dict[str, str] = {}
+    for name in names:
+        folded = _fold(name.removesuffix("/"))
+        if (other := seen.get(folded)) is None:
+            seen[folded] = name
+        elif other == name:
+            faults.append(f"{name!r} is there twice")
+        else:
+            faults.append(f"{name!r} and {other!r} are one file on systems that ignore case")
+        folder = folded if name.endswith("/") else folded.rpartition("/")[0]
+        while folder and folder not in folders:
+            folders[folder] = name
+            folder = folder.rpartition("/")[0]
+    faults += [
+        f"{name!r} is a file and also the folder of {folders[folded]!r}"
+        for folded, name in seen.items()
+        if folded in folders and not name.endswith("/")
+    ]
+    return tuple(faults)
+
+
+def _fold(name: str) -> str:
+    if name.isascii():
+        return name.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())

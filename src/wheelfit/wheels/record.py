@@ -1,0 +1,167 @@
+"""RECORD: which files a wheel holds, with hash and size.
+
+A RECORD is CSV in UTF-8 with three columns. It is read and written as such,
+so that commas, quotes and non-ASCII names survive (B-35).
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import InvalidWheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+__all__ = [
+    "DIGEST_SIZES",
+    "Record",
+    "RecordRow",
+    "StreamHash",
+    "encode_digest",
+    "format_record",
+    "parse_record",
+    "row_for",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+DIGEST_SIZES = {
+    "sha256": 32,
+    "sha384": 48,
+    "sha512": 64,
+    "blake2b": 64,
+    "blake2s": 32,
+    "sha3_256": 32,
+    "sha3_384": 48,
+    "sha3_512": 64,
+}
+"""The algorithms that count as a hash, SHA-256 and stronger, with their digest size in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRow:
+    """Hold one row as it is written; nothing is checked."""
+
+    path: str
+    """Path inside the wheel, with ``/``."""
+    hash: str = ""
+    """``algorithm=digest``, the digest URL-safe base64 without padding; may be empty."""
+    size: str = ""
+    """Size in bytes, decimal; may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Hold the rows of a RECORD in their order, and how its lines end."""
+
+    rows: tuple[RecordRow, ...]
+    terminator: str = "\n"
+    """``\\n`` or ``\\r\\n``."""
+
+
+class StreamHash:
+    """Hash and count bytes as they pass by.
+
+    >>> passing = StreamHash()
+    >>> passing.update(b"import this")
+    >>> passing.size
+    11
+
+    :param algorithm: one of `DIGEST_SIZES`.
+    """
+
+    def __init__(self, algorithm: str = "sha256") -> None:
+        self._algorithm = algorithm
+        self._hash = hashlib.new(algorithm)
+        self.size = 0
+        """Bytes seen so far."""
+
+    def update(self, data: bytes) -> None:
+        """Take the next bytes."""
+        self._hash.update(data)
+        self.size += len(data)
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of all bytes seen so far."""
+        return self._hash.digest()
+
+    def row(self, path: str) -> RecordRow:
+        """Return the row of a file that consists of the bytes seen so far."""
+        return RecordRow(path, f"{self._algorithm}={encode_digest(self.digest)}", str(self.size))
+
+
+def encode_digest(digest: bytes) -> str:
+    """Write a digest the way RECORD does: URL-safe base64 without padding (B-36).
+
+    >>> encode_digest(bytes([255, 254, 253, 252]))
+    '__79_A'
+    """
+    return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
+
+
+def row_for(path: str, data: bytes) -> RecordRow:
+    """Return the row of a file; the size counts bytes, never characters (B-36).
+
+    :param path: path inside the wheel.
+    :param data: the content.
+    """
+    passing = StreamHash()
+    passing.update(data)
+    return passing.row(path)
+
+
+def parse_record(data: bytes, *, where: str) -> Record:
+    """Read a RECORD.
+
+    >>> parse_record(b'"a,b.py",sha256=x,3', where="RECORD").rows[0].path
+    'a,b.py'
+
+    :param data: the file as it lies in the wheel.
+    :param where: what to name in an error.
+    :raises InvalidWheel: not UTF-8, not CSV, or a row without exactly three columns.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidWheel(f"RECORD is not UTF-8: {error}", where=where) from None
+    rows = []
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for cells in reader:
+            if not cells:
+                continue  # an empty line says nothing
+            if len(cells) != 3 or not cells[0]:
+                raise InvalidWheel(
+                    f"row {reader.line_num} of RECORD needs a path and two more columns: "
+                    f"{','.join(cells)!r}",
+                    where=where,
+                )
+            rows.append(RecordRow(*cells))
+    except csv.Error as error:
+        raise InvalidWheel(f"RECORD is not CSV: {error}", where=where) from None
+    first_line_end = text.find("\n")
+    crlf = first_line_end > 0 and text[first_line_end - 1] == "\r"
+    return Record(tuple(rows), "\r\n" if crlf else "\n")
+
+
+def format_record(rows: Iterable[RecordRow], terminator: str = "\n") -> bytes:
+    """Write a RECORD, every line with its end, the last one too (B-35).
+
+    :param rows: in the order wanted.
+    :param terminator: what ends each line.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator=terminator)
+    writer.writerows((row.path, row.hash, row.size) for row in rows)
+    return text.getvalue().encode("utf-8")

@@ -1,0 +1,376 @@
+"""Read a few files of a remote wheel without fetching the wheel.
+
+A conversation without I/O: `dist_info_reader` asks for ranges of bytes and is
+handed parts; `read_members` drives it with a function that fetches one range.
+The first request is for the end of the file, so no HEAD request is needed: the
+answer tells the size. It usually holds the end of the central directory with
+the entries of dist-info, which stand last in most wheels, and often the files
+themselves, so that one or two requests do. Nobody needs the whole directory of
+a wheel with thousands of members.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from wheelfit.errors import InvalidWheel, UnexpectedStatus
+from wheelfit.wheels.dist_info import dist_info_folder
+from wheelfit.wheels.inflate import inflate
+from wheelfit.wheels.zip_directory import (
+    LOCAL_HEADER_SIZE,
+    Member,
+    check_local_header,
+    find_end,
+    parse_directory,
+    parse_directory_tail,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.wheels.zip_directory import DirectoryEnd
+
+
+__all__ = [
+    "Extent",
+    "Part",
+    "Range",
+    "RangeUnsupported",
+    "Span",
+    "Suffix",
+    "announced_extent",
+    "dist_info_reader",
+    "read_members",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+FIRST_REQUEST = 1 << 16
+"""Bytes asked for at first, from the end of the file."""
+
+_NEAR = 48 << 10  # two spans with a gap up to this are one request
+_LESS_NEAR = 1 << 20  # the same once two requests are spent
+_SLACK = 1 << 12  # room for the extra field of a local header, which only the header knows
+_LARGEST_MEMBER = 64 << 20
+_LARGEST_DIRECTORY = 256 << 20
+
+
+class RangeUnsupported(Exception):
+    """Signal that a server does not give ranges of bytes of a file.
+
+    Not a fault of the file or of the server: the caller chooses another way.
+
+    :param reason: how that showed, in words.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Suffix:
+    """Ask for the last bytes of a file."""
+
+    length: int
+    """How many bytes; a shorter file comes as a whole."""
+
+    @property
+    def header(self) -> str:
+        """The value of the ``Range`` header."""
+        return f"bytes=-{self.length}"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Ask for bytes ``start`` to ``stop``, the latter not included."""
+
+    start: int
+    """Position of the first byte."""
+    stop: int
+    """Position behind the last byte."""
+
+    @property
+    def header(self) -> str:
+        """The value of the ``Range`` header."""
+        return f"bytes={self.start}-{self.stop - 1}"
+
+
+Range: TypeAlias = Suffix | Span
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Say which bytes an answer holds."""
+
+    start: int
+    """Position of the first byte."""
+    stop: int
+    """Position behind the last byte."""
+    total: int
+    """Bytes of the whole file."""
+    validator: str = ""
+    """Strong ``ETag`` or ``Last-Modified``; empty if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Hold one part of a file."""
+
+    extent: Extent
+    """Which bytes these are."""
+    data: bytes
+    """The bytes."""
+
+
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+# 416 to a suffix, or one of the others, is how some servers say that they know no suffix ranges.
+_NO_RANGES = frozenset([200, 400, 405, 416, 501])
+
+
+def announced_extent(
+    asked: Range, status: int, headers: Mapping[str, str], *, where: str
+) -> Extent:
+    """Read from the head of an answer which bytes it will hold, before reading them.
+
+    :param asked: the range that was asked for.
+    :param status: the HTTP status.
+    :param headers: the headers; names in lower case, or a mapping that ignores case.
+    :param where: the URL without credentials, for errors.
+    :raises RangeUnsupported: the server gives no ranges; its body, if any, is the whole file.
+    :raises UnexpectedStatus: another status, or other bytes than asked for.
+    """
+    if status in _NO_RANGES:
+        raise RangeUnsupported(f"the server answered a range request with status {status}")
+    if status != 206:
+        raise UnexpectedStatus(
+            f"the server answered a range request with status {status}", status=status, where=where
+        )
+    if headers.get("content-encoding", "identity") != "identity":
+        raise RangeUnsupported("the server gives ranges of an encoded file")
+    if headers.get("content-type", "").startswith("multipart/byteranges"):
+        raise RangeUnsupported("the server answers a range request in several pieces")
+    content_range = headers.get("content-range", "")
+    match = _CONTENT_RANGE.fullmatch(content_range.strip())
+    if match is None:
+        raise RangeUnsupported(f"the server does not say which range it gives: {content_range!r}")
+    first, last, total = map(int, match.groups())
+    if isinstance(asked, Suffix):
+        wanted = (max(0, total - asked.length), total)
+    else:
+        wanted = (asked.start, min(asked.stop, total))
+    if (first, last + 1) != wanted:
+        raise UnexpectedStatus(
+            f"the server gave other bytes than asked for: {content_range!r} for {asked.header!r}",
+            status=status,
+            where=where,
+        )
+    etag = headers.get("etag", "")
+    strong = "" if etag.startswith("W/") else etag
+    return Extent(first, last + 1, total, strong or headers.get("last-modified", ""))
+
+
+def read_members(
+    fetch: Callable[[Range], Part],
+    names: Iterable[str],
+    *,
+    filename: WheelFilename,
+    where: str,
+) -> dict[str, bytes]:
+    """Read files out of the dist-info folder of a remote wheel.
+
+    At most three requests unless the files lie more than 1 MiB apart.
+
+    :param fetch: gives the bytes of a range, with the help of `announced_extent`.
+    :param names: inside dist-info, as ``METADATA``.
+    :param filename: the name of the wheel.
+    :param where: the URL without credentials, for errors.
+    :return: the content of those that exist.
+    :raises RangeUnsupported: the server gives no ranges.
+    :raises UnexpectedStatus: the file changed meanwhile, or other bytes came than asked for.
+    :raises InvalidWheel: the wheel is not sound.
+    """
+    reader = dist_info_reader(names, filename=filename, where=where)
+    try:
+        asked = next(reader)
+        while True:
+            asked = reader.send(fetch(asked))
+    except StopIteration as stop:
+        found: dict[str, bytes] = stop.value
+        return found
+
+
+def dist_info_reader(
+    names: Iterable[str], *, filename: WheelFilename, where: str
+) -> Generator[Range, Part, dict[str, bytes]]:
+    """Yield the ranges needed, be sent each part, and return the files.
+
+    :param names: inside dist-info, as ``METADATA``.
+    :param filename: the name of the wheel.
+    :param where: the URL without credentials, for errors.
+    :return: the content of those that exist.
+    :raises UnexpectedStatus: the file changed meanwhile, or a part is incomplete.
+    :raises InvalidWheel: the wheel is not sound.
+    """
+    wanted = tuple(names)
+    held = _HeldParts(where)
+    held.add((yield Suffix(FIRST_REQUEST)))
+    end = find_end(held.tail, held.total, where=where)
+    if end.size > _LARGEST_DIRECTORY:
+        raise InvalidWheel(f"its central directory has {end.size} bytes", where=where)
+
+    whole = Span(end.offset, end.stop)
+    if held.holds(whole):
+        members = parse_directory(held.read(whole), end, where=where)
+    else:
+        members = parse_directory_tail(held.end_of(whole), where=where)
+    chosen = _choose(members, wanted, filename, where)
+    if len(chosen) < len(wanted) and len(members) < end.count:
+        # Absent, or not at the end: only the whole directory can tell.
+        yield from held.fetch([whole])
+        members = parse_directory(held.read(whole), end, where=where)
+        chosen = _choose(members, wanted, filename, where)
+
+    limits = _limits(members, end)
+    yield from held.fetch(
+        [
+            Span(member.offset, min(limits[member.offset], _likely_stop(member)))
+            for member in chosen.values()
+        ]
+    )
+    found = {}
+    for name, member in chosen.items():
+        header = Span(member.offset, member.offset + LOCAL_HEADER_SIZE + member.name_size)
+        start = header.start + check_local_header(held.read(header), member, where=where)
+        data = Span(start, start + member.compressed_size)
+        if data.stop > limits[member.offset]:
+            raise InvalidWheel(f"{member.name!r} overlaps what follows it", where=where)
+        yield from held.fetch([data])  # nothing, unless the header has a huge extra field
+        found[name] = b"".join(inflate(member, [held.read(data)], where=where))
+    return found
+
+
+def _choose(
+    members: Sequence[Member], names: Sequence[str], filename: WheelFilename, where: str
+) -> dict[str, Member]:
+    """Find files in dist-info among the members that are known."""
+    folder = dist_info_folder((member.name for member in members), filename, where=where)
+    if folder is None:
+        return {}
+    chosen: dict[str, Member] = {}
+    paths = {f"{folder}/{name}": name for name in names}
+    for member in members:
+        if (name := paths.get(member.name)) is None:
+            continue
+        if name in chosen:
+            raise InvalidWheel(f"{member.name!r} is there twice", where=where)
+        if max(member.size, member.compressed_size) > _LARGEST_MEMBER:
+            raise InvalidWheel(f"{member.name!r} has {member.size} bytes", where=where)
+        chosen[name] = member
+    return chosen
+
+
+def _limits(members: Sequence[Member], end: DirectoryEnd) -> dict[int, int]:
+    """Say for each known member where the next one begins."""
+    offsets = sorted(member.offset for member in members)
+    return dict(zip(offsets, [*offsets[1:], end.offset], strict=True))
+
+
+def _likely_stop(member: Member) -> int:
+    return member.offset + LOCAL_HEADER_SIZE + member.name_size + member.compressed_size + _SLACK
+
+
+class _HeldParts:
+    """Keep the parts that have come, and ask for what is missing in few requests."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._parts: list[Part] = []
+        self.total = 0
+
+    def add(self, part: Part) -> None:
+        """Take a part; every one must be of the same state of the file."""
+        extent = part.extent
+        if len(part.data) != extent.stop - extent.start:
+            raise UnexpectedStatus(
+                f"the answer has {len(part.data)} bytes instead of {extent.stop - extent.start}",
+                status=206,
+                where=self._where,
+            )
+        if self._parts:
+            first = self._parts[0].extent
+            if (extent.total, extent.validator) != (first.total, first.validator):
+                raise UnexpectedStatus(
+                    "the file changed on the server while it was read",
+                    status=206,
+                    where=self._where,
+                    hint="try again",
+                )
+        self.total = extent.total
+        self._parts.append(part)
+
+    @property
+    def tail(self) -> bytes:
+        """The end of the file, the first part that came."""
+        return self._parts[0].data
+
+    def end_of(self, span: Span) -> bytes:
+        """Return as much of the end of a span as the end of the file holds."""
+        return self.read(
+            Span(min(max(span.start, self._parts[0].extent.start), span.stop), span.stop)
+        )
+
+    def holds(self, span: Span) -> bool:
+        """Tell whether every byte of a span is there."""
+        position = span.start
+        while position < span.stop:
+            reach = [
+                part.extent.stop
+                for part in self._parts
+                if part.extent.start <= position < part.extent.stop
+            ]
+            if not reach:
+                return False
+            position = max(reach)
+        return True
+
+    def fetch(self, spans: Iterable[Span]) -> Generator[Range, Part, None]:
+        """Ask for what is missing of some spans; near ones in one request."""
+        near = _NEAR if len(self._parts) < 2 else _LESS_NEAR
+        missing: list[Span] = []
+        for span in sorted(spans, key=lambda span: span.start):
+            if self.holds(span):
+                continue
+            if missing and span.start - missing[-1].stop <= near:
+                missing[-1] = Span(missing[-1].start, max(missing[-1].stop, span.stop))
+            else:
+                missing.append(span)
+        for span in missing:
+            tail = self._parts[0].extent
+            stop = tail.start if span.start < tail.start < span.stop else span.stop
+            self.add((yield Span(span.start, stop)))
+            if not self.holds(span):
+                raise UnexpectedStatus(
+                    "the server gave other bytes than asked for", status=206, where=self._where
+                )
+
+    def read(self, span: Span) -> bytes:
+        """Return bytes that are held."""
+        pieces = []
+        position = span.start
+        while position < span.stop:
+            part = max(
+                (p for p in self._parts if p.extent.start <= position < p.extent.stop),
+                key=lambda p: p.extent.stop,
+            )
+            offset = position - part.extent.start
+            piece = part.data[offset : offset + span.stop - position]
+            pieces.append(piece)
+            position += len(piece)
+        return b"".join(pieces)

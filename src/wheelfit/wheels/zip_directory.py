@@ -1,0 +1,411 @@
+"""The structure of a ZIP archive, read strictly: end record, directory, local headers.
+
+Everything here is a function of bytes, so that a wheel on disk and a wheel
+behind a server are read by the same code and get the same verdict. The central
+directory is the only truth; every other place must repeat it exactly.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import InvalidWheel
+from wheelfit.wheels.paths import path_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+__all__ = [
+    "DEFLATED",
+    "LOCAL_HEADER_SIZE",
+    "STORED",
+    "TAIL_SIZE",
+    "DirectoryEnd",
+    "Member",
+    "check_extents",
+    "check_local_header",
+    "find_end",
+    "parse_directory",
+    "parse_directory_tail",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+STORED = 0
+DEFLATED = 8
+
+TAIL_SIZE = 22 + 20 + 56 + 0xFFFF
+"""Bytes in which the end records and the longest comment fit."""
+LOCAL_HEADER_SIZE = 30
+"""Bytes of a local header before the name."""
+
+_END = struct.Struct("<4s4H2LH")
+_END_MARK = b"PK\x05\x06"
+_LOCATOR = struct.Struct("<4sLQL")
+_LOCATOR_MARK = b"PK\x06\x07"
+_END64 = struct.Struct("<4sQ2H2L4Q")
+_END64_MARK = b"PK\x06\x06"
+_ENTRY = struct.Struct("<4s2B5H3L5H2L")
+_ENTRY_MARK = b"PK\x01\x02"
+_LOCAL = struct.Struct("<4s5H3L2H")
+_LOCAL_MARK = b"PK\x03\x04"
+
+_FULL16 = 0xFFFF
+_FULL32 = 0xFFFFFFFF
+_ZIP64_EXTRA = 0x0001
+_UNICODE_PATH_EXTRA = 0x7075
+
+_FLAG_LEVEL = 0x0006  # how hard the compressor tried; says nothing to a reader
+_FLAG_DESCRIPTOR = 0x0008  # sizes follow the data; the directory has them anyway
+_FLAG_UTF8 = 0x0800
+_KNOWN_FLAGS = _FLAG_LEVEL | _FLAG_DESCRIPTOR | _FLAG_UTF8
+
+_REGULAR, _FOLDER = 0o100000, 0o040000
+_UNIX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryEnd:
+    """Hold what the end records say about the central directory."""
+
+    count: int
+    """How many members there are."""
+    offset: int
+    """Where the directory begins, in bytes from the start of the archive."""
+    size: int
+    """Its length in bytes."""
+
+    @property
+    def stop(self) -> int:
+        """The position behind the directory."""
+        return self.offset + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Hold one entry of the central directory."""
+
+    name: str
+    """Path inside the archive; a folder ends with ``/``."""
+    method: int
+    """`STORED` or `DEFLATED`."""
+    flags: int
+    """General purpose bits as written."""
+    time: int
+    """MS-DOS time."""
+    date: int
+    """MS-DOS date."""
+    crc: int
+    """CRC-32 of the content."""
+    compressed_size: int
+    """Bytes in the archive."""
+    size: int
+    """Bytes of the content."""
+    offset: int
+    """Where the local header begins, in bytes from the start of the archive."""
+    system: int
+    """The system that wrote it; 3 is Unix."""
+    attributes: int
+    """External attributes; on Unix the upper half is the mode."""
+    end: int
+    """Position behind its entry in the bytes that were parsed."""
+
+    @property
+    def is_folder(self) -> bool:
+        """Tell whether it is an entry for a folder."""
+        return self.name.endswith("/")
+
+    @property
+    def is_executable(self) -> bool:
+        """Tell whether the file was executable where the archive was made."""
+        mode = self.attributes >> 16
+        return self.system == _UNIX and mode & 0o170000 == _REGULAR and bool(mode & 0o111)
+
+    @property
+    def name_size(self) -> int:
+        """Bytes of the name in the archive."""
+        return len(self.name.encode("utf-8"))
+
+
+def find_end(tail: bytes, size: int, *, where: str) -> DirectoryEnd:
+    """Find the end of the central directory.
+
+    :param tail: the last bytes of the archive, `TAIL_SIZE` or more if it has that many.
+    :param size: bytes of the whole archive.
+    :param where: what to name in an error.
+    :raises InvalidWheel: there is none, or its parts contradict each other.
+    """
+    mark = tail.rfind(_END_MARK)
+    if mark < 0 or mark + _END.size > len(tail):
+        raise InvalidWheel("not a ZIP archive, or cut off: it has no end record", where=where)
+    _, disk, first_disk, disk_count, count, length, offset, comment = _END.unpack_from(tail, mark)
+    if mark + _END.size + comment != len(tail):
+        # The last mark may lie in a comment, or in bytes glued on behind. Either way two
+        # readers could see two archives.
+        raise InvalidWheel("bytes follow the end record of the archive", where=where)
+    end = DirectoryEnd(count, offset, length)
+    base = size - len(tail)
+    directory_stop = base + mark
+    locator = mark - _LOCATOR.size
+    if locator >= 0 and tail.startswith(_LOCATOR_MARK, locator):
+        directory_stop, end = _read_end64(tail, base, locator, end, where)
+    elif _FULL32 in (length, offset):
+        raise InvalidWheel("the ZIP64 end record is missing", where=where)
+    if disk or first_disk or (disk_count != count):
+        raise InvalidWheel("the archive is split over several volumes", where=where)
+    if end.stop != directory_stop:
+        raise InvalidWheel(
+            f"the central directory should end at byte {directory_stop}, not {end.stop}; "
+            "something was put before the archive or between its parts",
+            where=where,
+        )
+    return end
+
+
+def _read_end64(
+    tail: bytes, base: int, locator: int, end: DirectoryEnd, where: str
+) -> tuple[int, DirectoryEnd]:
+    """Read the ZIP64 end record and compare it with the classic one."""
+    _, disk, position, disks = _LOCATOR.unpack_from(tail, locator)
+    start = locator - _END64.size
+    if start < 0 or not tail.startswith(_END64_MARK, start) or base + start != position:
+        raise InvalidWheel("the ZIP64 end record is not where it should be", where=where)
+    fields = _END64.unpack_from(tail, start)
+    _, record_size, _, _, this_disk, first_disk, disk_count, count, length, offset = fields
+    if record_size != _END64.size - 12 or disk or disks > 1 or this_disk or first_disk:
+        raise InvalidWheel("the ZIP64 end record has an unknown form", where=where)
+    for small, full, large in (
+        (end.count, _FULL16, count),
+        (end.size, _FULL32, length),
+        (end.offset, _FULL32, offset),
+    ):
+        if small not in (full, large):
+            raise InvalidWheel("the two end records contradict each other", where=where)
+    if disk_count != count:
+        raise InvalidWheel("the archive is split over several volumes", where=where)
+    return base + start, DirectoryEnd(count, offset, length)
+
+
+def parse_directory(data: bytes, end: DirectoryEnd, *, where: str) -> tuple[Member, ...]:
+    """Read the whole central directory.
+
+    :param data: exactly its bytes.
+    :param end: what the end records say.
+    :param where: what to name in an error.
+    :raises InvalidWheel: it is not sound, or a member uses a feature no wheel needs.
+    """
+    members = []
+    position = 0
+    while position < len(data):
+        member = _parse_entry(data, position, where)
+        members.append(member)
+        position = member.end
+    if position != end.size or len(members) != end.count:
+        raise InvalidWheel(
+            f"the central directory has {len(members)} members, the end record says {end.count}",
+            where=where,
+        )
+    return tuple(members)
+
+
+def parse_directory_tail(data: bytes, *, where: str) -> tuple[Member, ...]:
+    """Read the members of a central directory of which only the end is at hand.
+
+    The first entry that begins in ``data`` is found by the fact that from there
+    on entry follows entry up to exactly the end.
+
+    :param data: the last bytes of the directory, from anywhere in it.
+    :param where: what to name in an error.
+    :return: the last members; empty if not one entry is there as a whole.
+    """
+    start = data.find(_ENTRY_MARK)
+    while start >= 0:
+        position = start
+        while data.startswith(_ENTRY_MARK, position) and position + _ENTRY.size <= len(data):
+            lengths = struct.unpack_from("<3H", data, position + 28)
+            position += _ENTRY.size + sum(lengths)
+        if position == len(data):
+            members = []
+            position = start
+            while position < len(data):
+                member = _parse_entry(data, position, where)
+                members.append(member)
+                position = member.end
+            return tuple(members)
+        start = data.find(_ENTRY_MARK, start + 1)
+    return ()
+
+
+def _parse_entry(data: bytes, position: int, where: str) -> Member:
+    """Read one entry of the central directory."""
+    if position + _ENTRY.size > len(data) or not data.startswith(_ENTRY_MARK, position):
+        raise InvalidWheel("the central directory is damaged", where=where)
+    (
+        _,
+        _,
+        system,
+        _,
+        flags,
+        method,
+        time,
+        date,
+        crc,
+        compressed_size,
+        size,
+        name_length,
+        extra_length,
+        comment_length,
+        disk,
+        _,
+        attributes,
+        offset,
+    ) = _ENTRY.unpack_from(data, position)
+    name_stop = position + _ENTRY.size + name_length
+    extra_stop = name_stop + extra_length
+    stop = extra_stop + comment_length
+    if stop > len(data):
+        raise InvalidWheel("the central directory is damaged", where=where)
+    name = _decode_name(data[name_stop - name_length : name_stop], flags, where)
+    if (fault := path_fault(name)) is not None:
+        raise InvalidWheel(fault, where=where)
+    if extra_length or _FULL32 in (size, compressed_size, offset):
+        extras = _parse_extras(data[name_stop:extra_stop], name, where)
+        size, compressed_size, offset = _widen(extras, (size, compressed_size, offset), name, where)
+    if disk:
+        raise InvalidWheel(f"{name!r} lies on another volume", where=where)
+    member = Member(
+        name,
+        method,
+        flags,
+        time,
+        date,
+        crc,
+        compressed_size,
+        size,
+        offset,
+        system,
+        attributes,
+        stop,
+    )
+    _check_member(member, where)
+    return member
+
+
+def _check_member(member: Member, where: str) -> None:
+    """Refuse features of ZIP that no wheel needs and readers treat differently."""
+    if member.flags & ~_KNOWN_FLAGS:
+        raise InvalidWheel(
+            f"{member.name!r} is encrypted or patched (flags {member.flags:#06x})", where=where
+        )
+    if member.method not in (STORED, DEFLATED):
+        raise InvalidWheel(
+            f"{member.name!r} is packed with method {member.method}; "
+            "wheels use stored and deflate only",
+            where=where,
+        )
+    if member.method == STORED and member.size != member.compressed_size:
+        raise InvalidWheel(f"{member.name!r} is stored, but has two sizes", where=where)
+    if member.is_folder and member.size:
+        raise InvalidWheel(f"the folder {member.name!r} has content", where=where)
+    kind = member.attributes >> 16 & 0o170000 if member.system == _UNIX else 0
+    if kind not in (0, _FOLDER if member.is_folder else _REGULAR):
+        raise InvalidWheel(f"{member.name!r} is neither a file nor a folder", where=where)
+
+
+def check_extents(members: Sequence[Member], end: DirectoryEnd, *, where: str) -> None:
+    """Check that the members lie one behind the other, from the first byte on.
+
+    :param members: all members.
+    :param end: what the end records say.
+    :param where: what to name in an error.
+    :raises InvalidWheel: two overlap, one reaches into the directory, or something precedes.
+    """
+    free = 0
+    for member in sorted(members, key=lambda member: member.offset):
+        if free == 0 and member.offset:
+            raise InvalidWheel("something was put before the archive", where=where)
+        if member.offset < free:
+            raise InvalidWheel(f"{member.name!r} overlaps another member", where=where)
+        free = member.offset + LOCAL_HEADER_SIZE + member.name_size + member.compressed_size
+    if free > end.offset:
+        raise InvalidWheel("a member reaches into the central directory", where=where)
+
+
+def check_local_header(header: bytes, member: Member, *, where: str) -> int:
+    """Check that a local header repeats what the directory says.
+
+    :param header: bytes from ``member.offset`` on, at least `LOCAL_HEADER_SIZE` and the name.
+    :param member: the entry of the directory.
+    :param where: what to name in an error.
+    :return: bytes from ``member.offset`` to the data.
+    :raises InvalidWheel: it says something else.
+    """
+    if len(header) < _LOCAL.size or not header.startswith(_LOCAL_MARK):
+        raise InvalidWheel(f"the local header of {member.name!r} is missing", where=where)
+    fields = _LOCAL.unpack_from(header)
+    _, _, flags, method, _, _, crc, compressed_size, size, name_length, extra_length = fields
+    name = header[_LOCAL.size : _LOCAL.size + name_length]
+    if name != member.name.encode("utf-8"):
+        raise InvalidWheel(
+            f"the local header of {member.name!r} has another name: {name!r}", where=where
+        )
+    same = method == member.method and not (flags ^ member.flags) & ~_FLAG_LEVEL
+    if not flags & _FLAG_DESCRIPTOR:
+        # Large members have their sizes in an extra field, and the marker value here.
+        same &= crc == member.crc
+        same &= compressed_size in (member.compressed_size, _FULL32)
+        same &= size in (member.size, _FULL32)
+    if not same:
+        raise InvalidWheel(
+            f"the local header of {member.name!r} contradicts the central directory", where=where
+        )
+    return LOCAL_HEADER_SIZE + name_length + extra_length
+
+
+def _decode_name(data: bytes, flags: int, where: str) -> str:
+    """Decode a name; without the UTF-8 flag readers disagree, so only ASCII is left."""
+    try:
+        return data.decode("utf-8" if flags & _FLAG_UTF8 else "ascii")
+    except UnicodeDecodeError:
+        raise InvalidWheel(f"the name {data!r} is not marked as UTF-8", where=where) from None
+
+
+def _parse_extras(data: bytes, name: str, where: str) -> dict[int, bytes]:
+    """Split the extra fields of an entry."""
+    extras: dict[int, bytes] = {}
+    position = 0
+    while position + 4 <= len(data):
+        kind, length = struct.unpack_from("<2H", data, position)
+        position += 4 + length
+        if kind in extras and kind in (_ZIP64_EXTRA, _UNICODE_PATH_EXTRA):
+            raise InvalidWheel(f"{name!r} has an extra field twice", where=where)
+        extras[kind] = data[position - length : position]
+    if position != len(data):
+        raise InvalidWheel(f"{name!r} has a damaged extra field", where=where)
+    unicode_path = extras.get(_UNICODE_PATH_EXTRA)
+    if unicode_path is not None and unicode_path[5:] != name.encode("utf-8"):
+        raise InvalidWheel(f"{name!r} has a second name in an extra field", where=where)
+    return extras
+
+
+def _widen(
+    extras: dict[int, bytes], values: tuple[int, int, int], name: str, where: str
+) -> tuple[int, int, int]:
+    """Take the numbers that do not fit in 32 bits from the ZIP64 extra field."""
+    narrow = [value == _FULL32 for value in values]
+    if not any(narrow):
+        return values
+    extra = extras.get(_ZIP64_EXTRA, b"")
+    if len(extra) != 8 * sum(narrow):
+        raise InvalidWheel(f"{name!r} has a damaged ZIP64 field", where=where)
+    wide = iter(struct.unpack(f"<{sum(narrow)}Q", extra))
+    size, compressed_size, offset = (
+        next(wide) if full else value for full, value in zip(narrow, values, strict=True)
+    )
+    return size, compressed_size, offset
