@@ -52,9 +52,7 @@ def fits(releases: Releases, roots: list[str], chosen: dict[str, int]) -> bool:
         return version is not None and Version(str(version)) in requirement.specifier
 
     return all(map(met, roots)) and all(
-        met(text)
-        for name, version in chosen.items()
-        for text in releases[f"{name} {version}"]
+        met(text) for name, version in chosen.items() for text in releases[f"{name} {version}"]
     )
 
 
@@ -78,7 +76,7 @@ def test_agrees_with_brute_force(seed: int) -> None:
         assert not expected
     else:
         assert expected
-        chosen = {package.name: int(str(version)) for package, version in solved.versions.items()}
+        chosen = {str(package): int(str(version)) for package, version in solved.versions.items()}
         assert fits(releases, roots, chosen)
 
 

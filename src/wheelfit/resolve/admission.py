@@ -100,14 +100,13 @@ class Admission:
         admitted = self._admitted.get(name)
         if admitted is None:
             needs = self._asked.get(name, ())
-            admitted = frozenset(
-                version for need in needs for version in self._welcome(name, need)
-            )
+            admitted = frozenset(version for need in needs for version in self._welcome(name, need))
             self._admitted[name] = admitted
         doubtful = frozenset(self._doubtful[name])
         yanked = self._releases.yanked(name)
         kept = self._releases.kept(name)
-        first, last = [], []
+        first: list[Version] = []
+        last: list[Version] = []
         for version in members:
             if version not in doubtful or version == kept:
                 first.append(version)

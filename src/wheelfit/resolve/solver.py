@@ -270,12 +270,10 @@ class _Provider(BaseProvider[Package, Any]):
                 }
                 self._neighbours[name] = neighbours
             place = neighbours.get(version)
-            self._gaps[key] = (
-                None if place is None or version.local else VersionSet.between(*place)
-            )
+            self._gaps[key] = None if place is None or version.local else VersionSet.between(*place)
         return self._gaps[key]
 
-    def narrow_for_display(self, package: Package, constraint: Any) -> Any:
+    def narrow_for_display(self, package: Any, constraint: Any) -> Any:
         """Return the listed versions of a set, run by run."""
         if not isinstance(package, Package) or not self._admission.is_listed(package.name):
             return constraint
@@ -328,9 +326,7 @@ class _Translation:
         terms = tuple(
             Term(
                 term.package,
-                self._provider.narrow_for_display(term.package, term.constraint)
-                if term.is_positive() and node.cause is not IncompatibilityCause.NO_VERSIONS
-                else term.constraint,
+                self._shown(node, term),
                 positive=term.is_positive(),
             )
             for term in node.terms
@@ -345,6 +341,14 @@ class _Translation:
             (term,) = terms
             text = " and ".join(self._limits.texts.get(term.package.name, []))
         return Step(_KINDS[node.cause], terms, text, causes)
+
+    def _shown(self, node: Incompatibility[Any, Any], term: Any) -> VersionSet:
+        # What does not exist keeps the words of whoever asked for it.
+        if not term.is_positive() or node.cause is IncompatibilityCause.NO_VERSIONS:
+            versions: VersionSet = term.constraint
+            return versions
+        shown: VersionSet = self._provider.narrow_for_display(term.package, term.constraint)
+        return shown
 
     def _requirement(self, node: Incompatibility[Any, Any]) -> str:
         parent = node.terms[0].package

@@ -18,6 +18,8 @@ from packaging.version import InvalidVersion, Version
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from packaging.specifiers import Specifier
+
 __all__ = ["Relation", "VersionSet", "is_pin"]
 
 
@@ -171,7 +173,9 @@ class VersionSet:
 
     def relation(self, other: VersionSet) -> Relation:
         """Tell how the members lie to those of another set."""
-        return _RELATIONS[self.is_subset(other), self.is_disjoint(other)]
+        if self._range.is_disjoint(other._range):  # by far the most frequent
+            return Relation.EMPTY if self._range.is_empty else Relation.DISJOINT
+        return Relation.SUBSET if self.is_subset(other) else Relation.OVERLAPPING
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -240,7 +244,8 @@ def _from(version: Version) -> VersionRange:
 def _of(text: str) -> VersionSet:
     if not text:
         return _FULL
-    plain, literals = [], []
+    plain: list[Specifier] = []
+    literals: list[Specifier] = []
     for specifier in SpecifierSet(text):
         (literals if specifier.operator == "===" else plain).append(specifier)
     versions = SpecifierSet(",".join(map(str, plain))).to_range() & _ALL
@@ -256,7 +261,6 @@ def _of(text: str) -> VersionSet:
 
 _EMPTY = VersionSet(VersionRange.empty())
 _FULL = VersionSet(_ALL)
-_RELATIONS = {relation.value: relation for relation in Relation}
 
 
 def is_pin(specifiers: SpecifierSet) -> bool:

@@ -1,0 +1,353 @@
+"""Which wheel of a release fits a target, and why the others do not.
+
+For each release the steps of F-90, lazily: nothing is fetched before somebody asks
+about that very release, and what a machine supports is asked only for namespaces
+that occur in wheels whose tags fit (P-22).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.index_metadata import agrees
+from wheelfit.core.markers import VariantContext
+from wheelfit.core.metadata import read_document
+from wheelfit.core.ordering import Preferences
+from wheelfit.core.properties import EMPTY
+from wheelfit.core.selection import select
+from wheelfit.core.support import ProviderPolicy, namespaces_used, support_for
+from wheelfit.errors import InvalidDocument, InvalidRequirement, InvalidWheel
+from wheelfit.resolve.listing import NO_TAG, AllowedHashes, Listing, sort_page
+from wheelfit.resolve.once import Once
+from wheelfit.resolve.release_metadata import MetadataPolicy, ReleaseMetadata, obtain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.core.selection import Selection
+    from wheelfit.core.support import Detector, Support
+    from wheelfit.core.target import Target
+    from wheelfit.resolve.listing import Release, Wheel
+    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.repository import Repository
+
+__all__ = ["Candidates", "ChoicePolicy", "ReleaseChoice"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicePolicy:
+    """Hold what the user decided about choosing wheels."""
+
+    providers: ProviderPolicy = field(default_factory=ProviderPolicy)
+    preferences: Preferences = field(default_factory=Preferences)
+    metadata: MetadataPolicy = field(default_factory=MetadataPolicy)
+    hashes: Mapping[NormalizedName, AllowedHashes] = field(default_factory=dict, hash=False)
+    """Digests of which a project's file must have one (F-94); projects not listed are free."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseChoice:
+    """Hold the verdict on every wheel of one release."""
+
+    release: Release
+    selection: Selection
+    """The verdicts, best first."""
+    metadata: ReleaseMetadata = field(default_factory=ReleaseMetadata)
+    """What decided about variants."""
+    support: Support | None = None
+    """What the target supports of it; None when no variant wheel had fitting tags."""
+    notes: tuple[str, ...] = ()
+    """What went wrong on the way, one sentence each (F-136)."""
+
+    @property
+    def chosen(self) -> Wheel | None:
+        """The wheel to take; None when none fits."""
+        filename = self.selection.chosen
+        return None if filename is None else self.wheel(filename.text)
+
+    def wheel(self, filename: str) -> Wheel:
+        """Return a wheel by its file name.
+
+        :raises KeyError: the release has no such wheel.
+        """
+        for wheel in self.release.wheels:
+            if wheel.filename.text == filename:
+                return wheel
+        raise KeyError(filename)
+
+    @property
+    def reason(self) -> str:
+        """Why the chosen wheel was chosen, or why none was, in words."""
+        verdicts = self.selection.verdicts
+        return verdicts[0].reason if verdicts else "the release has no wheels"
+
+    def context(self) -> VariantContext:
+        """Return what variant markers see of the chosen wheel (F-102 to F-104)."""
+        filename = self.selection.chosen
+        if filename is None or filename.label is None:
+            return VariantContext.PLAIN
+        document, support = self.metadata.document, self.support
+        if document is None or support is None:
+            return VariantContext(filename.label, EMPTY)
+        # F-110: what the system supports counts, whatever the user forbids.
+        return VariantContext(filename.label, support.filter(self.properties))
+
+    @property
+    def properties(self) -> PropertySet:
+        """What the label of the chosen wheel declares; empty for a plain wheel."""
+        filename, document = self.selection.chosen, self.metadata.document
+        if filename is None or filename.label is None or document is None:
+            return EMPTY
+        return document.properties(filename.label) or EMPTY
+
+
+class Candidates:
+    """Answer which wheels fit; remember every answer.
+
+    Every method may be called from several threads at once.
+
+    :param repository: where to look and read.
+    :param target: the Python that will run what is chosen.
+    :param detector: who says what the target supports.
+    :param policy: what the user decided.
+    :param user_lists: lists of the user for this very machine (P-44).
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        target: Target,
+        detector: Detector,
+        policy: ChoicePolicy = ChoicePolicy(),
+        *,
+        user_lists: Detector | None = None,
+    ) -> None:
+        self.repository = repository
+        self.target = target
+        self.policy = policy
+        self._detector = detector
+        self._user_lists = user_lists
+        self._asking = RLock()
+        self._given: dict[NormalizedName, ProjectPage] = {}
+        self._rejected: dict[str, str] = {}
+        self._listings: Once[NormalizedName, Listing | None] = Once()
+        self._variants: Once[tuple[NormalizedName, Version], ReleaseMetadata] = Once()
+        self._choices: Once[tuple[NormalizedName, Version], ReleaseChoice] = Once()
+        self._cores: Once[str, CoreMetadata] = Once()
+
+    # --- listings -----------------------------------------------------------------
+
+    def give(self, page: ProjectPage) -> None:
+        """Let some files stand for a whole project, whatever the sources list (F-125).
+
+        :param page: the files; the repository must be able to read them.
+        """
+        self._given[page.name] = page
+        self._listings.forget(page.name)
+
+    def listing(self, name: NormalizedName) -> Listing | None:
+        """Return what is listed of a project; None when nobody knows it.
+
+        :raises NetworkError: a source cannot be read.
+        """
+        return self._listings.get(name, lambda: self._list(name))
+
+    def is_given(self, name: NormalizedName) -> bool:
+        """Tell whether the user's own files stand for the project."""
+        return name in self._given
+
+    def is_listed(self, name: NormalizedName) -> bool:
+        """Tell whether the listing is here already."""
+        return self._listings.peek(name) is not None
+
+    def _list(self, name: NormalizedName) -> Listing | None:
+        given = self._given.get(name)
+        page = given or self.repository.project(name)
+        if page is None:
+            return None
+        allowed = self.policy.hashes.get(name, frozenset())
+        return sort_page(page, self.target, allowed=allowed, is_given=given is not None)
+
+    # --- choosing -------------------------------------------------------------------
+
+    def choice(self, name: NormalizedName, version: Version) -> ReleaseChoice:
+        """Return the verdicts on the wheels of a release, by file names and variants.
+
+        :raises KeyError: the release is not listed.
+        :raises NetworkError: a source cannot be read.
+        """
+        return self._choices.get((name, version), lambda: self._choose(name, version))
+
+    def usable(self, name: NormalizedName, version: Version) -> ReleaseChoice:
+        """Return the same once the core metadata of the chosen wheel has been read too.
+
+        A wheel whose metadata is unsound or wants another Python is rejected, and
+        the next one takes its place (F-94).
+
+        :raises KeyError: the release is not listed.
+        :raises NetworkError: a source cannot be read.
+        """
+        while True:
+            choice = self.choice(name, version)
+            wheel = choice.chosen
+            if wheel is None:
+                return choice
+            reason = self._unfit(wheel)
+            if reason is None:
+                return choice
+            self.reject(wheel.filename, reason)
+
+    def core_metadata(self, wheel: Wheel) -> CoreMetadata:
+        """Return the core metadata of a wheel (F-95: only of the one that is chosen).
+
+        :raises InvalidWheel: it cannot be understood.
+        :raises HashMismatch: it is not what was promised.
+        :raises NetworkError: it cannot be read.
+        """
+        text = wheel.filename.text  # F-112: per file, so that labels never share it
+        return self._cores.get(
+            text, lambda: read_metadata(self.repository.metadata(wheel.file), text)
+        )
+
+    def reject(self, filename: WheelFilename, reason: str) -> None:
+        """Take a wheel out of the choice for good; ask again and the next one is chosen.
+
+        :param filename: a wheel that was chosen.
+        :param reason: a clause without a final full stop.
+        """
+        self._rejected[filename.text] = reason
+        self._choices.forget((filename.name, filename.version))
+
+    def confirm(self, choice: ReleaseChoice, data: bytes | None) -> str | None:
+        """Hold the document inside a downloaded wheel against what it was chosen by (F-93).
+
+        :param choice: how it was chosen.
+        :param data: ``variant.json`` of the wheel; None if it has none.
+        :returns: None when they agree, else why the wheel must be rejected.
+        """
+        filename, document = choice.selection.chosen, choice.metadata.document
+        if filename is None or filename.label is None or document is None:
+            return None  # F-10: nothing inside a plain wheel matters
+        if data is None:
+            return "the wheel has no variant.json"  # F-27
+        try:
+            own = read_document(data, where=filename.text)
+        except InvalidDocument as error:
+            return f"its variant.json cannot be used: {error.message}"
+        return agrees(own, document, filename.label)
+
+    def support_of(self, document: VariantDocument, namespaces: Iterable[str]) -> Support:
+        """Return what the target supports, of some namespaces of a document.
+
+        :param document: whose providers count.
+        :param namespaces: whom to ask about; nobody else is asked (P-22).
+        """
+        with self._asking:  # a detector need not expect two threads at once
+            return support_for(
+                document,
+                self._detector,
+                environment=self.target.environment,
+                policy=self.policy.providers,
+                namespaces=namespaces,
+                user_lists=self._user_lists,
+            )
+
+    def _choose(self, name: NormalizedName, version: Version) -> ReleaseChoice:
+        listing = self.listing(name)
+        if listing is None:
+            raise KeyError(name)
+        release = listing.releases[version]
+        rejections = self._first_sight(release)
+        metadata, support, refused = ReleaseMetadata(), None, dict[str, str]()
+        # F-90, steps 1 to 4.
+        wheels = self._variant_wheels(release, rejections)
+        if wheels:
+            metadata = self._variants.get(
+                (name, version),
+                lambda: obtain(release, wheels, self.repository, self.policy.metadata),
+            )
+            refused = dict(metadata.rejections)
+            support = self._ask(metadata, wheels)
+        # Steps 5 to 8.
+        selection = select(
+            [wheel.filename for wheel in release.wheels],
+            document=metadata.document,
+            support=support,
+            tags=self.target.tags,
+            preferences=self.policy.preferences,
+            extra_rejections={**refused, **rejections},
+        )
+        notes = (*metadata.notes, *selection.notes)
+        return ReleaseChoice(release, selection, metadata, support, notes)
+
+    def _first_sight(self, release: Release) -> dict[str, str]:
+        """Return why wheels are out, before variants are looked at (F-94)."""
+        rejections: dict[str, str] = {}
+        for wheel in release.wheels:
+            text = wheel.filename.text
+            if text in self._rejected:
+                rejections[text] = self._rejected[text]
+            elif wheel.rejection is not None and wheel.rejection is not NO_TAG:
+                rejections[text] = wheel.rejection
+            elif wheel.is_yanked and not release.is_yanked:
+                rejections[text] = _yanked(wheel.file)
+        return rejections
+
+    def _variant_wheels(self, release: Release, rejections: Mapping[str, str]) -> Sequence[Wheel]:
+        """Return the variant wheels that are still in, best tags first."""
+        preferences = self.policy.preferences
+        if not preferences.variants:
+            return []
+        ranked = []
+        for wheel in release.wheels:
+            if not wheel.filename.is_variant or wheel.filename.text in rejections:
+                continue
+            rank = self.target.tags.best(wheel.filename.tags)
+            if rank is not None:
+                ranked.append((rank, wheel.filename.text, wheel))
+        return [wheel for _, _, wheel in sorted(ranked, key=lambda item: item[:2])]
+
+    def _ask(self, metadata: ReleaseMetadata, wheels: Sequence[Wheel]) -> Support | None:
+        if metadata.document is None:
+            return None
+        variants = metadata.document.variants
+        labels = {wheel.filename.label for wheel in wheels}
+        used = [properties for label, properties in variants.items() if label in labels]
+        return self.support_of(metadata.document, namespaces_used(used))  # P-22
+
+    def _unfit(self, wheel: Wheel) -> str | None:
+        """Return why the core metadata of a wheel rules it out."""
+        try:
+            core = self.core_metadata(wheel)
+            _ = core.requires  # read now: a broken one is this wheel's fault, not the user's
+        except (InvalidWheel, InvalidRequirement) as error:
+            if self.policy.metadata.strict:
+                raise
+            return f"its metadata cannot be used: {error.message}"
+        filename = wheel.filename
+        if core.name != filename.name or core.version != filename.version:
+            return f"its metadata is that of {core.name} {core.version}"
+        python = self.target.python_full_version
+        if core.requires_python is not None and not core.requires_python.contains(
+            python, prereleases=True
+        ):
+            return f"needs Python {core.requires_python}, this is {python}"
+        return None
+
+
+def _yanked(file: File) -> str:
+    return f"yanked: {file.yanked}" if file.yanked else "yanked"

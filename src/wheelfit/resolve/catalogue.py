@@ -1,0 +1,255 @@
+"""What exists, as the solver asks for it: candidates, what is installed, and the request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.core.markers import VariantContext
+from wheelfit.core.support import namespaces_used
+from wheelfit.errors import InvalidMarker, WheelfitError
+from wheelfit.resolve.problem import Need, Package
+from wheelfit.resolve.version_set import VersionSet, is_pin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.lookahead import Lookahead
+    from wheelfit.resolve.request import Present, Request
+
+__all__ = ["Catalogue", "needs_of"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def needs_of(requirement: Requirement, text: str = "") -> list[Need]:
+    """Return a requirement as needs: of the project, and of each extra.
+
+    :param requirement: its marker is not looked at.
+    :param text: how to cite it; default: without its marker.
+    """
+    versions = VersionSet.of(requirement.specifier)
+    pin = is_pin(requirement.specifier)
+    cited = text or _cited(requirement)
+    extras: list[NormalizedName | None] = [None, *sorted(requirement.extras)]
+    return [Need(Package(requirement.name, extra), versions, cited, pin) for extra in extras]
+
+
+def _cited(requirement: Requirement) -> str:
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    if requirement.url is not None:
+        return f"{requirement.name}{extras} @ {requirement.url}"
+    return f"{requirement.name}{extras}{VersionSet.of(requirement.specifier)}"
+
+
+class Catalogue:
+    """Implement ``Releases`` and ``Knowledge``.
+
+    :param request: for what is kept and how far to go.
+    :param candidates: what the sources have.
+    :param lookahead: told what will be asked soon.
+    :param roots: what is asked for, given wheels included.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        candidates: Candidates,
+        lookahead: Lookahead,
+        roots: Iterable[Need],
+    ) -> None:
+        self._request = request
+        self._candidates = candidates
+        self._lookahead = lookahead
+        self._kept: dict[NormalizedName, Present | None] = {}
+        self._installed_core: dict[NormalizedName, CoreMetadata] = {}
+        self._versions: dict[NormalizedName, tuple[Version, ...]] = {}
+        self._tried: dict[tuple[NormalizedName, Version], bool] = {}
+        self._roots = {need.package.name for need in roots}
+        self.notes: dict[str, None] = {}
+        """What was noticed on the way, in order."""
+
+    # --- Releases --------------------------------------------------------------------
+
+    def versions(self, name: NormalizedName) -> Sequence[Version]:
+        """Return the versions that may turn out usable, newest first."""
+        versions = self._versions.get(name)
+        if versions is None:
+            listing = self._candidates.listing(name)
+            versions = () if listing is None else listing.possible()
+            present = self.present(name)
+            if present is not None and present.version not in versions:
+                versions = tuple(sorted((*versions, present.version), reverse=True))
+            self._versions[name] = versions
+        return versions
+
+    def yanked(self, name: NormalizedName) -> frozenset[Version]:
+        """Return the versions of which every possible wheel was yanked."""
+        listing = self._candidates.listing(name)
+        kept = self.kept(name)
+        if listing is None:
+            return frozenset()
+        return frozenset(
+            version
+            for version, release in listing.releases.items()
+            if release.is_yanked and version != kept
+        )
+
+    def kept(self, name: NormalizedName) -> Version | None:
+        """Return the installed version, unless something else is wanted."""
+        present = self.present(name)
+        return None if present is None else present.version
+
+    def is_usable(self, name: NormalizedName, version: Version) -> bool:
+        """Tell whether a release has a wheel that fits, its core metadata read."""
+        if version == self.kept(name):
+            return True
+        usable = self._candidates.usable(name, version).chosen is not None
+        self._tried[name, version] = usable
+        return usable
+
+    def needs(self, package: Package, version: Version) -> Sequence[Need]:
+        """Return what the chosen wheel of a release needs (F-95, F-101)."""
+        if not self._request.dependencies:
+            return []
+        core, context, label = self._core(package.name, version)
+        environment = self._candidates.target.environment
+        if package.extra is not None and package.extra not in core.provides_extra:
+            self.note(f"{package.name} {version} has no extra named {package.extra}")
+        found: list[Need] = []
+        for requirement in core.requires:
+            try:
+                without = requirement.applies(environment, "", context)
+                applies = without or (
+                    package.extra is not None
+                    and requirement.applies(environment, frozenset([package.extra]), context)
+                )
+            except InvalidMarker as error:
+                self.note(f"{package.name} {version}: {requirement} is ignored: {error.message}")
+                continue
+            # An extra adds to what its project needs anyway.
+            if applies and without == (package.extra is None):
+                found += self._one(requirement, label)
+        return found
+
+    def announce(self, needs: Sequence[Need]) -> None:
+        """Fetch ahead what is not kept anyway."""
+        for need in needs:
+            kept = self.kept(need.package.name)
+            if kept is None or kept not in need.versions:
+                self._lookahead.announce(need)
+
+    # --- Knowledge --------------------------------------------------------------------
+
+    def listed(self, name: NormalizedName) -> Sequence[Version]:
+        """Return every listed version, newest first, for proofs."""
+        if not self._candidates.is_listed(name):
+            present = self.present(name)
+            return () if present is None else (present.version,)
+        return self.versions(name)
+
+    def is_tried(self, name: NormalizedName, version: Version) -> bool:
+        """Tell whether the solver asked about a release."""
+        return (name, version) in self._tried
+
+    def passed_over(self, name: NormalizedName, version: Version) -> Iterator[Version]:
+        """Yield the newer releases that were wanted but have no wheel that fits (F-92)."""
+        for (tried, newer), usable in self._tried.items():
+            if tried == name and newer > version and not usable:
+                yield newer
+
+    # --- parts --------------------------------------------------------------------------
+
+    def present(self, name: NormalizedName) -> Present | None:
+        """Return the installed distribution that stays if it will do (F-96)."""
+        if name not in self._kept:
+            self._kept[name] = self._keepable(name)
+        return self._kept[name]
+
+    def note(self, text: str) -> None:
+        """Remember what is worth telling."""
+        self.notes[text] = None
+
+    def _keepable(self, name: NormalizedName) -> Present | None:
+        present = self._request.installed.get(name)
+        request = self._request
+        if present is None or self._candidates.is_given(name):
+            return None
+        if (request.upgrade and name in self._roots) or name in request.upgrade_only:
+            return None
+        reason = self._unwanted(present)
+        if reason is not None:
+            self.note(f"the installed {present} is not kept: {reason}")
+            return None
+        try:
+            self._installed_core[name] = present.read()
+            _ = self._installed_core[name].requires
+        except WheelfitError as error:
+            self.note(f"the installed {present} is not kept: {error.message}")
+            return None
+        return present
+
+    def _unwanted(self, present: Present) -> str | None:
+        """Return why an installed variant does not do any more (F-96)."""
+        preferences = self._candidates.policy.preferences
+        pinned = preferences.labels.get(present.name)
+        if pinned is not None and pinned != present.label:
+            return f"{pinned} is asked for"
+        if present.label is None:
+            return None
+        if not preferences.variants:
+            return "plain wheels are asked for"
+        if present.document is None:
+            return None
+        support = self._candidates.support_of(
+            present.document, namespaces_used([present.properties])
+        )
+        refusal = support.refusal(present.properties)
+        if refusal is not None:
+            return refusal.reason
+        return preferences.objection(present.properties, support)
+
+    def _core(
+        self, name: NormalizedName, version: Version
+    ) -> tuple[CoreMetadata, VariantContext, str]:
+        present = self.present(name)
+        if present is not None and present.version == version:
+            context = VariantContext.PLAIN
+            if present.label is not None:
+                # What was supported when it was chosen; it is kept as it is.
+                context = VariantContext(present.label, present.properties)
+            return self._installed_core[name], context, present.label or ""
+        choice = self._candidates.usable(name, version)
+        wheel = choice.chosen
+        if wheel is None:
+            raise ValueError(name, version)  # the solver asks for usable releases only
+        context = choice.context()
+        return self._candidates.core_metadata(wheel), context, context.label
+
+    def _one(self, requirement: Requirement, label: str) -> Iterable[Need]:
+        if requirement.url is not None and not self._is_given(requirement):
+            # Nobody but the user decides where files come from.
+            return [Need(Package(requirement.name), VersionSet.empty(), _cited(requirement))]
+        marker = requirement.marker
+        text = _cited(requirement)
+        if label and marker is not None and marker.uses_variants:
+            text = f"{text} (as {label})"
+        return needs_of(requirement, text)
+
+    def _is_given(self, requirement: Requirement) -> bool:
+        listing = self._candidates.listing(requirement.name)
+        if listing is None or not self._candidates.is_given(requirement.name):
+            return False
+        wanted = (requirement.url or "").partition("#")[0]
+        return any(
+            wheel.file.url == wanted
+            for release in listing.releases.values()
+            for wheel in release.wheels
+        )

@@ -1,0 +1,152 @@
+"""Say why something cannot be had, and what might help."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import NoCompatibleWheel, NoSolution, UnknownLabel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.catalogue import Catalogue
+    from wheelfit.resolve.listing import Release
+    from wheelfit.resolve.version_set import VersionSet
+
+__all__ = ["Lack"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_RELEASES = 3
+"""Releases of one project whose wheels are gone through in a message."""
+_VERSIONS = 8
+
+
+class Lack:
+    """Implement ``Knowledge``, and remember which releases to explain.
+
+    :param candidates: what there is.
+    :param catalogue: what the solver was told.
+    :param prereleases: whether pre-releases counted.
+    """
+
+    def __init__(self, candidates: Candidates, catalogue: Catalogue, *, prereleases: bool) -> None:
+        self._candidates = candidates
+        self._catalogue = catalogue
+        self._prereleases = prereleases
+        self._unfit: dict[tuple[NormalizedName, Version], None] = {}
+        self._only_prereleases: dict[NormalizedName, None] = {}
+
+    def listed(self, name: NormalizedName) -> Sequence[Version]:
+        """Return the listed versions of a project, newest first."""
+        return self._catalogue.listed(name)
+
+    def lack(self, name: NormalizedName, versions: VersionSet) -> str:
+        """Say in a clause why none of some versions can be had."""
+        wanted = f"{name}{versions}"
+        if versions.is_empty:
+            return f"{name} by URL can only be asked for by the user"
+        listing = self._candidates.listing(name)
+        if listing is None:
+            return f"no source knows a project named {name}"
+        members = versions.members(listing.releases)
+        if not members:
+            newest = next(iter(listing.releases), None)
+            known = f" (the newest is {newest})" if newest else f" ({name} has no files)"
+            return f"there is no {wanted}{known}"
+        releases = [listing.releases[version] for version in members]
+        possible = [release for release in releases if release.is_possible]
+        if possible and all(release.is_yanked for release in possible):
+            verb = "was" if len(releases) == 1 else "were"
+            return f"{self._named(name, releases)} {verb} yanked"
+        count = [release for release in possible if not release.is_yanked]
+        if count and not self._prereleases and all(one.version.is_prerelease for one in count):
+            untried = [one for one in count if not self._catalogue.is_tried(name, one.version)]
+            if untried:
+                self._only_prereleases[name] = None
+                return f"{wanted} exists only as a pre-release ({count[0].version})"
+        for release in (count or releases)[:_RELEASES]:
+            self._unfit[name, release.version] = None
+        verb = "has" if len(releases) == 1 else "have"
+        return f"{self._named(name, releases)} {verb} no wheel that fits"
+
+    def details(self) -> Iterator[str]:
+        """Yield lines that say what is wrong with the wheels of releases mentioned."""
+        for name, version in self._unfit:
+            yield f"{name} {version}:"
+            for line in self.wheels(name, version):
+                yield f"  {line}"
+
+    def wheels(self, name: NormalizedName, version: Version) -> Iterator[str]:
+        """Yield why no wheel of a release fits, equal reasons together (F-92)."""
+        choice = self._candidates.usable(name, version)
+        groups: dict[str, list[str]] = {}
+        for verdict in choice.selection.verdicts:
+            label = verdict.filename.label or "plain"
+            labels = groups.setdefault(verdict.reason, [])
+            if label not in labels:
+                labels.append(label)
+        if not groups:
+            yield _without_wheels(choice.release)
+        for reason, labels in groups.items():
+            yield f"{', '.join(labels)}: {reason}"
+        yield from choice.notes
+
+    def hint(self) -> str | None:
+        """Say what might help."""
+        if self._only_prereleases:
+            names = ", ".join(self._only_prereleases)
+            return f"--pre takes pre-releases of {names} too"
+        return None
+
+    def alone(self, name: NormalizedName, versions: VersionSet) -> NoSolution | NoCompatibleWheel:
+        """Return the error for one project that cannot be had, whatever else is asked."""
+        clause = self.lack(name, versions)
+        if not self._unfit:
+            listing = self._candidates.listing(name)
+            known = [] if listing is None else list(listing.releases)
+            shown = ", ".join(map(str, known[:_VERSIONS]))
+            more = f" and {len(known) - _VERSIONS} older ones" if len(known) > _VERSIONS else ""
+            note = f"there are {shown}{more}" if shown else None
+            return NoSolution(clause, note=note, hint=self.hint())
+        return NoCompatibleWheel(
+            f"{clause} {self._candidates.target.name}", note="\n".join(self.details())
+        )
+
+    def unknown_label(self, name: NormalizedName, versions: VersionSet) -> UnknownLabel | None:
+        """Return the error for a label asked for that no release in question has."""
+        label = self._candidates.policy.preferences.labels.get(name)
+        listing = self._candidates.listing(name)
+        if label is None or listing is None:
+            return None
+        labels = {
+            wheel.filename.label
+            for version in versions.members(listing.releases)
+            for wheel in listing.releases[version].wheels
+        }
+        if not labels or label in labels:
+            return None
+        known = ", ".join(sorted(one for one in labels if one is not None))
+        return UnknownLabel(
+            f"{name}{versions} has no variant labelled {label}",
+            note=f"its labels are {known}" if known else "it has plain wheels only",
+        )
+
+    @staticmethod
+    def _named(name: NormalizedName, releases: Sequence[Release]) -> str:
+        if len(releases) == 1:
+            return f"{name} {releases[0].version}"
+        first, last = releases[-1].version, releases[0].version
+        return f"{name} {first} to {last}"
+
+
+def _without_wheels(release: Release) -> str:
+    reasons = dict.fromkeys(reason for _, reason in release.others)
+    return f"no wheels; {'; '.join(reasons)}" if reasons else "no wheels"

@@ -1,0 +1,224 @@
+"""A project's page, sorted by release, with what is wrong with each file at first sight.
+
+Nothing is fetched here. What a listing entry itself says about a file - its name,
+its tags, ``requires-python``, its hashes - is applied to each wheel before variants
+are looked at, so that a chosen label cannot fail the version afterwards (F-94).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import InvalidSdistFilename, parse_sdist_filename
+
+from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.errors import InvalidFilename
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.target import Target
+    from wheelfit.sources.page import File, ProjectPage
+
+__all__ = ["AllowedHashes", "Listing", "Release", "Wheel", "sort_page"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+AllowedHashes = frozenset[tuple[str, str]]
+"""Digests of which one must be met: (algorithm, lower-case hexadecimal)."""
+
+NO_SOURCES = "source distributions are not built"
+NO_TAG = "none of its tags fits"
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """Hold one listed wheel."""
+
+    file: File
+    filename: WheelFilename
+    rejection: str | None = None
+    """Why it is out of the question by its listing entry alone; None: it is not."""
+
+    @property
+    def is_yanked(self) -> bool:
+        """Tell whether its publisher took it back (PEP 592)."""
+        return self.file.yanked is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Hold the files of one version of a project."""
+
+    name: NormalizedName
+    version: Version
+    wheels: tuple[Wheel, ...] = ()
+    """In the order of the page."""
+    index_files: tuple[File, ...] = ()
+    """Its ``-variants.json``; more than one only by mistake (F-78)."""
+    others: tuple[tuple[str, str], ...] = ()
+    """Further files: name, and why it does not count."""
+    is_given: bool = False
+    """Whether the user named the files, and no index did (F-125)."""
+
+    @property
+    def is_possible(self) -> bool:
+        """Tell whether any wheel is left at first sight."""
+        return any(wheel.rejection is None for wheel in self.wheels)
+
+    @property
+    def is_yanked(self) -> bool:
+        """Tell whether every wheel that is left was taken back (PEP 592)."""
+        left = [wheel for wheel in self.wheels if wheel.rejection is None]
+        return bool(left) and all(wheel.is_yanked for wheel in left)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Hold everything a source lists of a project."""
+
+    name: NormalizedName
+    releases: Mapping[Version, Release] = field(hash=False)
+    """Newest first."""
+    source: str = ""
+    """Name of the source, without credentials."""
+    notes: tuple[str, ...] = ()
+    """What was ignored on the page and why, one sentence each."""
+
+    def possible(self) -> tuple[Version, ...]:
+        """Return the versions with a wheel that is left at first sight, newest first."""
+        return tuple(version for version, one in self.releases.items() if one.is_possible)
+
+
+@dataclass(slots=True)
+class _Files:
+    wheels: list[Wheel] = field(default_factory=list)
+    index_files: list[File] = field(default_factory=list)
+    others: list[tuple[str, str]] = field(default_factory=list)
+
+
+def sort_page(
+    page: ProjectPage,
+    target: Target,
+    *,
+    allowed: AllowedHashes = frozenset(),
+    is_given: bool = False,
+) -> Listing:
+    """Sort the files of a page by release.
+
+    :param page: what the source lists.
+    :param target: for tags and ``requires-python``.
+    :param allowed: digests of which a file must have one; empty: any file will do.
+    :param is_given: the files were named by the user.
+    """
+    sorting = _Sorting(page.name, target, allowed, notes=list(page.notes))
+    for file in page.files:
+        sorting.place(file)
+    found = sorted(sorting.found.items(), key=lambda item: item[0], reverse=True)
+    releases = {
+        version: Release(
+            page.name,
+            version,
+            tuple(files.wheels),
+            tuple(files.index_files),
+            tuple(files.others),
+            is_given,
+        )
+        for version, files in found
+    }
+    return Listing(page.name, MappingProxyType(releases), page.source, tuple(sorting.notes))
+
+
+@dataclass(slots=True)
+class _Sorting:
+    """Put file after file where it belongs."""
+
+    name: NormalizedName
+    target: Target
+    allowed: AllowedHashes
+    notes: list[str]
+    found: dict[Version, _Files] = field(default_factory=dict)
+
+    def place(self, file: File) -> None:
+        if file.filename.endswith(".whl"):
+            self._wheel(file)
+            return
+        index_file = parse_index_file_name(file.filename)
+        if index_file is not None:
+            if index_file[0] == self.name:
+                # F-78: compared by value, 1.0 is 1.0.0.
+                self._files(index_file[1]).index_files.append(file)
+            return
+        if file.filename.endswith((".tar.gz", ".zip")):
+            try:
+                _, version = parse_sdist_filename(file.filename)
+            except InvalidSdistFilename:
+                return
+            self._files(version).others.append((file.filename, NO_SOURCES))
+
+    def _wheel(self, file: File) -> None:
+        try:
+            filename = parse_wheel_filename(file.filename)
+        except InvalidFilename as error:
+            self.notes.append(f"ignored: {error.message}")
+            return
+        if filename.name != self.name:
+            self.notes.append(f"ignored: {file.filename} belongs to {filename.name}")
+            return
+        rejection = _rejection(file, filename, self.target)
+        if self.allowed and rejection is None:
+            file, rejection = _promised(file, self.allowed)
+        self._files(filename.version).wheels.append(Wheel(file, filename, rejection))
+
+    def _files(self, version: Version) -> _Files:
+        return self.found.setdefault(version, _Files())
+
+
+def _rejection(file: File, filename: WheelFilename, target: Target) -> str | None:
+    if target.tags.best(filename.tags) is None:
+        return NO_TAG
+    if file.requires_python is not None:
+        wanted = _specifiers(file.requires_python)
+        if wanted is not None and not wanted.contains(target.python_full_version, prereleases=True):
+            return f"needs Python {wanted}, this is {target.python_full_version}"
+    return None
+
+
+def _promised(file: File, allowed: AllowedHashes) -> tuple[File, str | None]:
+    """Hold a file against the user's list of hashes (F-94)."""
+    digests: dict[str, set[str]] = {}
+    for algorithm, digest in allowed:
+        digests.setdefault(algorithm, set()).add(digest)
+    shared = digests.keys() & file.hashes.keys()
+    if shared:
+        if any(file.hashes[algorithm] in digests[algorithm] for algorithm in shared):
+            return file, None
+        return file, "its hash is not among the allowed ones"
+    # The index promises nothing. With one digest to choose from, the download
+    # is checked against that one.
+    single = {
+        algorithm: next(iter(found)) for algorithm, found in digests.items() if len(found) == 1
+    }
+    if not single:
+        return file, "the index gives no hash to compare with the allowed ones"
+    return replace(file, hashes=MappingProxyType({**file.hashes, **single})), None
+
+
+@lru_cache(maxsize=1024)
+def _specifiers(text: str) -> SpecifierSet | None:
+    """Read ``requires-python``; what cannot be read does not limit, as in pip."""
+    try:
+        return SpecifierSet(text)
+    except InvalidSpecifier:
+        return None

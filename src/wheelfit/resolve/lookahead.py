@@ -1,0 +1,103 @@
+"""Ask ahead, so that many small answers travel at the same time.
+
+The solver asks one question after the other. As soon as it learns what a release
+needs, the listings of those projects, and the metadata of the release that will
+probably be chosen from each, are fetched by a few threads. This only warms what
+`Candidates` remembers: what is decided, and in which order, does not depend on it.
+"""
+
+from __future__ import annotations
+
+from queue import SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING, Self
+
+from wheelfit.errors import WheelfitError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.problem import Need
+
+__all__ = ["Lookahead"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Lookahead:
+    """Fetch in the background what will probably be asked; a context manager.
+
+    :param candidates: what to warm.
+    :param threads: how many questions travel at once; 0: none, nothing is asked ahead.
+    :param prereleases: whether pre-releases count like final releases.
+    """
+
+    def __init__(
+        self, candidates: Candidates, *, threads: int = 12, prereleases: bool = False
+    ) -> None:
+        self._candidates = candidates
+        self._prereleases = prereleases
+        self._queue: SimpleQueue[Need | None] = SimpleQueue()
+        self._threads = threads
+        self._started: list[Thread] = []
+        self._announced: set[NormalizedName] = set()
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # Nobody waits for what is still under way: the threads are daemons, and
+        # what they bring is not needed any more.
+        self._closed = True
+        for _ in self._started:
+            self._queue.put(None)
+
+    def announce(self, need: Need) -> None:
+        """Begin to fetch what a need will probably lead to, once per project."""
+        name = need.package.name
+        if name in self._announced or self._closed:
+            return
+        self._announced.add(name)
+        if len(self._started) < self._threads:
+            thread = Thread(target=self._work, name="wheelfit-lookahead", daemon=True)
+            self._started.append(thread)
+            thread.start()
+        self._queue.put(need)
+
+    def _work(self) -> None:
+        while (need := self._queue.get()) is not None:
+            if self._closed:
+                return
+            try:
+                self._fetch(need)
+            except (WheelfitError, KeyError):
+                # Whoever really needs it will meet the same error.
+                continue
+
+    def _fetch(self, need: Need) -> None:
+        name = need.package.name
+        listing = self._candidates.listing(name)
+        if listing is None or self._closed:
+            return
+        version = self._guess(need, listing.possible())
+        if version is not None:
+            self._candidates.usable(name, version)
+
+    def _guess(self, need: Need, versions: tuple[Version, ...]) -> Version | None:
+        members = need.versions.members(versions)
+        finals = [version for version in members if not version.is_prerelease]
+        if self._prereleases or not finals:
+            return members[0] if members else None
+        return finals[0]

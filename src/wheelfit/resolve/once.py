@@ -1,0 +1,70 @@
+"""Do a thing once, whoever asks first: the memory that several threads share."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+__all__ = ["Once"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+Key = TypeVar("Key", bound="Hashable")
+Value = TypeVar("Value")
+
+
+class Once(Generic[Key, Value]):
+    """Remember results by key; also that there was an error.
+
+    Whoever asks first does the work in their own thread, the others wait for it.
+    Work may ask for other keys, as long as that goes one way only.
+    """
+
+    def __init__(self) -> None:
+        self._futures: dict[Key, Future[Value]] = {}
+        self._lock = Lock()
+
+    def get(self, key: Key, work: Callable[[], Value]) -> Value:
+        """Return the result for a key, doing the work if nobody has.
+
+        :raises BaseException: whatever the work raised, to everybody who asks.
+        """
+        future = self._futures.get(key)
+        if future is None:
+            with self._lock:
+                future = self._futures.get(key)
+                if future is None:
+                    mine = self._futures[key] = Future()
+        if future is not None:
+            return future.result()
+        try:
+            value = work()
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                self.forget(key)  # an interruption is nobody's result
+            mine.set_exception(error)
+            raise
+        mine.set_result(value)
+        return value
+
+    def peek(self, key: Key) -> Value | None:
+        """Return a result that is there already, else None."""
+        future = self._futures.get(key)
+        if future is None or not future.done() or future.exception() is not None:
+            return None
+        return future.result()
+
+    def forget(self, key: Key) -> None:
+        """Let the work be done anew when the key is asked for again."""
+        with self._lock:
+            self._futures.pop(key, None)
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._futures

@@ -1,0 +1,140 @@
+"""What is asked of the resolver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.properties import EMPTY
+from wheelfit.errors import InvalidFilename, UserError
+from wheelfit.sources.page import File
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.core.requirements import Requirement
+
+__all__ = ["Asked", "GivenWheel", "Present", "Request", "given_wheel"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Hold one requirement and where it was written."""
+
+    requirement: Requirement
+    """Its marker, if any, is evaluated for the target, without any wheel (F-109)."""
+    where: str = ""
+    """File and line, as ``requirements.txt:3``; empty: on the command line."""
+
+    def __str__(self) -> str:
+        text = str(self.requirement)
+        return f"{text} ({self.where})" if self.where else text
+
+
+@dataclass(frozen=True, slots=True)
+class GivenWheel:
+    """Hold a wheel that the user named by its path or URL (F-125)."""
+
+    file: File
+    """Where it lies; hashes are those that were given with it."""
+    extras: frozenset[NormalizedName] = frozenset()
+    """Extras asked for."""
+    where: str = ""
+    """File and line that names it; empty: the command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Hold what matters here of an installed distribution."""
+
+    name: NormalizedName
+    version: Version
+    read: Callable[[], CoreMetadata]
+    """Reads its core metadata; called at most once."""
+    label: Label | None = None
+    """The label that was chosen; None for a plain wheel."""
+    properties: PropertySet = EMPTY
+    """The properties of that label."""
+    document: VariantDocument | None = None
+    """Its ``variant.json``, by which it is told whether it still fits (F-96); None: not known."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}" + (f" ({self.label})" if self.label else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Hold everything that is asked."""
+
+    requirements: tuple[Asked, ...] = ()
+    wheels: tuple[GivenWheel, ...] = ()
+    constraints: tuple[Asked, ...] = ()
+    """Limits on what is needed anyway; no extras, no URLs."""
+    installed: Mapping[NormalizedName, Present] = field(default_factory=dict, hash=False)
+    """What is there and stays if it will do (F-96)."""
+    upgrade: bool = False
+    """Whether what is asked for is looked up even if what is installed would do."""
+    upgrade_only: frozenset[NormalizedName] = frozenset()
+    """Projects to look up likewise, asked for or not."""
+    prereleases: bool = False
+    """Whether pre-releases count like final releases."""
+    dependencies: bool = True
+    """Whether what is chosen gets what it needs."""
+    require_hashes: bool = False
+    """Whether every project must have allowed hashes."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "installed", MappingProxyType(dict(self.installed)))
+
+
+def given_wheel(
+    url: str,
+    *,
+    extras: frozenset[NormalizedName] = frozenset(),
+    hashes: Mapping[str, str] | None = None,
+    where: str = "",
+) -> GivenWheel:
+    """Return the wheel that a URL names.
+
+    :param url: ``https:``, ``http:`` or ``file:``; a fragment ``#sha256=…`` is a promise.
+    :param extras: extras asked for.
+    :param hashes: further digests promised.
+    :param where: what names it, for errors.
+    :raises UserError: the URL does not end in the name of a wheel.
+    """
+    parts = urlsplit(url)
+    filename = unquote(parts.path.rsplit("/", 1)[-1])  # F-16: decoded once
+    try:
+        parse_wheel_filename(filename)
+    except InvalidFilename as error:
+        raise UserError(
+            f"{filename or url!r} is not the name of a wheel, and only wheels can be given",
+            where=where or None,
+            note=error.message,
+            hint="source trees and source distributions are not built; build a wheel first",
+        ) from None
+    promised = dict(hashes or {})
+    for part in parts.fragment.split("&"):
+        algorithm, _, digest = part.partition("=")
+        if algorithm in _ALGORITHMS and digest:
+            promised.setdefault(algorithm, digest.lower())
+    bare = parts._replace(fragment="").geturl()
+    file = File(filename, bare, MappingProxyType(promised), source="the request")
+    return GivenWheel(file, extras, where)
+
+
+_ALGORITHMS = ("sha256", "sha384", "sha512", "sha224", "sha1", "md5")

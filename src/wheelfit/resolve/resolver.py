@@ -1,0 +1,308 @@
+"""From a request to a resolution."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.requirements import Requirement
+from wheelfit.errors import (
+    InvalidRequirement,
+    NoCompatibleWheel,
+    NoSolution,
+    ProjectNotFound,
+    UnknownLabel,
+    UserError,
+)
+from wheelfit.resolve.catalogue import Catalogue, needs_of
+from wheelfit.resolve.lack import Lack
+from wheelfit.resolve.lookahead import Lookahead
+from wheelfit.resolve.proof import Kind, tell
+from wheelfit.resolve.request import Asked, GivenWheel, given_wheel
+from wheelfit.resolve.resolution import Edge, Pin, Resolution
+from wheelfit.resolve.solver import Exhausted, Unsolvable, solve
+from wheelfit.sources.page import ProjectPage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.problem import Need
+    from wheelfit.resolve.proof import Step
+    from wheelfit.resolve.request import Request
+    from wheelfit.resolve.solver import Solved
+
+__all__ = ["resolve"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> Resolution:
+    """Return wheels that meet a request.
+
+    Asking again costs only what changed: rejecting a wheel (`Candidates.reject`)
+    and resolving anew takes the next one (F-93).
+
+    :param request: what is asked.
+    :param candidates: what there is, and how to choose.
+    :param threads: how many questions to the sources travel at once.
+    :raises NoSolution: the needs contradict each other; the note is the proof.
+    :raises NoCompatibleWheel: what was asked for has no wheel that fits.
+    :raises ProjectNotFound: no source knows a project that was asked for.
+    :raises UnknownLabel: no release that fits the request has the label asked for.
+    :raises UserError: the request contradicts itself.
+    :raises NetworkError: a source cannot be read.
+    """
+    return _Resolving(request, candidates).resolve(threads)
+
+
+class _Resolving:
+    """Carry one request through."""
+
+    def __init__(self, request: Request, candidates: Candidates) -> None:
+        self._candidates = candidates
+        self._notes: list[str] = []
+        self._asked = [asked for asked in request.requirements if self._applies(asked)]
+        self._limits = [asked for asked in request.constraints if self._applies(asked)]
+        self._wheels = [*request.wheels, *_from_urls(self._asked)]
+        self._request = request
+
+    def resolve(self, threads: int) -> Resolution:
+        self._check_constraints()
+        self._give()
+        roots = self._roots()
+        self._check_hashes(roots)
+        prereleases = self._request.prereleases
+        with Lookahead(self._candidates, threads=threads, prereleases=prereleases) as lookahead:
+            catalogue = Catalogue(self._request, self._candidates, lookahead, roots)
+            try:
+                solved = solve(catalogue, roots, self._constraints(), prereleases=prereleases)
+            except Unsolvable as error:
+                raise self._explained(error.step, catalogue, roots) from None
+            except Exhausted as error:
+                raise NoSolution(
+                    "no solution was found within a reasonable number of steps",
+                    note=str(error),
+                    hint="narrow the request, for instance by pinning a project to a version",
+                ) from None
+        return self._resolution(solved, catalogue, roots)
+
+    # --- reading the request ------------------------------------------------------
+
+    def _applies(self, asked: Asked) -> bool:
+        if asked.requirement.applies(self._candidates.target.environment):
+            return True
+        self._notes.append(f"{asked}: its marker does not match, so it is left out")
+        return False
+
+    def _check_constraints(self) -> None:
+        for asked in self._limits:
+            requirement = asked.requirement
+            if requirement.extras or requirement.url is not None:
+                raise UserError(
+                    f"{requirement} cannot be a constraint",
+                    where=asked.where or None,
+                    hint="a constraint is a name with versions, without extras and URL",
+                )
+
+    def _give(self) -> None:
+        """Let given wheels stand for their projects, and see that they fit (F-125)."""
+        pages: dict[NormalizedName, list[GivenWheel]] = {}
+        for wheel in self._wheels:
+            pages.setdefault(_name(wheel), []).append(wheel)
+        for name, wheels in pages.items():
+            files = tuple({wheel.file.url: wheel.file for wheel in wheels}.values())
+            versions = {parse_wheel_filename(file.filename).version for file in files}
+            if len(versions) > 1:
+                raise UserError(
+                    f"wheels of different versions of {name} are given",
+                    note="\n".join(file.filename for file in files),
+                )
+            self._candidates.give(ProjectPage(name, files, "the request"))
+            (version,) = versions
+            choice = self._candidates.usable(name, version)
+            if choice.chosen is None:
+                raise NoCompatibleWheel(
+                    f"{files[0].filename} does not fit {self._candidates.target.name}",
+                    note="\n".join(
+                        verdict.reason
+                        if len(files) == 1
+                        else f"{verdict.filename.text}: {verdict.reason}"
+                        for verdict in choice.selection.verdicts
+                    ),
+                )
+
+    def _roots(self) -> list[Need]:
+        roots: list[Need] = []
+        for asked in self._asked:
+            if asked.requirement.url is None:
+                roots += needs_of(asked.requirement, str(asked))
+        for wheel in self._wheels:
+            requirement = Requirement(_name(wheel), wheel.extras)
+            roots += needs_of(requirement, wheel.file.filename)
+        return roots
+
+    def _constraints(self) -> list[Need]:
+        return [need for asked in self._limits for need in needs_of(asked.requirement, str(asked))]
+
+    def _check_hashes(self, roots: Iterable[Need]) -> None:
+        if not self._request.require_hashes:
+            return
+        promised = {_name(wheel) for wheel in self._wheels if wheel.file.hashes}
+        for need in roots:
+            if need.package.name not in self._candidates.policy.hashes.keys() | promised:
+                raise UserError(
+                    f"hashes are required, and {need.package.name} has none",
+                    hint="give every requirement a --hash option",
+                )
+
+    # --- the result ------------------------------------------------------------------
+
+    def _resolution(
+        self, solved: Solved, catalogue: Catalogue, roots: Sequence[Need]
+    ) -> Resolution:
+        chosen = {package.name: version for package, version in solved.versions.items()}
+        extras: dict[NormalizedName, set[NormalizedName]] = {}
+        for package in solved.versions:
+            if package.extra is not None:
+                extras.setdefault(package.name, set()).add(package.extra)
+        edges = dict.fromkeys(
+            Edge(one.name, other.name) for one, other in solved.edges if one.name != other.name
+        )
+        requested = {need.package.name for need in roots}
+        pins, kept = [], []
+        for name in _needed_first(chosen, edges):
+            present = catalogue.present(name)
+            if present is not None and present.version == chosen[name]:
+                kept.append(present)
+                continue
+            pins.append(
+                self._pin(name, chosen[name], frozenset(extras.get(name, ())), name in requested)
+            )
+        notes = [*self._notes, *catalogue.notes]
+        for pin in pins:
+            for passed in catalogue.passed_over(pin.name, pin.version):
+                why = self._candidates.choice(pin.name, passed).reason
+                notes.append(f"{pin.name} {passed} is passed over, no wheel of it fits: {why}")
+            notes += pin.choice.notes
+            if pin.file.yanked is not None:
+                reason = f": {pin.file.yanked}" if pin.file.yanked else ""
+                notes.append(f"{pin.name} {pin.version} was yanked by its publisher{reason}")
+        if self._request.require_hashes:
+            self._check_hashes([*roots, *(need for pin in pins for need in _self_need(pin))])
+        return Resolution(
+            tuple(pins),
+            tuple(sorted(kept, key=lambda present: present.name)),
+            tuple(edges),
+            tuple(dict.fromkeys(notes)),
+        )
+
+    def _pin(
+        self,
+        name: NormalizedName,
+        version: Version,
+        extras: frozenset[NormalizedName],
+        requested: bool,  # noqa: FBT001
+    ) -> Pin:
+        choice = self._candidates.usable(name, version)
+        wheel = choice.chosen
+        if wheel is None:
+            raise ValueError(name, version)  # the solver decided for a usable release
+        return Pin(
+            name,
+            version,
+            wheel.file,
+            wheel.filename,
+            choice,
+            choice.properties,
+            choice.context().properties,
+            extras,
+            choice.reason,
+            requested,
+            choice.release.is_given,
+        )
+
+    # --- why not -------------------------------------------------------------------------
+
+    def _explained(
+        self, top: Step, catalogue: Catalogue, roots: Sequence[Need]
+    ) -> NoSolution | NoCompatibleWheel | ProjectNotFound | UnknownLabel:
+        lack = Lack(self._candidates, catalogue, prereleases=self._request.prereleases)
+        nothing = [fact for fact in top.facts() if fact.kind is Kind.NOTHING]
+        asked = {need.package.name for need in roots}
+        for fact in nothing:
+            name = fact.terms[0].package.name
+            if name in asked and self._candidates.listing(name) is None:
+                return ProjectNotFound(
+                    f"no source knows a project named {name}",
+                    where=self._candidates.repository.name,
+                    hint="check the spelling and the index",
+                )
+        for fact in nothing:
+            unknown = lack.unknown_label(fact.terms[0].package.name, fact.terms[0].versions)
+            if unknown is not None:
+                return unknown
+        facts = list(top.facts())
+        if len(facts) == 2 and {fact.kind for fact in facts} == {Kind.ASKED, Kind.NOTHING}:
+            (fact,) = nothing
+            return lack.alone(fact.terms[0].package.name, fact.terms[0].versions)
+        note = tell(top, lack)
+        details = lack.details()
+        return NoSolution(
+            "the requirements cannot all be met",
+            note="\n".join([note, *details]),
+            hint=lack.hint(),
+        )
+
+
+def _from_urls(asked: Iterable[Asked]) -> Iterable[GivenWheel]:
+    for one in asked:
+        requirement = one.requirement
+        if requirement.url is None:
+            continue
+        wheel = given_wheel(requirement.url, extras=requirement.extras, where=one.where)
+        if _name(wheel) != requirement.name:
+            raise InvalidRequirement(
+                f"the wheel belongs to {_name(wheel)}, not to {requirement.name}",
+                source=str(requirement),
+                where=one.where or None,
+            )
+        yield wheel
+
+
+def _name(wheel: GivenWheel) -> NormalizedName:
+    return parse_wheel_filename(wheel.file.filename).name
+
+
+def _self_need(pin: Pin) -> Iterable[Need]:
+    return needs_of(Requirement(pin.name))
+
+
+def _needed_first(
+    chosen: Mapping[NormalizedName, Version], edges: Iterable[Edge]
+) -> list[NormalizedName]:
+    """Return the names so that what is needed comes before what needs it.
+
+    In a circle of needs the name that comes first in the alphabet goes last.
+    """
+    needed: dict[NormalizedName, list[NormalizedName]] = {name: [] for name in sorted(chosen)}
+    for edge in edges:
+        needed[edge.needing].append(edge.needed)
+    order: dict[NormalizedName, None] = {}
+    entered: set[NormalizedName] = set()
+    for start in needed:
+        pending = [(start, False)]
+        while pending:
+            name, done = pending.pop()
+            if done:
+                order[name] = None
+            elif name not in entered:
+                entered.add(name)
+                pending.append((name, True))
+                pending += [(other, False) for other in sorted(needed[name], reverse=True)]
+    return list(order)

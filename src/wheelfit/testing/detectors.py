@@ -1,0 +1,60 @@
+"""Detectors that know what they were told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.platforms.features import Detection, FeatureConfig, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["FixedDetector", "supported"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def supported(
+    namespace: str, features: Mapping[str, Sequence[str]], *, source: str = "told by a test"
+) -> Detection:
+    """Return a detection from features with their values, most preferred first.
+
+    :param namespace: as ``nvidia``.
+    :param features: empty: nothing of the namespace is supported.
+    :param source: who says so.
+    """
+    configs = tuple(FeatureConfig(name, tuple(values)) for name, values in features.items())
+    status = Status.SUPPORTED if any(config.values for config in configs) else Status.NOTHING
+    return Detection(namespace, configs, status, source)
+
+
+class FixedDetector:
+    """Answer from a mapping, and record who was asked about.
+
+    >>> detector = FixedDetector({"x86_64": {"level": ["v3", "v2", "v1"]}})
+    >>> detector.detect("x86_64").features[0].values
+    ('v3', 'v2', 'v1')
+
+    :param answers: namespace to features with values, or to a whole detection; of
+        other namespaces the detector knows nothing.
+    """
+
+    def __init__(
+        self, answers: Mapping[str, Mapping[str, Sequence[str]] | Detection] | None = None
+    ) -> None:
+        self._answers = {
+            namespace: answer if isinstance(answer, Detection) else supported(namespace, answer)
+            for namespace, answer in (answers or {}).items()
+        }
+        self.asked: list[str] = []
+        """Namespaces asked about, in order, with repetitions."""
+
+    def detect(
+        self, namespace: str, *, package: str | None = None, plugin_api: str | None = None
+    ) -> Detection | None:
+        """Return what was told; None for any other namespace."""
+        del package, plugin_api
+        self.asked.append(namespace)
+        return self._answers.get(namespace)

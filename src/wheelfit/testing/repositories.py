@@ -1,0 +1,182 @@
+"""A repository without a network: everything it has was told to it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.errors import UnexpectedStatus
+from wheelfit.sources.page import File, ProjectPage
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.repository import TooCostly
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.errors import WheelfitError
+    from wheelfit.sources.progress import Progress
+
+__all__ = ["FakeRepository"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(slots=True)
+class _Content:
+    metadata: bytes = b""
+    document: bytes | None = None
+    data: bytes = b""
+    failure: WheelfitError | None = None
+
+
+@dataclass
+class FakeRepository:
+    """Implement ``Repository`` in memory, and record what was asked.
+
+    >>> repository = FakeRepository()
+    >>> repository.add_wheel("foo-1.0-py3-none-any.whl", requires=["bar"]).filename
+    'foo-1.0-py3-none-any.whl'
+    """
+
+    name: str = "fake"
+    base: str = "https://fake.invalid/"
+    """Begin of every URL; ``file:///…`` makes it a folder of this machine."""
+    ranges: bool = True
+    """Whether parts of wheels can be read; otherwise looking into one is too costly."""
+    asked: list[str] = field(default_factory=list)
+    """What was asked, in order: ``project foo``, ``read …``, ``metadata …``, ``document …``."""
+    _files: dict[NormalizedName, list[File]] = field(default_factory=dict)
+    _contents: dict[str, _Content] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    # --- telling it what there is ---------------------------------------------------
+
+    def add_project(self, name: str) -> None:
+        """Add a project without files."""
+        self._files.setdefault(canonicalize_name(name), [])
+
+    def add_wheel(
+        self,
+        filename: str,
+        *,
+        requires: Iterable[str] = (),
+        extras: Iterable[str] = (),
+        requires_python: str | None = None,
+        metadata_requires_python: str | None = None,
+        yanked: str | None = None,
+        document: Mapping[str, object] | bytes | None = None,
+        metadata: bytes | None = None,
+        project: str | None = None,
+        hashes: Mapping[str, str] | None = None,
+    ) -> File:
+        """Add a wheel.
+
+        :param filename: its name; need not be a good one.
+        :param requires: ``Requires-Dist`` of its METADATA.
+        :param extras: ``Provides-Extra`` of its METADATA.
+        :param requires_python: of its listing entry.
+        :param metadata_requires_python: of its METADATA.
+        :param yanked: why it was yanked; None: it was not.
+        :param document: its ``variant.json``.
+        :param metadata: METADATA as a whole, instead of one made from the above.
+        :param project: on whose page it is listed; default: as its name says.
+        :param hashes: promised digests.
+        """
+        name, version = (*filename.removesuffix(".whl").split("-"), "0")[:2]
+        lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+        if metadata_requires_python is not None:
+            lines.append(f"Requires-Python: {metadata_requires_python}")
+        lines += [f"Provides-Extra: {extra}" for extra in extras]
+        lines += [f"Requires-Dist: {requirement}" for requirement in requires]
+        content = _Content(
+            metadata="\n".join([*lines, "", ""]).encode() if metadata is None else metadata,
+            document=_encoded(document),
+            data=filename.encode(),
+        )
+        file = File(
+            filename,
+            self.base + filename,
+            hashes=hashes or {"sha256": hashlib.sha256(content.data).hexdigest()},
+            requires_python=requires_python,
+            yanked=yanked,
+            source=self.name,
+        )
+        self._add(project or name, file, content)
+        return file
+
+    def add_file(
+        self, filename: str, data: Mapping[str, object] | bytes = b"", *, project: str | None = None
+    ) -> File:
+        """Add any other file, such as a ``-variants.json`` or a source distribution."""
+        content = _Content(data=_encoded(data) or b"")
+        file = File(filename, self.base + filename, source=self.name)
+        self._add(project or filename.split("-", maxsplit=1)[0], file, content)
+        return file
+
+    def break_file(self, file: File, failure: WheelfitError | None = None) -> None:
+        """Let every reading of a file fail; by default as if it were not there."""
+        self._contents[file.filename].failure = failure or UnexpectedStatus(
+            "the server answered 404", status=404, where=file.url
+        )
+
+    def _add(self, project: str, file: File, content: _Content) -> None:
+        self._files.setdefault(canonicalize_name(project), []).append(file)
+        self._contents[file.filename] = content
+
+    # --- Repository --------------------------------------------------------------------
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project that was added."""
+        self._note(f"project {name}")
+        files = self._files.get(name)
+        return None if files is None else ProjectPage(name, tuple(files), self.name)
+
+    def read(self, file: File) -> bytes:
+        """Return the content of a file."""
+        return self._content("read", file).data
+
+    def metadata(self, file: File) -> bytes:
+        """Return the METADATA of a wheel."""
+        return self._content("metadata", file).metadata
+
+    def variant_document(self, file: File) -> bytes | None:
+        """Return the ``variant.json`` of a wheel."""
+        content = self._content("document", file)
+        if not self.ranges:
+            raise TooCostly("the server cannot give parts of files", where=file.url)
+        return content.document
+
+    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
+        """Write the content of a file into a folder."""
+        data = self._content("download", file).data
+        progress.start(len(data))
+        path = folder / file.filename
+        path.write_bytes(data)
+        progress.advance(len(data))
+        progress.done()
+        return path
+
+    def _content(self, what: str, file: File) -> _Content:
+        self._note(f"{what} {file.filename}")
+        content = self._contents[file.filename]
+        if content.failure is not None:
+            raise content.failure
+        return content
+
+    def _note(self, text: str) -> None:
+        with self._lock:
+            self.asked.append(text)
+
+
+def _encoded(data: Mapping[str, object] | bytes | None) -> bytes | None:
+    return data if data is None or isinstance(data, bytes) else json.dumps(data).encode()
