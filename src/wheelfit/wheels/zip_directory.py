@@ -365,7 +365,7 @@ def check_local_header(header: bytes, member: Member, *, where: str) -> int:
         raise InvalidWheel(
             f"the local header of {member.name!r} contradicts the central directory", where=where
         )
-    return LOCAL_HEADER_SIZE + name_length + extra_length
+    return int(LOCAL_HEADER_SIZE + name_length + extra_length)
 
 
 def _decode_name(data: bytes, flags: int, where: str) -> str:

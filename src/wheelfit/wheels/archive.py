@@ -1,0 +1,370 @@
+"""Open a wheel, and trust nothing in it that has not been checked.
+
+Opening reads the central directory and a few small files, however large the
+wheel. What is refused there is refused for every use. The content of the other
+members is compared with RECORD by `WheelArchive.verify`, or by whoever unpacks
+them.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.metadata import read_document
+from wheelfit.errors import FileProblem, InvalidDocument, InvalidWheel
+from wheelfit.wheels.dist_info import dist_info_folder
+from wheelfit.wheels.inflate import inflate
+from wheelfit.wheels.paths import collision_faults
+from wheelfit.wheels.record import DIGEST_SIZES, StreamHash, parse_record
+from wheelfit.wheels.zip_directory import (
+    LOCAL_HEADER_SIZE,
+    TAIL_SIZE,
+    check_extents,
+    check_local_header,
+    find_end,
+    parse_directory,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+    from typing import Self
+
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.wheels.record import Record, RecordRow
+    from wheelfit.wheels.zip_directory import DirectoryEnd, Member
+
+
+__all__ = ["SIGNATURES", "WheelArchive"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+SIGNATURES = ("RECORD.jws", "RECORD.p7s")
+"""Files of dist-info that sign RECORD; they stand outside it, and any change makes them wrong."""
+
+_PIECE = 1 << 18
+_LARGEST_TEXT = 64 << 20  # bytes of a file that is read as a whole
+_LARGEST_DIRECTORY = 256 << 20
+_UNSUSPICIOUS = 64 << 20  # bytes that a wheel may unpack to, whatever the ratio
+_LARGEST_RATIO = 50  # beyond that, what the public registry accepts
+_REPORTED = 50
+
+
+class WheelArchive:
+    """Give access to the members of a wheel on disk or in memory.
+
+    >>> import tempfile
+    >>> from wheelfit.testing.wheels import build_wheel
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with WheelArchive(build_wheel(Path(folder), "some", "1.0")) as wheel:
+    ...         wheel.verify()
+    ...         wheel.names()[0]
+    'some/__init__.py'
+
+    Several threads may read at once.
+
+    :param source: path of the wheel, or a seekable binary file, which stays open.
+    :param filename: its name; needed for a file, else taken from the path.
+    :raises FileProblem: it cannot be read.
+    :raises InvalidFilename: it is not named like a wheel.
+    :raises InvalidWheel: it is not sound.
+    """
+
+    def __init__(self, source: Path | BinaryIO, filename: WheelFilename | None = None) -> None:
+        if filename is None:
+            if not isinstance(source, Path):
+                raise TypeError("a wheel without a path needs a file name")
+            filename = parse_wheel_filename(source.name)
+        self.filename = filename
+        """Name of the wheel."""
+        self.where = str(source) if isinstance(source, Path) else filename.text
+        """What errors name."""
+        self._lock = threading.Lock()
+        self._owns_file = isinstance(source, Path)
+        try:
+            self._file = source.open("rb") if isinstance(source, Path) else source
+        except OSError as error:
+            raise FileProblem(
+                f"the wheel cannot be read: {error.strerror or type(error).__name__}",
+                where=self.where,
+            ) from error
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        self.size = self._file.seek(0, io.SEEK_END)
+        """Bytes of the archive."""
+        tail_start = max(0, self.size - TAIL_SIZE)
+        tail = self.read_bytes(tail_start, self.size - tail_start)
+        self.end: DirectoryEnd = find_end(tail, self.size, where=self.where)
+        """Where the central directory lies."""
+        if self.end.size > _LARGEST_DIRECTORY:
+            raise InvalidWheel(f"its central directory has {self.end.size} bytes", where=self.where)
+        directory = self.read_bytes(self.end.offset, self.end.size)
+        self.members: tuple[Member, ...] = parse_directory(directory, self.end, where=self.where)
+        """Every entry of the archive, in its order, folders too."""
+        self._check_members()
+        self._by_name = {member.name: member for member in self.members}
+        folder = dist_info_folder(self._by_name, self.filename, where=self.where)
+        if folder is None:
+            raise InvalidWheel("it has no dist-info folder", where=self.where)
+        self.dist_info = folder
+        """Name of the dist-info folder, without a slash."""
+        wanted = ["METADATA", "WHEEL", "RECORD"]
+        if self.filename.is_variant:
+            wanted.append("variant.json")  # F-27
+        missing = [name for name in wanted if f"{folder}/{name}" not in self._by_name]
+        if missing:
+            raise InvalidWheel(f"its {folder} has no {', '.join(missing)}", where=self.where)
+        self._check_format()
+
+    def _check_members(self) -> None:
+        """Check what concerns all members together."""
+        check_extents(self.members, self.end, where=self.where)
+        if faults := collision_faults(member.name for member in self.members):
+            raise _invalid(faults, self.where)
+        unpacked = sum(member.size for member in self.members)
+        if unpacked > _UNSUSPICIOUS and unpacked > _LARGEST_RATIO * self.size:
+            raise InvalidWheel(
+                f"it unpacks to {unpacked // self.size} times its size",
+                where=self.where,
+                hint="this looks like an archive made to fill the disk",
+            )
+
+    def _check_format(self) -> None:
+        """Check the version of the wheel format."""
+        text = self.read(f"{self.dist_info}/WHEEL")
+        version = _header(text, "Wheel-Version")
+        if version is None or version.partition(".")[0] != "1":
+            raise InvalidWheel(
+                f"its format has the unsupported version {version!r}", where=self.where
+            )
+
+    # --- closing ------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the file, if it was opened here."""
+        if self._owns_file:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- members --------------------------------------------------------------------
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all files in the order of the archive; folders are left out."""
+        return tuple(member.name for member in self.members if not member.is_folder)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def member(self, name: str) -> Member:
+        """Return the entry of a member.
+
+        :raises InvalidWheel: there is none of that name.
+        """
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise InvalidWheel(f"it has no {name!r}", where=self.where) from None
+
+    def is_executable(self, name: str) -> bool:
+        """Tell whether a file was executable where the wheel was made."""
+        return self.member(name).is_executable
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """Yield the content of a file in pieces of at most 256 KiB.
+
+        Size and CRC-32 are checked with the last piece.
+
+        :param name: path inside the wheel.
+        :raises InvalidWheel: there is no such file, or its data is damaged.
+        """
+        member = self.member(name)
+        return inflate(member, self._packed(member), where=self.where)
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file of at most 64 MiB.
+
+        :param name: path inside the wheel.
+        :raises InvalidWheel: there is no such file, or it is too large, or damaged.
+        """
+        if (size := self.member(name).size) > _LARGEST_TEXT:
+            raise InvalidWheel(f"{name!r} has {size} bytes", where=self.where)
+        return b"".join(self.chunks(name))
+
+    def metadata(self) -> bytes:
+        """Return METADATA."""
+        return self.read(f"{self.dist_info}/METADATA")
+
+    def variant_document(self) -> bytes | None:
+        """Return ``variant.json``; None if the wheel has none."""
+        name = f"{self.dist_info}/variant.json"
+        return self.read(name) if name in self else None
+
+    def record(self) -> Record:
+        """Return the rows of RECORD.
+
+        :raises InvalidWheel: it cannot be read.
+        """
+        name = f"{self.dist_info}/RECORD"
+        return parse_record(self.read(name), where=f"{self.where}/{name}")
+
+    def data_start(self, member: Member) -> int:
+        """Return where the packed data of a member begins, its local header checked.
+
+        :param member: one of `members`.
+        :raises InvalidWheel: the local header contradicts the central directory.
+        """
+        header = self.read_bytes(member.offset, LOCAL_HEADER_SIZE + member.name_size)
+        start = member.offset + check_local_header(header, member, where=self.where)
+        if start + member.compressed_size > self.end.offset:
+            raise InvalidWheel(f"{member.name!r} is cut off", where=self.where)
+        return start
+
+    def read_bytes(self, start: int, length: int) -> bytes:
+        """Return bytes of the archive as they are.
+
+        :param start: position of the first one.
+        :param length: how many.
+        :raises InvalidWheel: the archive ends before.
+        """
+        with self._lock:
+            self._file.seek(start)
+            data = self._file.read(length)
+        if len(data) != length:
+            raise InvalidWheel("the archive is cut off", where=self.where)
+        return data
+
+    def _packed(self, member: Member) -> Iterator[bytes]:
+        start = self.data_start(member)
+        stop = start + member.compressed_size
+        for position in range(start, stop, _PIECE):
+            yield self.read_bytes(position, min(_PIECE, stop - position))
+
+    # --- the whole ------------------------------------------------------------------
+
+    def verify(self, advance: Callable[[int], None] = lambda _: None) -> None:
+        """Compare every member with RECORD and with the name of the wheel (B-34, B-38).
+
+        :param advance: told of unpacked bytes as they are checked.
+        :raises InvalidWheel: something is wrong; the note lists every fault.
+        """
+        if faults := tuple(self._faults(advance)):
+            raise _invalid(faults, self.where)
+
+    def _faults(self, advance: Callable[[int], None]) -> Iterator[str]:
+        rows: dict[str, RecordRow] = {}
+        for row in self.record().rows:
+            if row.path in rows:
+                yield f"RECORD names {row.path!r} twice"
+            rows[row.path] = row
+        record = f"{self.dist_info}/RECORD"
+        own = rows.pop(record, None)
+        if own is None:
+            yield "RECORD does not name itself"
+        elif own.hash or own.size:
+            yield "RECORD has a hash or size of itself"
+        exempt = {record, *(f"{self.dist_info}/{name}" for name in SIGNATURES)}
+        for member in self.members:
+            row_of_member = rows.pop(member.name, None)
+            try:
+                if member.is_folder:
+                    self.data_start(member)
+                elif member.name in exempt:
+                    for _ in self.chunks(member.name):
+                        pass
+                else:
+                    yield from self._content_faults(member, row_of_member, advance)
+            except InvalidWheel as error:
+                yield error.message
+        yield from (f"RECORD names {path!r}, which is not there" for path in rows)
+        yield from self._identity_faults()
+
+    def _content_faults(
+        self, member: Member, row: RecordRow | None, advance: Callable[[int], None]
+    ) -> Iterator[str]:
+        """Compare one file with its row."""
+        algorithm, _, _ = row.hash.partition("=") if row is not None else ("sha256", "", "")
+        seen = StreamHash(algorithm if algorithm in DIGEST_SIZES else "sha256")
+        for piece in self.chunks(member.name):
+            seen.update(piece)
+            advance(len(piece))
+        found = seen.row(member.name)
+        if row is None:
+            yield f"RECORD does not name {member.name!r}"
+        elif algorithm not in DIGEST_SIZES:
+            yield f"RECORD has no hash of {member.name!r} that counts: {row.hash!r}"
+        elif found.hash != row.hash.rstrip("="):
+            yield f"the hash of {member.name!r} is not the one in RECORD"
+        elif found.size != row.size:
+            yield f"{member.name!r} has {found.size} bytes, RECORD says {row.size!r}"
+
+    def _identity_faults(self) -> Iterator[str]:
+        """Compare METADATA and ``variant.json`` with the file name."""
+        metadata = self.metadata()
+        name, version = _header(metadata, "Name"), _header(metadata, "Version")
+        if name is None or canonicalize_name(name) != self.filename.name:
+            yield f"METADATA has the name {name!r}, the file name {self.filename.name!r}"
+        same = False
+        with suppress(InvalidVersion):
+            same = version is not None and Version(version) == self.filename.version
+        if not same:
+            yield f"METADATA has the version {version!r}, the file name {self.filename.version}"
+        label, data = self.filename.label, self.variant_document()
+        if label is None or data is None:
+            return  # F-10: a document in a plain wheel means nothing
+        try:
+            document = read_document(data, where=f"{self.where}/variant.json")
+        except InvalidDocument as error:
+            yield f"variant.json cannot be used: {error.message}"
+            return
+        if label in document.unusable:
+            yield f"variant.json cannot be used: {document.unusable[label]}"
+        elif list(document.variants) != [label]:  # F-24
+            listed = ", ".join(sorted(document.variants)) or "nothing"
+            yield f"variant.json describes {listed}, the file name has the label {label}"
+
+
+def _header(text: bytes, name: str) -> str | None:
+    """Return the first header of that name."""
+    wanted = name.lower().encode("ascii")
+    for line in text.splitlines():
+        if not line.strip():
+            return None
+        key, colon, value = line.partition(b":")
+        if colon and key.strip().lower() == wanted:
+            return value.strip().decode("utf-8", "replace")
+    return None
+
+
+def _invalid(faults: tuple[str, ...], where: str) -> InvalidWheel:
+    first, *rest = faults
+    message = first if not rest else f"{len(faults)} things are wrong, first: {first}"
+    shown = [f"- {fault}" for fault in faults[:_REPORTED]]
+    if len(faults) > _REPORTED:
+        shown.append(f"… and {len(faults) - _REPORTED} more")
+    return InvalidWheel(message, where=where, note="\n".join(shown) if rest else None)
