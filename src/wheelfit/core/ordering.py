@@ -1,0 +1,302 @@
+"""Which variant of a release is better: ordering and the user's say in it (F-66, F-69, F-91).
+
+For each feature of a variant the best supported value counts. Its place in the lists -
+of namespaces, of features, of values - is the *key* of the feature; a variant is as
+good as its keys, compared one by one, and one more key is better than none.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from wheelfit.core.properties import (
+    Feature,
+    Property,
+    PropertySet,
+    parse_feature,
+    parse_namespace,
+    parse_property,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+    from wheelfit.core.support import Support
+    from wheelfit.platforms.features import DeviceValues
+
+__all__ = [
+    "Choice",
+    "FeatureKey",
+    "Preferences",
+    "RankedVariant",
+    "Ranking",
+    "order_labels",
+    "parse_preference",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+Choice: TypeAlias = str | Feature | Property
+"""What a preference speaks of: a namespace, a feature or a property."""
+
+FeatureKey: TypeAlias = tuple[int, int, int]
+"""Place of namespace, feature and best value in their lists, from 0 (F-66)."""
+
+# F-66: of two lists of keys of which one begins the other, the longer comes first.
+_END = (sys.maxsize, 0, 0)
+
+
+def parse_preference(text: str) -> Choice:
+    """Read ``ns``, ``ns :: feature`` or ``ns :: feature :: value`` (F-5, F-91).
+
+    :param text: what the user typed.
+    :raises InvalidProperty: the text is none of the three.
+    """
+    match text.count("::"):
+        case 0:
+            return parse_namespace(text)
+        case 1:
+            return parse_feature(text)
+        case _:
+            return parse_property(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """Hold what the user wants of the compatible variants (F-91).
+
+    Nothing here makes an incompatible variant compatible.
+    """
+
+    prefer: tuple[Choice, ...] = ()
+    """Most wanted first. A namespace goes before the other namespaces, a feature before
+    the others of its namespace, a value before the others of its feature (F-69)."""
+    require: tuple[Choice, ...] = ()
+    """What a variant must name, all of it; a plain wheel names nothing."""
+    forbid: tuple[Choice, ...] = ()
+    """What a variant must not need. A forbidden value counts as unsupported; a variant
+    with another supported value of the feature stays."""
+    labels: Mapping[str, Label] = field(default_factory=dict)
+    """The only label that may be chosen, by normalised project name."""
+    variants: bool = True
+    """Whether variant wheels may be chosen at all."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))
+
+    def objection(self, properties: PropertySet, support: Support) -> str | None:
+        """Return which wish of the user a compatible variant does not meet, or None.
+
+        :param properties: all properties of the variant; empty for a plain wheel.
+        :param support: what the target supports.
+        """
+        for choice in self.require:
+            if not _names(properties, choice):
+                return f"{choice} is required, and this wheel does not have it"
+        return self._forbidden(properties, support)
+
+    def _forbidden(self, properties: PropertySet, support: Support) -> str | None:
+        values: dict[Feature, set[str]] = {}
+        for choice in self.forbid:
+            if isinstance(choice, Property):
+                values.setdefault(Feature(choice.namespace, choice.feature), set()).add(
+                    choice.value
+                )
+            elif _names(properties, choice):
+                return f"{choice} is forbidden"
+        for feature, wanted in properties.features():
+            if feature not in values:
+                continue
+            # F-91: what is left must do, on every device too (P-88).
+            left = set(wanted) - values[feature]
+            lists: list[frozenset[str]] = [support.values(feature.namespace, feature.name)]
+            lists += [one.values for one in support.devices(feature.namespace, feature.name)]
+            if any(known.isdisjoint(left) for known in lists):
+                named = sorted(values[feature].intersection(wanted))
+                return f"{feature} :: {', '.join(named)} is forbidden"
+        return None
+
+
+def _names(properties: PropertySet, choice: Choice) -> bool:
+    if isinstance(choice, Property):
+        return choice in properties
+    if isinstance(choice, Feature):
+        return any(feature == choice for feature, _ in properties.features())
+    return choice in properties.namespaces
+
+
+@dataclass(frozen=True, slots=True)
+class RankedVariant:
+    """Hold one variant that may be chosen."""
+
+    label: Label
+    properties: PropertySet
+    key: tuple[FeatureKey, ...]
+    """Ascending; empty for a variant without properties (F-66, F-67)."""
+
+
+class _Entry(NamedTuple):
+    """Hold what counts for one feature."""
+
+    keys: dict[str, FeatureKey]
+    """The values that may count, with their keys."""
+    devices: tuple[DeviceValues, ...]
+    """On each of these devices one of the values must work (P-88)."""
+
+
+_NO_FEATURES: dict[str, _Entry] = {}
+
+
+class Ranking:
+    """Give every property set its keys, for one document, target and user.
+
+    The lists are put together once, as tables, so that many labels cost little.
+
+    :param document: whose priorities count.
+    :param support: what the target supports.
+    :param preferences: what the user puts before the lists (F-69).
+    """
+
+    def __init__(
+        self, document: VariantDocument, support: Support, preferences: Preferences
+    ) -> None:
+        self._document = document
+        self._support = support
+        self._prefer = preferences.prefer
+        self._forbidden = frozenset(preferences.forbid)
+        self._required = preferences.require
+        preferred = (choice for choice in self._prefer if isinstance(choice, str))
+        # A namespace that the document does not rank counts least (F-21 forbids it).
+        namespaces = _merged(preferred, document.priorities, sorted(support.detections))
+        self._entries = {
+            namespace: self._features(namespace, index)
+            for index, namespace in enumerate(namespaces)
+            if namespace in support.detections and namespace not in self._forbidden
+        }
+        self._properties = {
+            key: Property(namespace, name, value)
+            for namespace, features in self._entries.items()
+            for name, entry in features.items()
+            for value, key in entry.keys.items()
+        }
+
+    def _features(self, namespace: str, index: int) -> dict[str, _Entry]:
+        listed: dict[str, tuple[str, ...]] = {}
+        for config in self._support.detections[namespace].features:
+            listed.setdefault(config.name, config.values)
+        names = _merged(
+            (
+                choice.name
+                for choice in self._prefer
+                if isinstance(choice, Feature) and choice.namespace == namespace
+            ),
+            self._document.feature_priorities.get(namespace, ()),  # F-49
+            listed,
+        )
+        # What is preferred but not supported is ignored (F-69).
+        features = [Feature(namespace, name) for name in names if name in listed]
+        return {
+            feature.name: _Entry(
+                self._values(feature, (index, place), listed[feature.name]),
+                self._support.devices(namespace, feature.name),
+            )
+            for place, feature in enumerate(features)
+            if feature not in self._forbidden
+        }
+
+    def _values(
+        self, feature: Feature, place: tuple[int, int], listed: tuple[str, ...]
+    ) -> dict[str, FeatureKey]:
+        values = _merged(
+            (
+                choice.value
+                for choice in self._prefer
+                if isinstance(choice, Property)
+                and (choice.namespace, choice.feature) == (feature.namespace, feature.name)
+            ),
+            self._document.value_priorities.get(feature, ()),  # F-49
+            listed,
+        )
+        supported = set(listed)
+        forbidden = {
+            choice.value
+            for choice in self._forbidden
+            if isinstance(choice, Property)
+            and (choice.namespace, choice.feature) == (feature.namespace, feature.name)
+        }
+        kept = (value for value in values if value in supported)
+        return {
+            value: (*place, index) for index, value in enumerate(kept) if value not in forbidden
+        }
+
+    def key(self, properties: PropertySet) -> tuple[FeatureKey, ...] | None:
+        """Return the keys of a property set, or None when it may not be chosen.
+
+        :param properties: all properties of a variant.
+        """
+        if self._required and not all(_names(properties, one) for one in self._required):
+            return None
+        found: list[FeatureKey] = []
+        entries = self._entries
+        for feature, wanted in properties.features():
+            entry = entries.get(feature.namespace, _NO_FEATURES).get(feature.name)
+            if entry is None:
+                return None
+            keys, devices = entry
+            supported = [value for value in wanted if value in keys]
+            if not supported:
+                return None  # F-28
+            for device in devices:  # P-88
+                if device.values.isdisjoint(supported):
+                    return None
+            found.append(min([keys[value] for value in supported]))
+        found.sort()
+        return tuple(found)
+
+    def best(self, key: Iterable[FeatureKey]) -> tuple[Property, ...]:
+        """Return the best property of each feature, most important first.
+
+        :param key: as `key` gave it.
+        """
+        return tuple(self._properties[one] for one in key)
+
+    def order(self, variants: Mapping[Label, PropertySet]) -> tuple[RankedVariant, ...]:
+        """Return the variants that may be chosen, best first (F-66, F-67).
+
+        :param variants: labels with all their properties.
+        """
+        ranked = []
+        for label, properties in variants.items():
+            key = self.key(properties)
+            if key is not None:
+                ranked.append(((*key, _END), label, key, properties))
+        # Labels differ, so that nothing behind them is ever compared.
+        ranked.sort()
+        return tuple(RankedVariant(label, properties, key) for _, label, key, properties in ranked)
+
+
+def _merged(*lists: Iterable[str]) -> list[str]:
+    """Put lists before each other; an item that was listed before is not repeated."""
+    return list(dict.fromkeys(item for one in lists for item in one))
+
+
+def order_labels(
+    document: VariantDocument,
+    support: Support,
+    preferences: Preferences = Preferences(),
+) -> tuple[RankedVariant, ...]:
+    """Return the labels of a release that may be chosen, best first (F-28, F-66, F-91).
+
+    :param document: the combined metadata of the release.
+    :param support: what the target supports.
+    :param preferences: what the user wants.
+    """
+    return Ranking(document, support, preferences).order(document.variants)

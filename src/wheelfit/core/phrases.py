@@ -1,0 +1,314 @@
+"""The words for properties that are missing, and for those that decided.
+
+As of November 2026 three namespaces have words of their own. Every other one gets the
+generic words; the properties themselves are named in every case.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from wheelfit.platforms.features import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wheelfit.core.properties import Feature
+    from wheelfit.platforms.features import Detection
+
+__all__ = [
+    "PACKAGE_LIST",
+    "THIS_MACHINE",
+    "alternatives",
+    "missing",
+    "missing_on_device",
+    "named",
+    "natural",
+    "short",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+THIS_MACHINE = "this machine"
+"""Whose support it is when nothing else is said."""
+PACKAGE_LIST = "the package's own list"
+"""Whose support it is when the package brings a static list (P-11)."""
+
+_MANY = 12
+
+
+def alternatives(items: Sequence[str], word: str = "or") -> str:
+    """Join texts as ``a, b or c``; very many are cut short.
+
+    :param items: at least one text.
+    :param word: what stands before the last.
+    """
+    if len(items) > _MANY:
+        items = [*items[: _MANY - 1], f"{len(items) - _MANY + 1} more"]
+    if len(items) == 1:
+        return items[0]
+    return f"{', '.join(items[:-1])} {word} {items[-1]}"
+
+
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """Return a sort key by which ``90_real`` comes before ``100_real``."""
+    parts = re.split(r"(\d+)", text)
+    return tuple((int(part), "") if part.isdecimal() else (0, part) for part in parts)
+
+
+def named(feature: Feature, values: Iterable[str]) -> str:
+    """Write properties of one feature as ``ns :: feature :: value or value``."""
+    return f"{feature} :: {alternatives(sorted(values, key=natural))}"
+
+
+def short(features: Iterable[tuple[Feature, Iterable[str]]]) -> str:
+    """Write features with values in the order given, a namespace only where it changes.
+
+    As ``nvidia :: cuda_version_lower_bound :: 12.9, sm_arch :: 80_real or 90_real``.
+    """
+    parts: list[str] = []
+    namespace = ""
+    for feature, values in features:
+        text = named(feature, values)
+        repeated = feature.namespace == namespace
+        parts.append(text.removeprefix(f"{namespace} :: ") if repeated else text)
+        namespace = feature.namespace
+    return ", ".join(parts)
+
+
+def missing(
+    wanted: Sequence[tuple[Feature, tuple[str, ...]]],
+    detection: Detection,
+    *,
+    holder: str = THIS_MACHINE,
+) -> str:
+    """Say why features of one namespace are missing, without a final full stop.
+
+    >>> from wheelfit.core.properties import Feature
+    >>> from wheelfit.platforms.features import Detection, FeatureConfig, Status
+    >>> found = Detection("x86_64", (FeatureConfig("level", ("v3", "v2", "v1")),), Status.SUPPORTED)
+    >>> missing([(Feature("x86_64", "level"), ("v4",))], found)
+    'needs x86-64-v4, this CPU is v3 (x86_64 :: level :: v4)'
+
+    :param wanted: what is missing, each with the values of which one would do.
+    :param detection: the answer for the namespace.
+    :param holder: whose answer it is, as ``this machine``.
+    """
+    properties = short(wanted)
+    namespace = detection.namespace
+    match detection.status:
+        case Status.DISABLED:
+            reason = detection.warnings[0] if detection.warnings else detection.source
+            return f"needs {properties}; {namespace} is disabled: {reason}"
+        case Status.FAILED:
+            return f"needs {properties}; {_failure(detection, holder)}"
+        case Status.UNKNOWN:
+            return f"needs {properties}; {detection.source or 'nobody was asked'}"
+        case _:
+            words = _WORDS.get(namespace, _Words)(detection, holder)
+            if not any(config.values for config in detection.features):
+                return _with(words.nothing(properties), properties)
+            return "; ".join(
+                _with(words.feature(feature, values), named(feature, values))
+                for feature, values in wanted
+            )
+
+
+def missing_on_device(feature: Feature, wanted: tuple[str, ...], device: str) -> str:
+    """Say that one of several devices lacks what the others have (P-88).
+
+    :param feature: what is missing there.
+    :param wanted: values of which one would do.
+    :param device: the device in words.
+    """
+    words = _WORDS.get(feature.namespace, _Words)
+    needs = words.wish(feature, wanted)
+    return _with(f"{needs}, which {device} does not meet", named(feature, wanted))
+
+
+def _with(words: str, properties: str) -> str:
+    return words if properties in words else f"{words} ({properties})"
+
+
+def _failure(detection: Detection, holder: str) -> str:
+    """Say how asking about a namespace failed (P-17)."""
+    if detection.warnings:
+        return "; ".join(detection.warnings)
+    seen = "; ".join(f"{item.source}: {item.value}" for item in detection.evidence[-2:])
+    return f"asking {holder} about {detection.namespace} failed: {seen or detection.source}"
+
+
+class _Words:
+    """The generic words about one namespace.
+
+    :param detection: the answer for it.
+    :param holder: whose answer it is.
+    """
+
+    def __init__(self, detection: Detection, holder: str) -> None:
+        self.detection = detection
+        self.holder = holder
+
+    def supported(self, name: str) -> tuple[str, ...]:
+        """Return the supported values of a feature."""
+        features = self.detection.features
+        return next((config.values for config in features if config.name == name), ())
+
+    @staticmethod
+    def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Say what is needed."""
+        return f"needs {named(feature, wanted)}"
+
+    def nothing(self, properties: str) -> str:
+        """Say it where nothing of the namespace is supported."""
+        return f"needs {properties}; {self.holder} supports nothing of {self.detection.namespace}"
+
+    def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Say it where other things of the namespace are supported."""
+        supported = self.supported(feature.name)
+        needs = _Words.wish(feature, wanted)
+        if supported:
+            return f"{needs}; {self.holder} supports {alternatives(supported, 'and')}"
+        others = [config.name for config in self.detection.features if config.values]
+        return f"{needs}; {self.holder} has no {feature}, only {alternatives(others, 'and')}"
+
+
+class _Nvidia(_Words):
+    @staticmethod
+    def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
+        match feature.name:
+            case "cuda_version_lower_bound":
+                return f"needs CUDA driver >= {min(wanted, key=_version)}"
+            case "cuda_version_upper_bound":
+                return f"needs CUDA driver < {max(wanted, key=_version)}"
+            case "sm_arch":
+                asked = sorted({_architecture(value) for value in wanted})
+                words = alternatives([text for _, text in asked])
+                return f"needs a GPU of compute capability {words}"
+            case _:
+                return _Words.wish(feature, wanted)
+
+    def nothing(self, properties: str) -> str:
+        if self.holder == PACKAGE_LIST:
+            return super().nothing(properties)
+        if self.detection.warnings:  # P-84, P-99: there is something, and it will not do
+            why = "; ".join(self.detection.warnings)
+            return f"needs an NVIDIA GPU driver; no usable one was found: {why}"
+        where = "" if self.holder == THIS_MACHINE else f" on {self.holder}"
+        return f"needs an NVIDIA GPU driver; none was found{where}"
+
+    def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        driver = max(self.supported("cuda_version_lower_bound"), key=_version, default=None)
+        if driver is None or self.holder == PACKAGE_LIST:
+            return super().feature(feature, wanted)
+        needs = self.wish(feature, wanted)
+        match feature.name:
+            case "cuda_version_lower_bound" | "cuda_version_upper_bound":
+                return f"{needs}, {self.holder} has {driver}"
+            case "sm_arch":
+                capability = _capability(self.supported("sm_arch"))
+                if capability is None:  # P-99
+                    return f"{needs}; the driver shows no usable GPU"
+                return f"{needs}; {self.holder} has {capability}"
+            case _:
+                return super().feature(feature, wanted)
+
+
+_ARCHITECTURE = re.compile(r"(\d+)(\d)([af]?)_(real|virtual)")
+
+
+def _architecture(value: str) -> tuple[tuple[int, int], str]:
+    """Return a sort key and the words for an ``sm_arch`` value (P-90, P-91)."""
+    found = _ARCHITECTURE.fullmatch(value)
+    if found is None:
+        return (0, 0), value
+    major, minor, kind, code = found.groups()
+    words = f"{major}.{minor}"
+    if kind == "a":
+        words = f"exactly {words}"
+    elif kind == "f":
+        words = f"{words} (family)"
+    elif code == "virtual":
+        words = f">= {words}"
+    return (int(major), int(minor)), words
+
+
+def _capability(values: tuple[str, ...]) -> str | None:
+    """Return the capability that a list was made for: its newest machine code (P-82)."""
+    found = [_ARCHITECTURE.fullmatch(value) for value in values]
+    known = [(int(one[1]), int(one[2])) for one in found if one is not None and one[4] == "real"]
+    return ".".join(map(str, max(known))) if known else None
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) if part.isdecimal() else 0 for part in text.split("."))
+
+
+class _Processor(_Words):
+    """The words about processors.
+
+    Subclasses say which feature grows with the processor, and how its values are called.
+    """
+
+    kind: ClassVar[str]
+    growing: ClassVar[str]
+
+    @staticmethod
+    def called(value: str) -> str:
+        """Return what people call a value of the growing feature."""
+        return value
+
+    @staticmethod
+    def needed(value: str) -> str:
+        """Return the same where it stands alone."""
+        return value
+
+    @property
+    def cpu(self) -> str:
+        """The processor in words."""
+        return "this CPU" if self.holder == THIS_MACHINE else f"the CPU of {self.holder}"
+
+    def nothing(self, properties: str) -> str:
+        if self.holder == PACKAGE_LIST:
+            return super().nothing(properties)
+        return f"needs {self.kind}; {self.holder} has none"
+
+    def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        if self.holder == PACKAGE_LIST:
+            return super().feature(feature, wanted)
+        best = max(self.supported(self.growing), key=natural, default=None)
+        if feature.name == self.growing and best is not None:
+            needed = self.needed(min(wanted, key=natural))
+            return f"needs {needed}, {self.cpu} is {self.called(best)}"
+        if wanted == ("on",):
+            return f"needs a CPU with {feature.name}, which {self.cpu} lacks"
+        return super().feature(feature, wanted)
+
+
+class _X86(_Processor):
+    kind = "an x86-64 CPU"
+    growing = "level"
+
+    @staticmethod
+    def needed(value: str) -> str:
+        return f"x86-64-{value}"
+
+
+class _Arm(_Processor):
+    kind = "a 64-bit Arm CPU"
+    growing = "version"
+
+    @staticmethod
+    def called(value: str) -> str:
+        return f"Armv{value.removesuffix('a')}-A"
+
+    @staticmethod
+    def needed(value: str) -> str:
+        return _Arm.called(value)
+
+
+_WORDS: dict[str, type[_Words]] = {"nvidia": _Nvidia, "x86_64": _X86, "aarch64": _Arm}

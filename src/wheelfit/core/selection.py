@@ -1,0 +1,331 @@
+"""Which wheel of one release is taken, with a reason for every other one (F-90).
+
+The steps of F-90 on values: tags, then variants, then the wheels inside a label. What
+needs the network or the machine - the document, the support - is handed in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from wheelfit.core.ordering import Preferences, RankedVariant, Ranking
+from wheelfit.core.phrases import short
+from wheelfit.core.properties import EMPTY, Feature, PropertySet
+from wheelfit.core.support import Support
+from wheelfit.core.tag_phrases import TagPhrases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.labels import Label
+    from wheelfit.core.target import TagPreference
+
+__all__ = ["Outcome", "Selection", "Verdict", "select"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+Outcome: TypeAlias = Literal["chosen", "compatible", "rejected"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Hold what became of one wheel."""
+
+    filename: WheelFilename
+    verdict: Outcome
+    """``chosen``, ``compatible`` (it would run, another is better) or ``rejected``."""
+    reason: str
+    """Why, in words of the user, without a final full stop."""
+    properties: PropertySet | None = None
+    """What its label stands for; None for a plain wheel, or when that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Hold the verdicts on all wheels of a release."""
+
+    verdicts: tuple[Verdict, ...]
+    """Best first: the chosen one, the compatible ones, the rejected ones."""
+    notes: tuple[str, ...] = ()
+    """What the user should know besides, one sentence each (F-136)."""
+
+    @property
+    def chosen(self) -> WheelFilename | None:
+        """The wheel to take; None when none fits."""
+        if self.verdicts and self.verdicts[0].verdict == "chosen":
+            return self.verdicts[0].filename
+        return None
+
+    @property
+    def compatible(self) -> tuple[WheelFilename, ...]:
+        """The wheels that would run, best first, the chosen one included (F-93)."""
+        return tuple(one.filename for one in self.verdicts if one.verdict != "rejected")
+
+
+def select(
+    filenames: Sequence[WheelFilename],
+    *,
+    document: VariantDocument | None,
+    support: Support | None,
+    tags: TagPreference,
+    preferences: Preferences = Preferences(),  # noqa: B008 - frozen
+    extra_rejections: Mapping[str, str] | None = None,
+) -> Selection:
+    """Judge the wheels of one release and put them in order (F-90, F-66 to F-68).
+
+    :param filenames: the wheels, in any order.
+    :param document: the combined metadata; None: there is none that can be used.
+    :param support: what the target supports of the namespaces in play; None: nothing.
+    :param tags: what fits the target, best first.
+    :param preferences: what the user wants.
+    :param extra_rejections: wheels that are out for another reason, as yanked or
+        ``Requires-Python``, by file name with the reason (F-94).
+    """
+    judge = _Judge(document, support or Support(), tags, preferences, extra_rejections or {})
+    for filename in filenames:
+        judge.look_at(filename)
+    return judge.selection()
+
+
+_UNKNOWN_LABEL = "its label is not in the variant metadata of this release"
+_NO_DOCUMENT = "there is no usable variant metadata for this release"
+_NO_VARIANTS = "variant wheels are switched off"
+
+
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    """Hold what is known of a label before its wheels are compared."""
+
+    properties: PropertySet | None
+    rejection: str | None
+    """Why no wheel of the label may be chosen; None: they may."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitting:
+    """Hold a wheel that may be chosen."""
+
+    filename: WheelFilename
+    variant: RankedVariant | None
+    """None for a plain wheel."""
+    tag_rank: int
+
+
+class _Judge:
+    """Collect the wheels of a release, then say what became of each."""
+
+    def __init__(
+        self,
+        document: VariantDocument | None,
+        support: Support,
+        tags: TagPreference,
+        preferences: Preferences,
+        extra_rejections: Mapping[str, str],
+    ) -> None:
+        self._document = document
+        self._support = support
+        self._tags = tags
+        self._preferences = preferences
+        self._extra_rejections = extra_rejections
+        self._ranking = None if document is None else Ranking(document, support, preferences)
+        self._tag_phrases = TagPhrases(tags)
+        self._labels: dict[Label, _Judgement] = {}
+        self._in: list[tuple[WheelFilename, int]] = []
+        # By how far each came: through the tags, through its listing entry, neither.
+        self._refused: list[Verdict] = []
+        self._unlisted: list[Verdict] = []
+        self._misfits: list[Verdict] = []
+
+    # --- looking at one wheel (F-90, steps 1 to 5) ---------------------------------
+
+    def look_at(self, filename: WheelFilename) -> None:
+        rank = self._tags.best(filename.tags)
+        if rank is None:
+            reason = self._tag_phrases.why_none_fits(filename.tags)
+            properties = self._declared(filename)
+            if properties:
+                # Its properties were not looked into; name them, they say what it is.
+                reason = f"{reason} ({filename.label}: {short(properties.features())})"
+            self._misfits.append(Verdict(filename, "rejected", reason, properties))
+            return
+        extra = self._extra_rejections.get(filename.text)
+        if extra is not None:  # F-94: before variants are ordered
+            self._unlisted.append(Verdict(filename, "rejected", extra, self._declared(filename)))
+            return
+        unwanted = self._unwanted(filename)
+        if unwanted is not None:
+            properties = self._declared(filename)
+            self._refused.append(Verdict(filename, "rejected", unwanted, properties))
+            return
+        self._in.append((filename, rank))
+
+    def _declared(self, filename: WheelFilename) -> PropertySet | None:
+        if filename.label is None or self._document is None:
+            return None
+        return self._document.properties(filename.label)
+
+    def _unwanted(self, filename: WheelFilename) -> str | None:
+        label = filename.label
+        if label is not None and not self._preferences.variants:
+            return _NO_VARIANTS
+        pinned = self._preferences.labels.get(filename.name)
+        if pinned is not None and label != pinned:
+            return f"only label {pinned} is asked for"
+        if label is None:
+            return self._preferences.objection(EMPTY, self._support)
+        judgement = self._labels.get(label)
+        if judgement is None:
+            judgement = self._labels[label] = self._judge(label)
+        return judgement.rejection
+
+    def _judge(self, label: Label) -> _Judgement:
+        document, ranking = self._document, self._ranking
+        if document is None or ranking is None:
+            return _Judgement(None, _NO_DOCUMENT)
+        broken = document.unusable.get(label)
+        if broken is not None:  # F-130
+            return _Judgement(None, f"its label is broken in the variant metadata: {broken}")
+        properties = document.properties(label)
+        if properties is None:  # F-76
+            return _Judgement(None, _UNKNOWN_LABEL)
+        if ranking.key(properties) is not None:
+            return _Judgement(properties, None)
+        refusal = self._support.refusal(properties)
+        if refusal is not None:  # F-28, P-88
+            return _Judgement(properties, refusal.reason)
+        objection = self._preferences.objection(properties, self._support)  # F-91
+        return _Judgement(properties, objection or "the preferences exclude it")
+
+    # --- all of them together (steps 6 to 8) ----------------------------------------
+
+    def selection(self) -> Selection:
+        fitting = self._in_order()
+        verdicts = []
+        if fitting:
+            verdicts.append(self._verdict(fitting[0], "chosen", self._why_chosen(fitting)))
+            reasons = _Comparison(fitting[0], self._ranking)
+            verdicts += [
+                self._verdict(wheel, "compatible", f"compatible; {reasons.why_after(wheel)}")
+                for wheel in fitting[1:]
+            ]
+        for rejected in (self._refused, self._unlisted, self._misfits):
+            rejected.sort(key=_rejected_last)
+            verdicts += rejected
+        return Selection(tuple(verdicts), tuple(self._notes()))
+
+    def _in_order(self) -> list[_Fitting]:
+        """Return the wheels that may be chosen, best first (F-66 to F-68)."""
+        usable = {
+            label: judgement.properties
+            for label, judgement in self._labels.items()
+            if judgement.rejection is None and judgement.properties is not None
+        }
+        ranked = self._ranking.order(usable) if self._ranking is not None else ()
+        variants = {variant.label: (place, variant) for place, variant in enumerate(ranked)}
+        plain = (len(ranked), None)  # F-67
+        rows = [
+            (*(plain if filename.label is None else variants[filename.label]), rank, filename)
+            for filename, rank in self._in
+        ]
+        # F-68, from the least important to the most; sorting keeps what is equal in place.
+        rows.sort(key=lambda row: row[3].text)
+        rows.sort(key=lambda row: row[3].build, reverse=True)
+        rows.sort(key=lambda row: (row[0], row[2]))
+        return [_Fitting(filename, variant, rank) for _, variant, rank, filename in rows]
+
+    def _verdict(self, wheel: _Fitting, outcome: Outcome, reason: str) -> Verdict:
+        properties = wheel.variant.properties if wheel.variant else None
+        return Verdict(wheel.filename, outcome, reason, properties)
+
+    def _why_chosen(self, fitting: Sequence[_Fitting]) -> str:
+        winner = fitting[0]
+        pinned = self._preferences.labels.get(winner.filename.name)
+        asked = f"label {pinned} is asked for; " if pinned is not None else ""
+        if winner.variant is not None and winner.variant.key:
+            return f"{asked}best fit: {self._best(winner.variant)}"
+        rejected = (*self._refused, *self._unlisted, *self._misfits)
+        variants = any(verdict.filename.label is not None for verdict in rejected)
+        if winner.filename.label is not None:
+            what = f"{asked}the variant without properties ({winner.filename.label})"
+            return f"{what}: no other variant fits" if variants else f"{what} fits everywhere"
+        if variants and not self._preferences.variants:
+            return f"the plain wheel: {_NO_VARIANTS}"
+        if variants:
+            return "the plain wheel: no variant fits"
+        return "the best fitting wheel" if len(fitting) > 1 else "the only wheel that fits"
+
+    def _best(self, variant: RankedVariant) -> str:
+        best = () if self._ranking is None else self._ranking.best(variant.key)
+        return short((Feature(one.namespace, one.feature), (one.value,)) for one in best)
+
+    def _notes(self) -> Iterable[str]:
+        missing = sorted(
+            label for label, judged in self._labels.items() if judged.rejection == _UNKNOWN_LABEL
+        )
+        if missing:  # F-76
+            yield (
+                "ignored, because they are not in the variant metadata: labels "
+                f"{', '.join(missing)}"
+            )
+
+
+class _Comparison:
+    """Say why wheels come after the chosen one."""
+
+    def __init__(self, winner: _Fitting, ranking: Ranking | None) -> None:
+        self._winner = winner
+        self._ranking = ranking
+        self._by_label: dict[Label, str] = {}
+
+    def why_after(self, wheel: _Fitting) -> str:
+        label = wheel.filename.label
+        if label == self._winner.filename.label:
+            return self._same_label(wheel)
+        if label is None:
+            return "plain wheels come after every compatible variant"  # F-67
+        reason = self._by_label.get(label)
+        if reason is None:
+            reason = self._by_label[label] = self._other_label(wheel)
+        return reason
+
+    def _same_label(self, wheel: _Fitting) -> str:
+        # F-68
+        winner = self._winner.filename
+        if wheel.tag_rank != self._winner.tag_rank:
+            return f"{winner.text} has tags that fit better"
+        if wheel.filename.build != winner.build:
+            return f"{winner.text} has a higher build number"
+        return f"{winner.text} is equally good and comes first by name"
+
+    def _other_label(self, wheel: _Fitting) -> str:
+        winner, loser = self._winner.variant, wheel.variant
+        if winner is None or loser is None or self._ranking is None:
+            return "another wheel is preferred"
+        preferred = f"{winner.label} is preferred"
+        # F-66: the first key that differs decides, and one key more is better than none.
+        for better, worse in zip(winner.key, loser.key, strict=False):
+            if better == worse:
+                continue
+            if better[:2] == worse[:2]:
+                one, other = self._ranking.best((better, worse))
+                return f"{preferred}: {one} before {other.value}"
+            (extra,) = self._ranking.best((better,))
+            return f"{preferred}: it also has {extra}"
+        if len(winner.key) > len(loser.key):
+            (extra,) = self._ranking.best((winner.key[len(loser.key)],))
+            return (
+                f"{preferred}: it also has {extra}" if loser.key else f"{preferred}: it has {extra}"
+            )
+        return f"{preferred}: the same properties fit, and its label comes first"
+
+
+def _rejected_last(verdict: Verdict) -> tuple[bool, str, str]:
+    """Sort variants by label before plain wheels."""
+    label = verdict.filename.label
+    return label is None, label or "", verdict.filename.text

@@ -1,0 +1,121 @@
+"""The words for wheel tags that do not fit.
+
+``built for cp312 on Windows x86_64, this is cp311 on Linux x86_64``. Tags are compared
+part by part, so that only what differs is said.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from wheelfit.core.phrases import alternatives, natural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from packaging.tags import Tag
+
+    from wheelfit.core.target import TagPreference
+
+__all__ = ["TagPhrases"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class TagPhrases:
+    """Say what wheels were built for, and what the target is instead.
+
+    :param target: what fits, best first.
+    """
+
+    def __init__(self, target: TagPreference) -> None:
+        self._python = _python(target.tags[0]) if target.tags else None
+        self._pythons = {(tag.interpreter, tag.abi) for tag in target.tags}
+        # In order, for the first one is the closest description of the target.
+        self._platforms = dict.fromkeys(tag.platform for tag in target.tags)
+        self._said: dict[frozenset[Tag], str] = {}
+
+    def why_none_fits(self, tags: frozenset[Tag]) -> str:
+        """Return the words for a wheel.
+
+        :param tags: the expanded tags of the wheel; none of them fits.
+        """
+        words = self._said.get(tags)
+        if words is None:
+            words = self._said[tags] = f"no wheel tag fits: {self._compare(tags)}"
+        return words
+
+    def _compare(self, tags: frozenset[Tag]) -> str:
+        this = self._python
+        if this is None:
+            return "none is known to fit the target"
+        python_fits = any((tag.interpreter, tag.abi) in self._pythons for tag in tags)
+        platform_fits = any(tag.platform in self._platforms for tag in tags)
+        built = _pythons(tags)
+        if platform_fits and not python_fits:
+            return f"built for {built}, this is {this}"
+        built_on = _described(tag.platform for tag in tags)
+        this_on = _system(next(iter(self._platforms)))[0]
+        if python_fits and not platform_fits:
+            if built_on == this_on:  # the same system, but too new a version of it
+                return f"built for {this_on} with {self._versions(tags)}"
+            return f"built for {built_on}, this is {this_on}"
+        return f"built for {built} on {built_on}, this is {this} on {this_on}"
+
+    def _versions(self, tags: frozenset[Tag]) -> str:
+        """Say which version of system or C library was wanted, and which is there."""
+        wanted = sorted({_system(tag.platform)[1] for tag in tags}, key=natural)
+        known = [_system(platform)[1] for platform in self._platforms]
+        here = max((version for version in known if version), key=natural, default="")
+        return f"{wanted[0]} or newer, this has {here or 'another'}"
+
+
+def _pythons(tags: Iterable[Tag]) -> str:
+    return alternatives(sorted({_python(tag) for tag in tags}))
+
+
+def _python(tag: Tag) -> str:
+    if tag.abi in ("none", tag.interpreter):
+        return tag.interpreter
+    if tag.abi == "abi3":
+        return f"{tag.interpreter} and newer (abi3)"
+    if tag.abi.startswith(tag.interpreter):  # cp313t: free-threaded, cp38m, cp313d
+        return tag.abi
+    return f"{tag.interpreter} ({tag.abi})"
+
+
+def _described(platforms: Iterable[str]) -> str:
+    return alternatives(sorted({_system(platform)[0] for platform in platforms}))
+
+
+_LINUX = re.compile(r"(manylinux|musllinux)_(\d+)_(\d+)_(\w+)")
+_OLD_LINUX = re.compile(r"(manylinux1|manylinux2010|manylinux2014|linux)_(\w+)")
+_MACOS = re.compile(r"macosx_(\d+)_(\d+)_(\w+)")
+_WINDOWS = {"win32": "x86", "win_amd64": "x86_64", "win_arm64": "arm64"}
+_GLIBC = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
+
+
+def _system(platform: str) -> tuple[str, str]:
+    """Return system and machine in words, and the version that is needed or empty.
+
+    :param platform: as ``manylinux_2_28_x86_64``.
+    """
+    if platform == "any":
+        return "any platform", ""
+    if platform in _WINDOWS:
+        return f"Windows {_WINDOWS[platform]}", ""
+    if found := _LINUX.fullmatch(platform):
+        kind, major, minor, machine = found.groups()
+        if kind == "musllinux":
+            return f"Linux {machine} (musl)", f"musl {major}.{minor}"
+        return f"Linux {machine}", f"glibc {major}.{minor}"
+    if found := _OLD_LINUX.fullmatch(platform):
+        kind, machine = found.groups()
+        return f"Linux {machine}", f"glibc {_GLIBC[kind]}" if kind in _GLIBC else ""
+    if found := _MACOS.fullmatch(platform):
+        major, minor, machine = found.groups()
+        return f"macOS {machine}", f"macOS {major}.{minor}"
+    return platform, ""
