@@ -12,6 +12,7 @@ from wheelfit.core.host_file_mapping import read_host_file
 from wheelfit.core.support import ProviderPolicy
 from wheelfit.errors import FileProblem, InvalidHostFile
 from wheelfit.platforms.discovery import Machine
+from wheelfit.platforms.features import Status
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.core.host_file import HostFile
     from wheelfit.core.support import Detector
     from wheelfit.core.target import Target
+    from wheelfit.platforms.features import Detection
 
 __all__ = ["ChosenMachine", "choose_machine", "load_host_file"]
 
@@ -37,11 +39,21 @@ class ChosenMachine:
     """In words: ``this machine``, or the host file."""
     target: Target
     detector: Detector
+    user_lists: Detector | None
+    """A host file that this machine completes (``--allow-incomplete``); asked first."""
     policy: ProviderPolicy
     namespaces: tuple[str, ...]
     """Namespaces the machine can be asked about without a package at hand."""
     overrides: tuple[str, ...]
     """Variables of the environment that replace what would be detected, as ``NAME=value``."""
+
+    def detect(self, namespace: str) -> Detection | None:
+        """Return what is supported of a namespace, whatever package may ask."""
+        if self.user_lists is not None:
+            listed = self.user_lists.detect(namespace)
+            if listed is not None and listed.status is not Status.UNKNOWN:
+                return listed
+        return self.detector.detect(namespace)
 
 
 def load_host_file(name: str) -> HostFile:
@@ -85,22 +97,18 @@ def choose_machine(
         overrides = here.overrides_in_effect()
         for override in overrides:
             output.warn(f"the environment overrides detection: {override}")
-        return ChosenMachine("this machine", current, here, policy, here.namespaces, overrides)
+        return ChosenMachine(
+            "this machine", current, here, None, policy, here.namespaces, overrides
+        )
     file = load_host_file(arguments.host)
     output.say(f"choosing for the machine in {arguments.host}")
     for note in file.notes:
         output.say(f"  {note}", "dim")
-    detector = HostDetector(
-        file, arguments.host, fallback=here if arguments.allow_incomplete else None
-    )
     named = tuple(dict.fromkeys(provider.namespace for provider in file.providers))
-    extra = tuple(name for name in here.namespaces if name not in named)
-    overrides = here.overrides_in_effect() if arguments.allow_incomplete else ()
-    return ChosenMachine(
-        arguments.host,
-        file.target(current, arguments.host),
-        detector,
-        policy,
-        named + (extra if arguments.allow_incomplete else ()),
-        overrides,
-    )
+    target = file.target(current, arguments.host)
+    described = HostDetector(file, arguments.host)
+    if not arguments.allow_incomplete:
+        return ChosenMachine(arguments.host, target, described, None, policy, named, ())
+    namespaces = tuple(dict.fromkeys((*named, *here.namespaces)))
+    overrides = here.overrides_in_effect()
+    return ChosenMachine(arguments.host, target, here, described, policy, namespaces, overrides)

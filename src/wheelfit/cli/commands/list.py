@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.options import add_environment
@@ -26,15 +25,9 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """List what is installed."""
     from wheelfit.cli.columns import columns
-    from wheelfit.install.environment import open_environment
+    from wheelfit.cli.environments import open_environment_of
 
-    environment = open_environment(
-        arguments.python,
-        environ=environ,
-        prefix=Path(arguments.prefix) if arguments.prefix else None,
-        root=Path(arguments.root) if arguments.root else None,
-        target=Path(arguments.target) if arguments.target else None,
-    )
+    environment = open_environment_of(arguments, environ)
     scan = environment.scan()
     packages = [entry for entry in scan.installed if entry.label or not arguments.variants]
     output.result_json(

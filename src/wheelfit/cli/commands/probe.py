@@ -76,7 +76,7 @@ def _detect(namespaces: Iterable[str], machine: ChosenMachine) -> list[Detection
             found.append(Detection(namespace, status=Status.DISABLED, source="--disable-provider"))
             continue
         found.append(
-            machine.detector.detect(namespace)
+            machine.detect(namespace)
             or Detection(namespace, source="no provider that wheelfit may ask")
         )
     return found

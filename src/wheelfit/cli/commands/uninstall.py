@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.options import add_environment
@@ -11,9 +10,9 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Mapping
 
+    from packaging.utils import NormalizedName
+
     from wheelfit.cli.output import Output
-    from wheelfit.install.environment import Environment
-    from wheelfit.install.installed import Installed
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -31,21 +30,17 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Remove what was named."""
-    from wheelfit.install.environment import open_environment
+    from wheelfit.cli.environments import open_environment_of
     from wheelfit.install.uninstall import uninstall
 
-    environment = open_environment(
-        arguments.python,
-        environ=environ,
-        prefix=Path(arguments.prefix) if arguments.prefix else None,
-        root=Path(arguments.root) if arguments.root else None,
-        target=Path(arguments.target) if arguments.target else None,
-    )
-    chosen = _find(arguments.names, environment)
-    if not arguments.dry_run:
-        environment.check_allowed(break_system_packages=arguments.break_system_packages)
-        environment.check_writable()
-        uninstall(chosen, environment)
+    environment = open_environment_of(arguments, environ)
+    names = [_name(text) for text in arguments.names]
+    chosen = uninstall(
+        names,
+        environment,
+        dry_run=arguments.dry_run,
+        break_system_packages=arguments.break_system_packages,
+    ).removed
     output.result_json(
         {
             "version": 1,
@@ -62,27 +57,12 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     return 0
 
 
-def _find(names: list[str], environment: Environment) -> list[Installed]:
+def _name(text: str) -> NormalizedName:
     from packaging.utils import InvalidName, canonicalize_name
 
-    from wheelfit.errors import InvalidRequirement, NotInstalled
+    from wheelfit.errors import InvalidRequirement
 
-    installed = environment.by_name()
-    missing = []
-    chosen = {}
-    for text in names:
-        try:
-            name = canonicalize_name(text, validate=True)
-        except InvalidName:
-            raise InvalidRequirement("this is not the name of a package", source=text) from None
-        if name in installed and not installed[name].outside:
-            chosen[name] = installed[name]
-        else:
-            missing.append(text)
-    if missing:
-        raise NotInstalled(
-            f"not installed: {', '.join(missing)}",
-            where=environment.name,
-            hint="nothing was removed; wheelfit list shows what is installed",
-        )
-    return list(chosen.values())
+    try:
+        return canonicalize_name(text, validate=True)
+    except InvalidName:
+        raise InvalidRequirement("this is not the name of a package", source=text) from None

@@ -1,0 +1,167 @@
+"""What the user asked for, read from arguments and requirements files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.core.labels import parse_label
+from wheelfit.core.ordering import Preferences, parse_preference
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.errors import FileProblem, InvalidRequirement, UsageError, UserError
+from wheelfit.resolve.request import Asked, GivenWheel, given_wheel
+from wheelfit.resolve.requirements_file import (
+    RequirementLine,
+    RequirementsFile,
+    read_requirements_file,
+)
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterable, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.labels import Label
+    from wheelfit.core.ordering import Choice
+    from wheelfit.core.requirements import Requirement
+
+__all__ = ["Wanted", "read_preferences", "read_wanted"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Hold what was asked for, wherever it was written."""
+
+    requirements: tuple[Asked, ...]
+    wheels: tuple[GivenWheel, ...]
+    constraints: tuple[Asked, ...]
+    hashes: Mapping[NormalizedName, frozenset[tuple[str, str]]]
+    """Allowed digests by project, as far as any are given."""
+    files: tuple[RequirementsFile, ...]
+    """The requirements files, which may name sources and switches."""
+
+
+def read_wanted(arguments: Namespace, environ: Mapping[str, str]) -> Wanted:
+    """Read what was asked for.
+
+    :param arguments: the options of `wheelfit.cli.options.add_requirements`.
+    :param environ: values of variables in requirements files.
+    :raises UsageError: nothing was asked for.
+    :raises InvalidRequirement: something is no requirement.
+    :raises FileProblem: a file cannot be read.
+    """
+    files = [read_requirements_file(name, _read, environ) for name in arguments.requirement]
+    limits = [
+        read_requirements_file(name, _read, environ, as_constraints=True)
+        for name in arguments.constraint
+    ]
+    lines = [RequirementLine(text, "") for text in arguments.requirements]
+    lines += [line for file in files for line in file.requirements]
+    if not lines:
+        raise UsageError("nothing was asked for", hint="name a requirement, or a file with -r")
+    requirements, wheels = [], []
+    hashes: dict[NormalizedName, set[tuple[str, str]]] = {}
+    for line in lines:
+        found = _requirement_or_wheel(line)
+        if isinstance(found, GivenWheel):
+            wheels.append(found)
+            continue
+        requirements.append(found)
+        if line.hashes:
+            hashes.setdefault(found.requirement.name, set()).update(line.hashes)
+    constraints = [line for file in (*files, *limits) for line in file.constraints]
+    return Wanted(
+        tuple(requirements),
+        tuple(wheels),
+        tuple(Asked(_requirement(line), line.where) for line in constraints),
+        {name: frozenset(digests) for name, digests in hashes.items()},
+        (*files, *limits),
+    )
+
+
+def _read(name: str) -> str:
+    if "://" in name and not name.startswith("file:"):
+        raise UserError(
+            "requirements files are read from this machine only",
+            where=name.partition("?")[0],
+            hint="fetch the file first, and look at it",
+        )
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise FileProblem(
+            f"the requirements file cannot be read: {error.strerror}", where=name
+        ) from None
+    except UnicodeDecodeError:
+        raise FileProblem("the requirements file is not UTF-8", where=name) from None
+
+
+def _requirement_or_wheel(line: RequirementLine) -> Asked | GivenWheel:
+    text = line.text
+    promised = dict(line.hashes)
+    # "name @ URL" is a requirement; a bare URL or path is a wheel. A path is told from a name by
+    # its separator or its ending, never by what happens to lie in the current folder.
+    path, extras = _split_extras(text)
+    if urlsplit(path).scheme in ("http", "https", "file") and "@" not in text.partition("://")[0]:
+        return given_wheel(path, extras=extras, hashes=promised, where=line.where)
+    if path.endswith(".whl") or path.startswith((".", "/", "~")) or "\\" in path:
+        place = Path(path).expanduser()
+        if place.suffix == ".whl" and not place.is_file():
+            raise FileProblem("there is no such wheel", where=str(place))
+        url = place.resolve().as_uri()
+        return given_wheel(url, extras=extras, hashes=promised, where=line.where)
+    return Asked(_requirement(line), line.where)
+
+
+def _split_extras(text: str) -> tuple[str, frozenset[NormalizedName]]:
+    if not text.endswith("]"):
+        return text, frozenset()
+    path, _, inside = text[:-1].rpartition("[")
+    return path, frozenset(canonicalize_name(extra.strip()) for extra in inside.split(","))
+
+
+def _requirement(line: RequirementLine) -> Requirement:
+    try:
+        return parse_requirement(line.text, allow_variant_markers=False)
+    except InvalidRequirement as error:
+        error.where = line.where or None
+        raise
+
+
+def read_preferences(arguments: Namespace) -> Preferences:
+    """Read the wishes about variants.
+
+    :param arguments: the options of `wheelfit.cli.options.add_choice`.
+    :raises InvalidProperty: a wish is none.
+    :raises InvalidLabel: what stands after ``=`` is no label.
+    :raises UsageError: a label is given without a name.
+    """
+    labels: dict[str, Label] = {}
+    for text in arguments.label:
+        name, equals, label = text.partition("=")
+        if not name.strip() or not equals:
+            raise UsageError(
+                f"--label {text!r} does not say which package is meant",
+                hint="write NAME=LABEL, as in --label torch=cu126",
+            )
+        labels[canonicalize_name(name.strip())] = parse_label(label.strip())
+    return Preferences(
+        prefer=_wishes(arguments.prefer),
+        require=_wishes(arguments.require),
+        forbid=_wishes(arguments.forbid),
+        labels=labels,
+        variants=not arguments.no_variants,
+    )
+
+
+def _wishes(texts: Iterable[str]) -> tuple[Choice, ...]:
+    return tuple(parse_preference(text) for text in texts)

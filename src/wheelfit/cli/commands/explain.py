@@ -1,0 +1,109 @@
+"""Show which wheel would be chosen, and why not the others.
+
+Each project named is looked at by itself: the newest release that fits the requirement and has a
+wheel that fits the machine. With --with-deps everything is resolved together, as install would, and
+every package that comes in variants is explained.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options import (
+    add_choice,
+    add_environment,
+    add_machine,
+    add_requirements,
+    add_sources,
+)
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
+
+    from wheelfit.cli.opened import Opened
+    from wheelfit.cli.output import Output
+    from wheelfit.resolve.explain import Explanation
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_requirements(parser)
+    parser.add_argument(
+        "--with-deps", action="store_true", help="resolve as install would, and explain all of it"
+    )
+    add_environment(parser)
+    add_sources(parser)
+    add_machine(parser)
+    add_choice(parser)
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Explain what was named; the exit code is 3 when something has no wheel that fits."""
+    from wheelfit.cli.explanations import print_explanation
+    from wheelfit.cli.opened import open_for_choice
+    from wheelfit.errors import NoCompatibleWheel
+
+    opened = open_for_choice(arguments, environ, output)
+    with opened.repository:
+        explanations = (
+            _together(arguments, opened) if arguments.with_deps else _apart(arguments, opened)
+        )
+    output.result_json(
+        {
+            "version": 1,
+            "target": opened.machine.name,
+            "projects": [one.to_mapping() for one in explanations],
+        }
+    )
+    for number, explanation in enumerate(explanations):
+        if number:
+            output.result()
+        print_explanation(explanation, opened.machine, output)
+    fits = all(explanation.chosen is not None for explanation in explanations)
+    return 0 if fits else NoCompatibleWheel.exit_code
+
+
+def _apart(arguments: Namespace, opened: Opened) -> list[Explanation]:
+    from wheelfit.core.filename import parse_wheel_filename
+    from wheelfit.resolve.explain import explain_project, explain_release
+    from wheelfit.sources.page import ProjectPage
+
+    wanted = opened.wanted
+    prereleases = arguments.pre or any(file.pre for file in wanted.files)
+    constraints = [asked.requirement for asked in wanted.constraints]
+    explanations = []
+    for wheel in wanted.wheels:
+        filename = parse_wheel_filename(wheel.file.filename)
+        opened.candidates.give(ProjectPage(filename.name, (wheel.file,), "the request"))
+        explanations.append(explain_release(opened.candidates, filename.name, filename.version))
+    return explanations + [
+        explain_project(
+            opened.candidates,
+            asked.requirement,
+            constraints=constraints,
+            prereleases=prereleases,
+        )
+        for asked in wanted.requirements
+    ]
+
+
+def _together(arguments: Namespace, opened: Opened) -> list[Explanation]:
+    from wheelfit.resolve.explain import explain_release
+    from wheelfit.resolve.request import Request
+    from wheelfit.resolve.resolver import resolve
+
+    wanted = opened.wanted
+    request = Request(
+        requirements=wanted.requirements,
+        wheels=wanted.wheels,
+        constraints=wanted.constraints,
+        prereleases=arguments.pre or any(file.pre for file in wanted.files),
+        dependencies=not arguments.no_deps,
+    )
+    resolution = resolve(request, opened.candidates)
+    return [
+        explain_release(opened.candidates, pin.name, pin.version)
+        for pin in sorted(resolution.pins, key=lambda pin: (not pin.requested, pin.name))
+        if pin.requested or any(verdict.filename.label for verdict in pin.choice.selection.verdicts)
+    ]

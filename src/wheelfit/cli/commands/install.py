@@ -1,0 +1,184 @@
+"""Install packages, each in the build that fits the machine.
+
+What is installed already and will do is kept. Everything is checked before the environment is
+touched; if anything fails, it is as it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options import (
+    add_choice,
+    add_environment,
+    add_machine,
+    add_requirements,
+    add_sources,
+)
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
+
+    from wheelfit.cli.opened import Opened
+    from wheelfit.cli.output import Output
+    from wheelfit.install.plan import Plan
+    from wheelfit.resolve.request import Request
+    from wheelfit.resolve.resolution import Resolution
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_requirements(parser)
+    group = parser.add_argument_group("installation")
+    group.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    group.add_argument(
+        "-U", "--upgrade", action="store_true", help="take the newest versions of what is named"
+    )
+    group.add_argument(
+        "-P",
+        "--upgrade-package",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="take the newest version of this package, named or not",
+    )
+    group.add_argument(
+        "--force-reinstall", action="store_true", help="replace even what is the same"
+    )
+    group.add_argument(
+        "--require-hashes", action="store_true", help="every package must have a --hash"
+    )
+    group.add_argument("--compile", action="store_true", help="write bytecode files too")
+    group.add_argument(
+        "--replace-files", action="store_true", help="overwrite files that no package owns"
+    )
+    group.add_argument(
+        "--break-system-packages", action="store_true", help="even in a managed environment"
+    )
+    add_environment(parser)
+    add_sources(parser)
+    add_machine(parser)
+    add_choice(parser)
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Resolve, download, check and install."""
+    from wheelfit.cli.opened import open_for_choice
+    from wheelfit.install.plan import plan
+    from wheelfit.resolve.resolver import resolve
+
+    opened = open_for_choice(arguments, environ, output)
+    with opened.repository:
+        environment = opened.environment
+        if not arguments.dry_run:
+            # Before anything is fetched: a download in vain helps nobody.
+            environment.check_allowed(break_system_packages=arguments.break_system_packages)
+            environment.check_writable()
+        request = _request(arguments, opened)
+        resolution = resolve(request, opened.candidates)
+        if opened.candidates.policy.preferences.require:
+            _check_wishes(opened, resolution)
+        planned = plan(resolution, environment.installed(), reinstall=arguments.force_reinstall)
+        if not arguments.dry_run and planned:
+            planned = _carry_out(planned, arguments, output, opened, request)
+        _report(planned, resolution, output, dry_run=arguments.dry_run)
+    return 0
+
+
+def _request(arguments: Namespace, opened: Opened) -> Request:
+    from packaging.utils import canonicalize_name
+
+    from wheelfit.resolve.request import Request
+
+    wanted = opened.wanted
+    installed = {} if arguments.force_reinstall else opened.environment.by_name()
+    return Request(
+        requirements=wanted.requirements,
+        wheels=wanted.wheels,
+        constraints=wanted.constraints,
+        installed={name: entry.present() for name, entry in installed.items()},
+        upgrade=arguments.upgrade,
+        upgrade_only=frozenset(canonicalize_name(name) for name in arguments.upgrade_package),
+        prereleases=arguments.pre or any(file.pre for file in wanted.files),
+        dependencies=not arguments.no_deps,
+        require_hashes=arguments.require_hashes
+        or bool(wanted.hashes)
+        or any(file.require_hashes for file in wanted.files),
+    )
+
+
+def _check_wishes(opened: Opened, resolution: Resolution) -> None:
+    """Refuse a result in which a required property occurs nowhere: the wish was in vain."""
+    from wheelfit.errors import NoCompatibleWheel
+
+    present = [pin.properties for pin in resolution.pins]
+    present += [kept.properties for kept in resolution.kept]
+    for wish in opened.candidates.policy.preferences.unmet(present):
+        raise NoCompatibleWheel(
+            f"{wish} is required, but no package of the result has a variant with it",
+            hint="wheelfit explain shows what each package offers",
+        )
+
+
+def _carry_out(
+    planned: Plan, arguments: Namespace, output: Output, opened: Opened, request: Request
+) -> Plan:
+    """Download and install; a wheel that is not what it was chosen for gives way to the next."""
+    import tempfile
+    from pathlib import Path
+
+    from wheelfit.cli.downloads import download
+    from wheelfit.cli.progress import Bars
+    from wheelfit.install.apply import apply
+    from wheelfit.install.plan import plan
+    from wheelfit.resolve.resolver import resolve
+
+    with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder, Bars(output) as bars:
+        while True:
+            wheels, refused = download(planned.install, opened, Path(folder), bars)
+            if not refused:
+                break
+            for pin, reason in refused:
+                output.warn(f"{pin.filename.text} is not taken: {reason}")
+                opened.candidates.reject(pin.filename, reason)
+            planned = plan(
+                resolve(request, opened.candidates),
+                opened.environment.installed(),
+                reinstall=arguments.force_reinstall,
+            )
+        applied = apply(
+            planned,
+            opened.environment,
+            wheels,
+            progress=bars.transfer("unpacking", "unpacked"),
+            replace=arguments.replace_files,
+            compile_bytecode=arguments.compile,
+            break_system_packages=arguments.break_system_packages,
+        )
+    for note in applied.notes:
+        output.warn(note)
+    return planned
+
+
+def _report(planned: Plan, resolution: Resolution, output: Output, *, dry_run: bool) -> None:
+    output.result_json({"version": 1, "dry_run": dry_run, **planned.to_mapping()})
+    for note in resolution.notes:
+        output.warn(note)
+    old = {entry.name: entry for entry in planned.remove}
+    verb = "would install" if dry_run else "installed"
+    for pin in planned.install:
+        replaced = f", replacing {old[pin.name].version}" if pin.name in old else ""
+        if pin.name in old and old[pin.name].label != pin.label:
+            replaced += f" ({old[pin.name].label or 'plain'})"
+        # One line for each package that had a choice; for the others there is nothing to say.
+        had_choice = pin.label is not None or any(
+            verdict.filename.label for verdict in pin.choice.selection.verdicts
+        )
+        why = f": {pin.reason}" if had_choice else ""
+        output.result(f"{verb} {pin}{replaced}{why}")
+    for entry in planned.keep:
+        if output.verbosity > 0:
+            output.result(f"kept {entry}")
+    if not planned:
+        output.result("nothing to do: what is installed meets every requirement")

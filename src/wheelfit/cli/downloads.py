@@ -1,0 +1,61 @@
+"""Fetch the wheels of a plan, several at a time, and hold each against what it was chosen for."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from wheelfit.wheels.archive import WheelArchive
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.cli.opened import Opened
+    from wheelfit.cli.progress import Bars
+    from wheelfit.resolve.resolution import Pin
+
+__all__ = ["download"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_AT_ONCE = 4
+"""Downloads at the same time: polite to servers, enough to fill a line."""
+
+
+def download(
+    pins: Sequence[Pin], opened: Opened, folder: Path, bars: Bars
+) -> tuple[dict[NormalizedName, Path], list[tuple[Pin, str]]]:
+    """Fetch wheels.
+
+    :param pins: what to fetch.
+    :param opened: where from, and what each must agree with.
+    :param folder: where to put them.
+    :param bars: shows how it gets on.
+    :returns: the paths by name, and the wheels that are not what they were chosen for with the
+        reason (F-93).
+    :raises HashMismatch: a wheel that the user named is not what was promised.
+    """
+    with ThreadPoolExecutor(_AT_ONCE, "download") as pool:
+        results = list(pool.map(lambda pin: _fetch(pin, opened, folder, bars), pins))
+    paths = {}
+    refused = []
+    for pin, result in zip(pins, results, strict=True):
+        if isinstance(result, str):
+            refused.append((pin, result))
+        else:
+            paths[pin.name] = result
+    return paths, refused
+
+
+def _fetch(pin: Pin, opened: Opened, folder: Path, bars: Bars) -> Path | str:
+    path = opened.repository.download(pin.file, folder, bars.transfer(pin.file.filename))
+    if pin.label is None:
+        return path
+    with WheelArchive(path, pin.filename) as wheel:
+        return opened.candidates.confirm(pin.choice, wheel.variant_document()) or path

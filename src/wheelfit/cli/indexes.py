@@ -1,0 +1,93 @@
+"""The sources a command looks in: pip's configuration, requirements files, then options."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.sources.open import default_cache_folder, open_sources
+from wheelfit.sources.pip_configuration import Surroundings, read_pip_configuration
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.cli.output import Output
+    from wheelfit.resolve.requirements_file import RequirementsFile
+    from wheelfit.sources.prefetch import Prefetching
+    from wheelfit.sources.settings import SourceSettings
+
+__all__ = ["open_indexes", "read_settings"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def read_settings(
+    arguments: Namespace,
+    environ: Mapping[str, str],
+    files: Iterable[RequirementsFile] = (),
+    prefix: Path | None = None,
+) -> SourceSettings:
+    """Put together where files come from; what comes later counts more.
+
+    :param arguments: the options of `wheelfit.cli.options.add_sources`.
+    :param environ: the environment of the process.
+    :param files: requirements files that name sources themselves.
+    :param prefix: the environment in use; it may hold a pip configuration of its own.
+    :raises InvalidConfiguration: something cannot be understood.
+    """
+    prefixes = tuple(dict.fromkeys(filter(None, (Path(sys.prefix), prefix))))
+    settings = read_pip_configuration(Surroundings(environ, Path.home(), sys.platform, prefixes))
+    settings = settings.with_options(
+        index_url=arguments.index_url,
+        extra_index_urls=arguments.extra_index_url or (),
+        find_links=arguments.find_links or (),
+        no_index=arguments.no_index,
+        trusted_hosts=arguments.trusted_host or (),
+        cache=not arguments.no_cache_dir,
+    )
+    for file in files:
+        # As in pip, a file's index replaces even the one given as an option.
+        settings = settings.with_options(
+            index_url=file.index_url,
+            extra_index_urls=file.extra_index_urls,
+            find_links=file.find_links,
+            no_index=file.no_index,
+            trusted_hosts=file.trusted_hosts,
+        )
+    single = {
+        "proxy": arguments.proxy,
+        "cert": arguments.cert,
+        "client_cert": arguments.client_cert,
+        "timeout": arguments.timeout,
+        "retries": arguments.retries,
+    }
+    return replace(settings, **{key: value for key, value in single.items() if value is not None})
+
+
+def open_indexes(
+    arguments: Namespace, settings: SourceSettings, environ: Mapping[str, str], output: Output
+) -> Prefetching:
+    """Open the sources; nobody is asked yet.
+
+    :param arguments: the options of `wheelfit.cli.options.add_sources`.
+    :param settings: what `read_settings` returned.
+    :param environ: the environment of the process.
+    :param output: told what people should know about the sources.
+    """
+    folder = (
+        Path(arguments.cache_dir)
+        if arguments.cache_dir
+        else default_cache_folder(environ, Path.home(), sys.platform)
+    )
+    return open_sources(
+        settings,
+        cache_folder=folder if settings.cache else None,
+        environ=environ,
+        offline=arguments.offline,
+        note=output.warn,
+    )

@@ -1,0 +1,70 @@
+"""What a command that chooses wheels works with, opened from its arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.asked import read_preferences, read_wanted
+from wheelfit.cli.environments import open_environment_of
+from wheelfit.cli.indexes import open_indexes, read_settings
+from wheelfit.cli.machine import choose_machine
+from wheelfit.resolve.candidates import Candidates, ChoicePolicy
+from wheelfit.resolve.release_metadata import MetadataPolicy
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping
+
+    from wheelfit.cli.asked import Wanted
+    from wheelfit.cli.machine import ChosenMachine
+    from wheelfit.cli.output import Output
+    from wheelfit.install.environment import Environment
+    from wheelfit.sources.prefetch import Prefetching
+
+__all__ = ["Opened", "open_for_choice"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Hold everything a choice is made with."""
+
+    environment: Environment
+    machine: ChosenMachine
+    repository: Prefetching
+    candidates: Candidates
+    wanted: Wanted
+
+
+def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Output) -> Opened:
+    """Open what the options name; no source is asked and nothing is detected yet.
+
+    :param arguments: every group of options of `wheelfit.cli.options`.
+    :param environ: the environment of the process.
+    :param output: told of everything that deserves notice.
+    """
+    wanted = read_wanted(arguments, environ)
+    preferences = read_preferences(arguments)
+    environment = open_environment_of(arguments, environ)
+    machine = choose_machine(arguments, environment.target(), environ, output)
+    settings = read_settings(
+        arguments, environ, wanted.files, prefix=environment.interpreter.prefix
+    )
+    repository = open_indexes(arguments, settings, environ, output)
+    candidates = Candidates(
+        repository,
+        machine.target,
+        machine.detector,
+        ChoicePolicy(
+            providers=machine.policy,
+            preferences=preferences,
+            metadata=MetadataPolicy(strict=arguments.strict),
+            hashes=wanted.hashes,
+        ),
+        user_lists=machine.user_lists,
+    )
+    return Opened(environment, machine, repository, candidates, wanted)
