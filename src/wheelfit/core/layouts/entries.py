@@ -86,7 +86,7 @@ class Entry:
 
     def requires(self) -> tuple[str, ...]:
         """Read ``requires`` (P-6); whether it may be empty is for the caller."""
-        items = self.values.get("requires", ())
+        items = self.values.get("requires", [])
         if not isinstance(items, list):
             self.broken(f"expected a list, found {shown(items)}", "F-32", "requires")
             return ()

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from wheelfit.core.properties import (
+    EMPTY,
+    Feature,
+    Property,
+    PropertySet,
+    parse_feature,
+    parse_namespace,
+    parse_property,
+)
+from wheelfit.errors import InvalidProperty
+
+SM = Property("nvidia", "sm_arch", "90_real")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nvidia :: sm_arch :: 90_real",
+        "nvidia::sm_arch::90_real",
+        "  nvidia ::sm_arch::  90_real\t",
+    ],
+)
+def test_blanks_around_colons(text: str) -> None:
+    """F-5: blanks around '::' and at both ends are ignored; output has exactly one."""
+    assert parse_property(text) == SM
+    assert str(parse_property(text)) == "nvidia :: sm_arch :: 90_real"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "nvidia",
+        "nvidia :: sm_arch",
+        "nvidia :: sm_arch :: 90 :: real",
+        "nvidia :: sm_arch :: ",
+        "Nvidia :: sm_arch :: 90_real",
+        "nvidia :: sm arch :: 90_real",
+        "nvidia :: sm.arch :: 90_real",
+        "nvidia :: sm_arch :: 90-real",
+        "nvidia :: sm_arch :: 90_real\n",
+        "nvidia : sm_arch :: 90_real",
+    ],
+)
+def test_what_is_no_property(text: str) -> None:
+    """F-2, F-5: wrong part counts, inner blanks, upper case and newlines are errors."""
+    with pytest.raises(InvalidProperty) as caught:
+        parse_property(text)
+    assert caught.value.hint is not None
+
+
+def test_features_and_namespaces() -> None:
+    """F-1: a feature is the first two parts, a namespace the first."""
+    assert parse_feature(" x86_64::level ") == Feature("x86_64", "level")
+    assert str(Feature("x86_64", "level")) == "x86_64 :: level"
+    assert parse_namespace(" x86_64 ") == "x86_64"
+    for text in ("", "a.b", "a::b"):
+        with pytest.raises(InvalidProperty):
+            parse_namespace(text)
+    with pytest.raises(InvalidProperty):
+        parse_feature("x86_64")
+
+
+def test_invalid_values_cannot_be_made() -> None:
+    """F-2: the types themselves refuse what breaks the character sets."""
+    with pytest.raises(InvalidProperty):
+        Property("nvidia", "sm_arch", "")
+    with pytest.raises(InvalidProperty):
+        Feature("nvidia", "sm-arch")
+    with pytest.raises(InvalidProperty):
+        PropertySet.from_mapping({"nvidia": {"sm_arch": ["90 real"]}})
+    with pytest.raises(InvalidProperty):
+        PropertySet.from_mapping({"nvidia": {"sm-arch": ["90_real"]}})
+
+
+def test_a_set_is_canonical() -> None:
+    """F-23, F-141: whatever the order of the input, the set is ascending and equal."""
+    mapping = {"x86_64": {"level": ["v3"]}, "nvidia": {"sm_arch": ["90_real", "80_real"]}}
+    wanted = PropertySet.from_mapping(mapping)
+    assert [str(item) for item in wanted] == [
+        "nvidia :: sm_arch :: 80_real",
+        "nvidia :: sm_arch :: 90_real",
+        "x86_64 :: level :: v3",
+    ]
+    assert wanted == PropertySet.of(reversed(list(wanted)))
+    assert wanted == PropertySet.of(*wanted, SM)
+    assert hash(wanted) == hash(PropertySet(wanted))
+    assert wanted.to_mapping() == {
+        "nvidia": {"sm_arch": ["80_real", "90_real"]},
+        "x86_64": {"level": ["v3"]},
+    }
+    assert list(wanted.to_mapping()) == ["nvidia", "x86_64"]
+
+
+def test_looking_into_a_set() -> None:
+    """F-1: a set knows its namespaces, its features with values, and its properties."""
+    wanted = PropertySet.from_mapping({"b": {"y": ["2", "1"], "x": ["1"]}, "a": {"z": ["0"]}})
+    assert wanted.namespaces == ("a", "b")
+    assert list(wanted.features()) == [
+        (Feature("a", "z"), ("0",)),
+        (Feature("b", "x"), ("1",)),
+        (Feature("b", "y"), ("1", "2")),
+    ]
+    assert len(wanted) == 4
+    assert Property("b", "y", "2") in wanted
+    assert Property("b", "y", "3") not in wanted
+    assert Property("b", "q", "2") not in wanted
+    assert "b :: y :: 2" not in wanted
+    assert str(PropertySet.of(SM)) == "nvidia :: sm_arch :: 90_real"
+
+
+def test_the_empty_set() -> None:
+    """F-25: empty namespaces and features equal absent ones."""
+    assert not EMPTY
+    assert PropertySet.from_mapping({"nvidia": {}, "x86_64": {"level": []}}) == EMPTY
+    assert EMPTY != ()
+
+
+def test_a_set_cannot_be_changed() -> None:
+    """A set may be shared: it is frozen, and copies are equal."""
+    wanted = PropertySet.of(SM)
+    with pytest.raises(AttributeError):
+        wanted._features = ()
+    with pytest.raises(AttributeError):
+        del wanted._features
+    assert copy.deepcopy(wanted) == wanted
+    assert pickle.loads(pickle.dumps(wanted)) == wanted
+    assert repr(wanted) == "PropertySet.from_mapping({'nvidia': {'sm_arch': ['90_real']}})"

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from wheelfit.core.strict_json import Limits, check_limits, load, path_of, shown
+from wheelfit.errors import InvalidDocument
+
+
+def refused(data: bytes, limits: Limits | None = None) -> InvalidDocument:
+    """Return the error with which a document is refused."""
+    with pytest.raises(InvalidDocument) as caught:
+        load(data, limits or Limits())
+    assert {fault.rule for fault in caught.value.faults} == {"F-30"}
+    return caught.value
+
+
+def test_a_document() -> None:
+    """F-30: an object within the limits is read as the standard library reads it."""
+    text = '{"a": [1, "x\\"[{:,", [], {}], "ä": {"b": null, "c": -1.5e3}, "d": "\\u00e9"}\n'
+    assert load(text.encode()) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b'{"a": 1,}', "not JSON"),
+        (b"{'a': 1}", "not JSON"),
+        (b'{"a": "\t"}', "not JSON"),
+        (b'{"a": "x}', "not JSON"),
+        (b'{"a": 1} x', "after the end of the document, at line 1 column 10"),
+        (b'{"a": 1}{}', "after the end"),
+        (b'{"a": NaN}', "NaN is not JSON"),
+        (b'{"a": -Infinity}', "-Infinity is not JSON"),
+        (b"[]", "is a list, not an object"),
+        (b'"x"', "is a string, not an object"),
+        (b"null", "is null, not an object"),
+        (b"1", "is a number, not an object"),
+        (b'\xef\xbb\xbf{"a": 1}', "byte order mark"),
+        ('{"a": 1}'.encode("utf-16"), "not UTF-8"),
+        (b'{"a": "\xff"}', "not UTF-8: invalid start byte at byte 7"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "number that cannot be read"),
+    ],
+)
+def test_what_is_refused(data: bytes, message: str) -> None:
+    """F-30: encoding, byte order mark, syntax, NaN, trailing text and other roots."""
+    assert message in str(refused(data))
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ('{"a": 1, "a": 2}', ["a"]),
+        ('{"a": 1, "\\u0061": 2}', ["a"]),
+        ('{"a": {"b": 1, "c": 2, "b": 3}, "d": {"e": 1, "e": 1}}', ["a.b", "d.e"]),
+        ('{"x.y": [0, {"b": {"c": 1, "c": 1}}]}', ['["x.y"][1].b.c']),
+        ('{"a": ["text", {"c": 1, "c": 1}]}', ["a[1].c"]),
+    ],
+)
+def test_duplicate_keys(text: str, paths: list[str]) -> None:
+    """F-30: a key that comes twice at any level is refused, every one with its path."""
+    faults = refused(text.encode()).faults
+    assert [fault.path for fault in faults] == paths
+
+
+def test_keys_are_compared_within_their_object() -> None:
+    """F-30: the same key in different objects is fine, mixed lists included."""
+    text = '{"a": ["text", {"c": 1}], "b": {"a": {"a": "a:a"}}}'
+    assert load(text.encode()) == json.loads(text)
+
+
+def test_size() -> None:
+    """F-30: a document of the limit is read, one byte more is refused."""
+    data = b'{"a": 1}'
+    assert load(data, Limits(size=len(data))) == {"a": 1}
+    assert "9 bytes" in str(refused(data + b" ", Limits(size=len(data))))
+
+
+@pytest.mark.parametrize("text", ['{"a": [{"b": [%s]}]}', '{"[[[": [{"]": ["[", %s]}]}'])
+def test_depth(text: str) -> None:
+    """F-30: the depth counts objects and lists; brackets in strings do not count."""
+    limits = Limits(depth=5)
+    assert load((text % "[]").encode(), limits) == json.loads(text % "[]")
+    assert load((text % "[],[],{}").encode(), limits)
+    assert "deeper than the limit of 5" in str(refused((text % "[[]]").encode(), limits))
+    assert "deeper" in str(refused((text % '{"a": {}}').encode(), limits))
+
+
+def test_labels_and_values() -> None:
+    """F-30: labels and list elements are counted, at the limit they are accepted."""
+    limits = Limits(labels=2, values=3)
+    data = b'{"variants": {"a": {}, "b": {"n": {"f": ["1", "2", "3"]}}}}'
+    assert load(data, limits)
+    many = b'{"variants": {"a": {}, "b": {}, "c": {}}}'
+    error = refused(many, limits)
+    assert error.faults[0].path == "variants"
+    assert "3 labels" in str(error)
+    assert "4 list elements" in str(refused(b'{"a": ["1", "2"], "b": [["3"]]}', limits))
+    assert "4 list elements" in str(refused(b'{"a": [1,\n{"x": 1}, [], null]}', limits))
+
+
+BOMBS = {
+    "lists": b"[" * 4_000_000,
+    "objects": b'{"a":' * 800_000,
+    "string": b'{"a": "' + b"\\" * 4_000_000,
+    "quotes": b'"' * 4_000_000,
+    "siblings": b'{"a": [' + b"[]," * 1_300_000,
+    "digits": b'{"a": ' + b"1" * 4_000_000 + b"}",
+    "numbers": b'{"a": [1' + b",1" * 2_000_000 + b"]}",
+    "unbalanced": b"[][]]" * 800_000,
+    "too large": b"[" * 60_000_000,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_bombs(name: str) -> None:
+    """F-30: input built to be expensive is refused in bounded time, never by recursion."""
+    started = time.process_time()
+    refused(BOMBS[name])
+    assert time.process_time() - started < 3
+
+
+def test_too_large_a_document_costs_nothing() -> None:
+    """F-30: the size is looked at before anything else."""
+    data = BOMBS["too large"]
+    tracemalloc.start()
+    started = time.process_time()
+    refused(data)
+    spent = time.process_time() - started
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert spent < 0.05
+    assert peak < 100_000
+
+
+def test_limits_of_parsed_data() -> None:
+    """F-30: data from a lock file is held to the same limits."""
+    limits = Limits(depth=3, labels=1, values=2)
+    check_limits({"variants": {"a": {}}, "b": [["1"]]}, limits)
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"variants": {"a": {}, "b": {}}}, "2 labels"),
+        ({"b": ["1", "2", "3"]}, "list elements"),
+        ({"a": {"b": {"c": {}}}}, "deeper"),
+        ({"a": [[[]]]}, "deeper"),
+    ]
+    for document, message in cases:
+        with pytest.raises(InvalidDocument) as caught:
+            check_limits(document, limits)
+        assert message in str(caught.value)
+
+
+def test_paths() -> None:
+    """A path can be read and is never ambiguous, whatever the keys are."""
+    assert path_of("variants", "cuda12.6", "nvidia", 0) == 'variants["cuda12.6"].nvidia[0]'
+    assert path_of("$schema") == "$schema"
+    assert path_of("a\nb\ud800") == '["a\\nb\\ud800"]'
+    assert len(path_of("x" * 10_000 + ".")) < 100
+
+
+def test_values_in_messages() -> None:
+    """A value in a message is escaped and short."""
+    assert shown("a\nb") == r"'a\nb'"
+    assert len(shown("x" * 10_000)) < 100
+    values: list[Any] = [None, True, 1, 1.5, [], {}, "é"]
+    assert [shown(value) for value in values] == [
+        "null",
+        "true",
+        "a number",
+        "1.5",
+        "a list",
+        "an object",
+        r"'\xe9'",
+    ]
