@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Self
 from wheelfit.errors import EnvironmentReadOnly, EnvironmentUnavailable, FileConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
 
 __all__ = ["Transaction", "environment_error"]
@@ -63,9 +63,13 @@ class Transaction:
     """Change folders so that either all of it happens or nothing.
 
     Use as a context manager; nothing else may change the same folders meanwhile.
+
+    :param homes: folders that are never removed, in which stage and store may lie; the first
+        one in the right file system is taken.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, homes: Iterable[Path] = ()) -> None:
+        self._homes = tuple(homes)
         self._undo: list[Callable[[], None]] = []
         self._workplaces: dict[int, Path] = {}
         self._stored = 0
@@ -167,7 +171,9 @@ class Transaction:
     def _workplace(self, folder: Path) -> Path:
         device = folder.stat().st_dev
         if device not in self._workplaces:
-            workplace = Path(tempfile.mkdtemp(prefix=".wheelfit-", dir=folder))
+            homes = (home for home in self._homes if home.is_dir())
+            home = next((home for home in homes if home.stat().st_dev == device), folder)
+            workplace = Path(tempfile.mkdtemp(prefix=".wheelfit-", dir=home))
             self._workplaces[device] = workplace
             # Gone before the folder it lies in, should that one have been created as well.
             self._undo.append(partial(self._discard, workplace))

@@ -1,0 +1,212 @@
+"""Carry out a plan: the one function through which an environment changes.
+
+Everything that can be found wrong is found before the first file of the environment
+changes: wheels are checked, conflicts looked for, and all contents unpacked into a stage
+beside their place, compared with RECORD on the way. What follows are renames, which are
+undone if one of them fails (`wheelfit.install.transaction`). Nothing of the environment is
+imported or executed after it was written to.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import installer
+
+from wheelfit.errors import EnvironmentBusy
+from wheelfit.install.bytecode import compile_modules
+from wheelfit.install.checked_wheel import CheckedWheel, check_wheel
+from wheelfit.install.conflicts import Layout, lay_out, scheme_folders
+from wheelfit.install.destination import StagedDestination
+from wheelfit.install.locking import PATIENCE, locked
+from wheelfit.install.removal import Removal, plan_removal
+from wheelfit.install.source import CheckedSource
+from wheelfit.install.transaction import Transaction, environment_error
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.wheels.archive import WheelArchive
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.install.environment import Environment
+    from wheelfit.install.installed import Installed
+    from wheelfit.install.plan import Plan
+    from wheelfit.resolve.resolution import Pin
+    from wheelfit.sources.progress import Progress
+
+__all__ = ["Applied", "apply"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """Say what was done."""
+
+    installed: tuple[Pin, ...] = ()
+    """Wheels that were installed."""
+    removed: tuple[Installed, ...] = ()
+    """Distributions that were removed."""
+    notes: tuple[str, ...] = ()
+    """What the user may want to know, one sentence each."""
+
+
+def apply(
+    plan: Plan,
+    environment: Environment,
+    wheels: Mapping[NormalizedName, Path],
+    *,
+    progress: Progress = NO_PROGRESS,
+    replace: bool = False,
+    compile_bytecode: bool = False,
+    break_system_packages: bool = False,
+    patience: float = PATIENCE,
+) -> Applied:
+    """Change an environment so that a plan comes true; all of it, or nothing.
+
+    :param plan: what to do; made from what is installed now.
+    :param wheels: for each pin of the plan, the downloaded file.
+    :param progress: told of bytes as they are unpacked.
+    :param replace: overwrite files that belong to no distribution.
+    :param compile_bytecode: write ``.pyc`` files, as pip does unless told otherwise.
+    :param break_system_packages: change an externally managed environment too (PEP 668).
+    :param patience: seconds to wait for another process that changes the environment.
+    :raises ExternallyManaged: PEP 668 forbids it.
+    :raises EnvironmentUnavailable: it cannot be written, or is busy, or has no space.
+    :raises IntegrityError: a wheel is not sound, not the one chosen, or would overwrite
+        what is not its own.
+    :raises NotRemovable: it is unknown which files belong to what must go.
+    """
+    environment.check_allowed(break_system_packages=break_system_packages)
+    if not plan:
+        return Applied()
+    with ExitStack() as stack:
+        checked = tuple(
+            check_wheel(pin, path, stack.enter_context(WheelArchive(path, pin.filename)))
+            for pin, path in ((pin, wheels[pin.name]) for pin in plan.install)
+        )
+        environment.check_writable(_folders(checked, plan, environment))
+        job = _Job(plan, environment, checked, progress, replace, compile_bytecode)
+        try:
+            notes = _change_locked(job, patience)
+        except OSError as error:
+            raise environment_error(error) from None
+    return Applied(plan.install, plan.remove, notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Hold what `apply` was given, and the checked wheels."""
+
+    plan: Plan
+    environment: Environment
+    checked: tuple[CheckedWheel, ...]
+    progress: Progress
+    replace: bool
+    compile_bytecode: bool
+
+
+def _folders(
+    checked: tuple[CheckedWheel, ...], plan: Plan, environment: Environment
+) -> tuple[Path, ...]:
+    """Return the folders that will be written."""
+    folders = environment.schemes.folders()
+    used = {part.scheme for wheel in checked for part in wheel.parts}
+    used |= {"scripts" for wheel in checked if wheel.commands}
+    written = [folders[scheme] for scheme in sorted(used)]
+    return (*written, *(entry.location for entry in plan.remove))
+
+
+def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
+    library = job.environment.schemes.purelib
+    # The library folder must exist for the lock to lie in it; a new one goes again if
+    # nothing comes of the installation.
+    with Transaction() as around:
+        around.make_folder(library)
+        homes = job.environment.schemes.folders().values()
+        with locked(library, patience=patience), Transaction(homes) as transaction:
+            return _change(job, transaction)
+
+
+def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
+    environment, progress = job.environment, job.progress
+    staying = _staying(job.plan, environment)
+    removals = tuple(plan_removal(entry, environment, staying) for entry in job.plan.remove)
+    layouts = lay_out(
+        job.checked,
+        environment,
+        leaving=frozenset(path for removal in removals for path in removal.files),
+        staying=staying,
+        replace=job.replace,
+    )
+    progress.start(sum(wheel.size for wheel in job.checked))
+    stages = []
+    for layout in layouts:
+        stages.append(_stage(layout, environment, transaction, progress))
+        if job.compile_bytecode:
+            compile_modules(environment, stages[-1], layout.wheel.pin.name)
+    # From here on the environment changes.
+    for removal in removals:
+        _remove(removal, transaction)
+    for layout, stage in zip(layouts, stages, strict=True):
+        finals = scheme_folders(environment.schemes.folders(), layout.wheel.pin.name)
+        for scheme, folder in stage.items():
+            transaction.place(folder, finals[scheme], replace=job.replace)
+    progress.done()
+    notes = [note for removal in removals for note in removal.notes]
+    notes += [note for wheel in job.checked for note in wheel.notes]
+    return tuple(notes)
+
+
+def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
+    """Return what is not removed, after making sure that the plan still fits.
+
+    :raises EnvironmentBusy: somebody changed the environment since the plan was made.
+    """
+    going = {(entry.path, entry.version) for entry in plan.remove}
+    installed = environment.installed()
+    staying = tuple(entry for entry in installed if (entry.path, entry.version) not in going)
+    replaced = {pin.name for pin in plan.install}
+    appeared = [e for e in staying if e.name in replaced and not e.outside]
+    if appeared or len(installed) - len(staying) != len(going):
+        raise EnvironmentBusy(
+            "the environment was changed since the plan was made",
+            where=environment.name,
+            hint="nothing was changed; run the command again",
+        )
+    return staying
+
+
+def _stage(
+    layout: Layout, environment: Environment, transaction: Transaction, progress: Progress
+) -> dict[str, Path]:
+    """Unpack a wheel beside its place; every byte is verified on the way."""
+    wheel = layout.wheel
+    finals = scheme_folders(environment.schemes.folders(), wheel.pin.name)
+    used = {part.scheme for part in wheel.parts} | {wheel.root}
+    used |= {"scripts"} if wheel.commands else set()
+    stages = {scheme: transaction.stage(finals[scheme]) for scheme in sorted(used)}
+    destination = StagedDestination(
+        stages,
+        scheme_folders(environment.runtime.folders(), wheel.pin.name),
+        interpreter=str(environment.interpreter.executable),
+        launcher=environment.interpreter.launcher,
+        skip=layout.present,
+        advance=progress.advance,
+    )
+    installer.install(CheckedSource(wheel), destination, dict(wheel.generated))
+    return stages
+
+
+def _remove(removal: Removal, transaction: Transaction) -> None:
+    for path in removal.files:
+        transaction.put_away(path)
+    for folder in removal.folders:
+        transaction.remove_empty(folder)

@@ -1,0 +1,103 @@
+"""Read the commands that a wheel declares in ``entry_points.txt``.
+
+Names become file names in the folder of scripts and values become Python code, so both
+are checked (GHSA-4gg8-gxpx-9rph). Other groups are left alone, whatever they contain.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import dataclass
+
+from wheelfit.errors import InvalidWheel
+
+__all__ = ["Command", "format_commands", "is_interpreter_name", "parse_commands"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_GROUPS = {"console_scripts": "console", "gui_scripts": "gui"}
+_NAME = re.compile(r"[\w.-]+")
+_VALUE = re.compile(r"([\w.]+)\s*(?::\s*([\w.]+))?\s*(?:\[[^\]]*\])?")
+# Includes what Windows starts for ``python``, and ``pythonw``, ``python3.11``, ``python3t``.
+_INTERPRETER = re.compile(r"(python|pypy)w?[\d.]*t?w?(\.(exe|com|bat|cmd|py|pyw))?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Describe one script that calls a function."""
+
+    name: str
+    """File name, without what Windows appends."""
+    module: str
+    """Dotted name of the module."""
+    attribute: str
+    """Dotted name of the function inside it."""
+    section: str
+    """``console`` or ``gui``."""
+
+
+def is_interpreter_name(name: str) -> bool:
+    """Say whether a script of this name would shadow the interpreter in any spelling."""
+    return _INTERPRETER.fullmatch(name) is not None
+
+
+def parse_commands(text: str, *, where: str) -> tuple[Command, ...]:
+    """Read the two groups of scripts; the last of several equal names counts.
+
+    :param text: content of ``entry_points.txt``.
+    :param where: what to name in an error.
+    :raises InvalidWheel: a name is no plain file name or shadows the interpreter, or a value
+        does not name a function of a module.
+    """
+    commands: dict[tuple[str, str], Command] = {}
+    section = None
+    for raw in text.splitlines():
+        line = raw.strip()
+        if not line or line.startswith(("#", ";")):
+            continue
+        if line.startswith("[") and line.endswith("]"):
+            section = _GROUPS.get(line[1:-1].strip())
+            continue
+        if section is None:
+            continue
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not equals:
+            raise InvalidWheel(f"the entry point {line!r} names no function", where=where)
+        commands[section, name] = _command(name, value, section, where)
+    return tuple(commands.values())
+
+
+def _command(name: str, value: str, section: str, where: str) -> Command:
+    if not _NAME.fullmatch(name) or not name.strip("."):
+        raise InvalidWheel(f"the entry point {name!r} is no name for a script", where=where)
+    if is_interpreter_name(name):
+        raise InvalidWheel(
+            f"the script {name!r} would take the place of the Python interpreter", where=where
+        )
+    match = _VALUE.fullmatch(value)
+    parts = () if match is None else (match[1], match[2] or "")
+    if not all(_is_dotted_name(part) for part in parts) or match is None:
+        raise InvalidWheel(
+            f"the entry point {name!r} does not name a function of a module: {value!r}",
+            where=where,
+        )
+    return Command(name, match[1], match[2], section)
+
+
+def _is_dotted_name(text: str) -> bool:
+    return all(part.isidentifier() and not keyword.iskeyword(part) for part in text.split("."))
+
+
+def format_commands(commands: tuple[Command, ...]) -> str:
+    """Write the groups of scripts again, in a form every reader takes alike."""
+    lines = []
+    for group, section in _GROUPS.items():
+        chosen = [command for command in commands if command.section == section]
+        if chosen:
+            lines.append(f"[{group}]")
+            lines += [f"{each.name} = {each.module}:{each.attribute}" for each in chosen]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,58 @@
+"""Remove distributions from an environment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import NotInstalled
+from wheelfit.install.apply import Applied, apply
+from wheelfit.install.locking import PATIENCE
+from wheelfit.install.plan import plan_uninstall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.install.environment import Environment
+
+__all__ = ["uninstall"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def uninstall(
+    names: Iterable[NormalizedName],
+    environment: Environment,
+    *,
+    break_system_packages: bool = False,
+    patience: float = PATIENCE,
+) -> Applied:
+    """Remove distributions; all of them, or none.
+
+    :param names: what to remove.
+    :param break_system_packages: change an externally managed environment too (PEP 668).
+    :param patience: seconds to wait for another process that changes the environment.
+    :raises NotInstalled: one of them is not there.
+    :raises NotRemovable: it is unknown which files belong to one of them.
+    :raises ExternallyManaged: PEP 668 forbids it.
+    :raises EnvironmentUnavailable: the environment cannot be written, or is busy.
+    """
+    plan, missing = plan_uninstall(names, environment.installed())
+    if missing:
+        listed = ", ".join(missing)
+        verb = "is" if len(missing) == 1 else "are"
+        raise NotInstalled(
+            f"{listed} {verb} not installed",
+            where=environment.name,
+            hint="nothing was removed; `wheelfit list` shows what is installed",
+        )
+    return apply(
+        plan,
+        environment,
+        {},
+        break_system_packages=break_system_packages,
+        patience=patience,
+    )

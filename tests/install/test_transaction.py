@@ -1,0 +1,230 @@
+"""Claims about changing folders so that all of it happens or nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wheelfit.errors import EnvironmentReadOnly, EnvironmentUnavailable, FileConflict
+from wheelfit.install.transaction import Transaction, environment_error
+
+
+class Boom(Exception):
+    """What goes wrong in these tests."""
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Return every file, link and folder below a folder with its content."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            found[name] = f"-> {path.readlink()}"
+        else:
+            found[name] = "folder" if path.is_dir() else path.read_text()
+    return found
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """Return a folder with an old package of three files, one of them a link."""
+    site = tmp_path / "site"
+    (site / "old" / "sub").mkdir(parents=True)
+    (site / "old" / "a.py").write_text("old a")
+    (site / "old" / "sub" / "b.py").write_text("old b")
+    (site / "old" / "link").symlink_to("a.py")
+    return site
+
+
+def fill(stage: Path, **files: str) -> Path:
+    """Write files into a stage; ``__`` stands for a slash."""
+    for name, content in files.items():
+        path = stage / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return stage
+
+
+def upgrade(transaction: Transaction, site: Path) -> None:
+    """Replace the old package by a new one."""
+    stage = fill(transaction.stage(site), old__a="new a", new__c="new c")
+    for name in ("a.py", "link", "sub/b.py"):
+        transaction.put_away(site / "old" / name)
+    assert transaction.remove_empty(site / "old" / "sub")
+    assert transaction.remove_empty(site / "old")
+    transaction.place(stage, site)
+
+
+class TestTransaction:
+    """What a transaction leaves behind."""
+
+    def test_success(self, site: Path) -> None:
+        """In the end there is the new and nothing else."""
+        with Transaction([site]) as transaction:
+            upgrade(transaction, site)
+        assert tree(site) == {"old": "folder", "old/a": "new a", "new": "folder", "new/c": "new c"}
+
+    def test_failure(self, site: Path) -> None:
+        """After an error everything is as before, links and folders too."""
+        before = tree(site)
+        with pytest.raises(Boom), Transaction([site]) as transaction:
+            upgrade(transaction, site)
+            raise Boom
+        assert tree(site) == before
+
+    def test_interrupt(self, site: Path) -> None:
+        """The same holds when the user interrupts."""
+        before = tree(site)
+        with pytest.raises(KeyboardInterrupt), Transaction([site]) as transaction:
+            upgrade(transaction, site)
+            raise KeyboardInterrupt
+        assert tree(site) == before
+
+    def test_new_folders_go_again(self, tmp_path: Path) -> None:
+        """Folders that had to be created are removed after an error."""
+        with pytest.raises(Boom), Transaction() as transaction:
+            stage = fill(transaction.stage(tmp_path / "a" / "b"), x="x")
+            transaction.place(stage, tmp_path / "a" / "b")
+            raise Boom
+        assert tree(tmp_path) == {}
+
+    def test_folder_of_somebody_else(self, tmp_path: Path) -> None:
+        """A folder into which somebody else put something meanwhile stays."""
+        with pytest.raises(Boom), Transaction() as transaction:
+            transaction.make_folder(tmp_path / "a" / "b")
+            (tmp_path / "a" / "theirs").write_text("")
+            raise Boom
+        assert tree(tmp_path) == {"a": "folder", "a/theirs": ""}
+
+    def test_merge(self, site: Path) -> None:
+        """A stage is merged into folders that stay."""
+        with Transaction([site]) as transaction:
+            transaction.place(fill(transaction.stage(site), old__n="n", old__sub__m="m"), site)
+        assert tree(site)["old/n"] == "n"
+        assert tree(site)["old/sub/m"] == "m"
+        assert tree(site)["old/a.py"] == "old a"
+
+    def test_nothing_is_overwritten(self, site: Path) -> None:
+        """A file that appeared in the meantime is not overwritten; all is undone."""
+        before = tree(site)
+        with pytest.raises(FileConflict), Transaction([site]) as transaction:
+            stage = fill(transaction.stage(site), aaa="new", old__sub__b="n")
+            (stage / "old" / "sub" / "b").rename(stage / "old" / "sub" / "b.py")
+            transaction.place(stage, site)
+        assert tree(site) == before
+
+    def test_replace(self, site: Path) -> None:
+        """With leave to replace it is, and comes back after an error."""
+        before = tree(site)
+        with pytest.raises(Boom), Transaction([site]) as transaction:
+            stage = fill(transaction.stage(site), old="now a file")
+            transaction.place(stage, site, replace=True)
+            assert (site / "old").read_text() == "now a file"
+            raise Boom
+        assert tree(site) == before
+
+    def test_full_folder_stays(self, site: Path) -> None:
+        """A folder with something in it is not removed."""
+        with Transaction([site]) as transaction:
+            assert not transaction.remove_empty(site / "old")
+            assert not transaction.remove_empty(site / "gone")
+
+    def test_modes_come_back(self, site: Path) -> None:
+        """A folder that was removed comes back with its mode."""
+        (site / "empty").mkdir(mode=0o750)
+        mode = (site / "empty").stat().st_mode
+        with pytest.raises(Boom), Transaction([site]) as transaction:
+            assert transaction.remove_empty(site / "empty")
+            raise Boom
+        assert (site / "empty").stat().st_mode == mode
+
+    def test_no_way_back(self, site: Path) -> None:
+        """If the old state cannot be restored, the old files are kept and it is said where."""
+        with pytest.raises(EnvironmentUnavailable, match="brought back") as caught:
+            with Transaction([site]) as transaction:
+                transaction.put_away(site / "old" / "a.py")
+                (site / "old" / "link").unlink()
+                transaction.put_away(site / "old" / "sub")
+                (site / "old").rmdir()
+                (site / "old").write_text("in the way")
+                raise Boom("first cause")
+        assert "first cause" in str(caught.value.note)
+        (kept,) = site.glob(".wheelfit-*")
+        assert str(kept) in str(caught.value.hint)
+        assert {path.name for path in kept.iterdir()} == {"old-1", "old-2"}
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder in a file system of its own with little space."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("this user may not mount file systems")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+class TestFileSystems:
+    """More than one file system, and full ones."""
+
+    def test_across(self, site: Path, small: Path) -> None:
+        """A link inside the environment may lead to another file system."""
+        (small / "theirs").write_text("theirs")
+        (site / "linked").symlink_to(small)
+        with Transaction([site]) as transaction:
+            stage = fill(transaction.stage(site), linked__new="new", linked__deep__x="x")
+            transaction.put_away(site / "linked" / "theirs")
+            transaction.place(stage, site)
+        assert tree(small) == {"new": "new", "deep": "folder", "deep/x": "x"}
+        assert not list(site.glob(".wheelfit-*"))
+
+    def test_across_and_back(self, site: Path, small: Path) -> None:
+        """The same undone."""
+        (small / "theirs").write_text("theirs")
+        (site / "linked").symlink_to(small)
+        with pytest.raises(Boom), Transaction([site]) as transaction:
+            stage = fill(transaction.stage(site), linked__new="new", linked__deep__x="x")
+            transaction.put_away(site / "linked" / "theirs")
+            transaction.place(stage, site)
+            raise Boom
+        assert tree(small) == {"theirs": "theirs"}
+
+    def test_full(self, site: Path, small: Path) -> None:
+        """No space: while moving across, everything comes back."""
+        (site / "linked").symlink_to(small)
+        before = tree(site)
+        with pytest.raises(OSError, match="No space"), Transaction([site]) as transaction:
+            stage = fill(transaction.stage(site), aaa="x", linked__big="x" * 1_000_000)
+            transaction.place(stage, site)
+        assert tree(site) == before
+        assert tree(small) == {}
+
+
+class TestErrors:
+    """What the system says, in our words."""
+
+    @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
+    def test_denied(self, number: int) -> None:
+        """Whatever denies writing is a read-only environment."""
+        error = environment_error(OSError(number, os.strerror(number), "/x"))
+        assert isinstance(error, EnvironmentReadOnly)
+        assert error.where == "/x"
+
+    @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+    def test_full(self, number: int) -> None:
+        """A full disk is named."""
+        error = environment_error(OSError(number, os.strerror(number)))
+        assert "space" in error.message
+        assert error.exit_code == 6
+
+    def test_other(self) -> None:
+        """Everything else is given in the system's words."""
+        error = environment_error(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+        assert os.strerror(errno.EMFILE) in error.message
