@@ -89,9 +89,11 @@ class Surroundings:
     def path(self, name: str) -> str:
         """Return where the file lies that the machine calls ``name``.
 
-        :param name: absolute path with ``/``.
+        :param name: absolute path with ``/``; below a root, ``C:/…`` lies in ``C/…``.
         """
-        return name if self.is_real else os.path.join(self.root, name.lstrip("/"))
+        if self.is_real:
+            return name
+        return os.path.join(self.root, name.lstrip("/").replace(":", ""))
 
     def exists(self, name: str) -> bool:
         """Say whether the machine has a file, folder or device of this name."""

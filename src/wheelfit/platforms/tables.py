@@ -169,7 +169,10 @@ CORE_VERSIONS: MappingProxyType[Core, str] = MappingProxyType(
         Core(0x41, 0xD40): "8.4a",  # Neoverse V1
         Core(0x41, 0xD49): "9.0a",  # Neoverse N2
         Core(0x41, 0xD4F): "9.0a",  # Neoverse V2
+        Core(0x41, 0xD83): "9.0a",  # Neoverse V3AE
         Core(0x41, 0xD84): "9.0a",  # Neoverse V3
+        Core(0x41, 0xD85): "9.0a",  # Cortex-X925
+        Core(0x41, 0xD87): "9.0a",  # Cortex-A725
         Core(0x41, 0xD8E): "9.0a",  # Neoverse N3
         Core(0x6D, 0xD49): "9.0a",  # Cobalt 100
         Core(0x46, 0x001): "8.2a",  # A64FX
@@ -203,43 +206,47 @@ HWCAP2_BITS: MappingProxyType[int, str] = MappingProxyType(
 )  # fmt: skip
 """Names of the bits of AT_HWCAP2."""
 
-# What macOS calls the abilities that Linux names (``hw.optional.arm.…``).
+# What macOS calls the abilities that Linux names, without ``hw.optional.``; macOS 12
+# knows only some of the names below ``arm.`` and has others beside them.
 MACOS_ARM_FLAGS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
     {
         "AdvSIMD": ("fp", "asimd"),
-        "FEAT_CRC32": ("crc32",),
-        "FEAT_LSE": ("atomics",),
-        "FEAT_RDM": ("asimdrdm",),
-        "FEAT_DPB": ("dcpop",),
-        "FEAT_DPB2": ("dcpodp",),
-        "FEAT_JSCVT": ("jscvt",),
-        "FEAT_FCMA": ("fcma",),
-        "FEAT_LRCPC": ("lrcpc",),
-        "FEAT_LRCPC2": ("ilrcpc",),
-        "FEAT_PAuth": ("paca", "pacg"),
-        "FEAT_FP16": ("fphp", "asimdhp"),
-        "FEAT_DotProd": ("asimddp",),
-        "FEAT_FHM": ("asimdfhm",),
-        "FEAT_DIT": ("dit",),
-        "FEAT_LSE2": ("uscat",),
-        "FEAT_FlagM": ("flagm",),
-        "FEAT_FlagM2": ("flagm2",),
-        "FEAT_FRINTTS": ("frint",),
-        "FEAT_SB": ("sb",),
-        "FEAT_SSBS": ("ssbs",),
-        "FEAT_BTI": ("bti",),
-        "FEAT_ECV": ("ecv",),
-        "FEAT_AES": ("aes",),
-        "FEAT_PMULL": ("pmull",),
-        "FEAT_SHA1": ("sha1",),
-        "FEAT_SHA256": ("sha2",),
-        "FEAT_SHA512": ("sha512",),
-        "FEAT_SHA3": ("sha3",),
-        "FEAT_BF16": ("bf16",),
-        "FEAT_EBF16": ("ebf16",),
-        "FEAT_I8MM": ("i8mm",),
-        "FEAT_SME": ("sme",),
-        "FEAT_SME2": ("sme2",),
+        "arm.AdvSIMD": ("fp", "asimd"),
+        "armv8_crc32": ("crc32",),
+        "arm.FEAT_CRC32": ("crc32",),
+        "armv8_1_atomics": ("atomics",),
+        "arm.FEAT_LSE": ("atomics",),
+        "arm.FEAT_RDM": ("asimdrdm",),
+        "arm.FEAT_DPB": ("dcpop",),
+        "arm.FEAT_DPB2": ("dcpodp",),
+        "arm.FEAT_JSCVT": ("jscvt",),
+        "arm.FEAT_FCMA": ("fcma",),
+        "arm.FEAT_LRCPC": ("lrcpc",),
+        "arm.FEAT_LRCPC2": ("ilrcpc",),
+        "arm.FEAT_PAuth": ("paca", "pacg"),
+        "arm.FEAT_FP16": ("fphp", "asimdhp"),
+        "arm.FEAT_DotProd": ("asimddp",),
+        "arm.FEAT_FHM": ("asimdfhm",),
+        "arm.FEAT_DIT": ("dit",),
+        "arm.FEAT_LSE2": ("uscat",),
+        "arm.FEAT_FlagM": ("flagm",),
+        "arm.FEAT_FlagM2": ("flagm2",),
+        "arm.FEAT_FRINTTS": ("frint",),
+        "arm.FEAT_SB": ("sb",),
+        "arm.FEAT_SSBS": ("ssbs",),
+        "arm.FEAT_BTI": ("bti",),
+        "arm.FEAT_ECV": ("ecv",),
+        "arm.FEAT_AES": ("aes",),
+        "arm.FEAT_PMULL": ("pmull",),
+        "arm.FEAT_SHA1": ("sha1",),
+        "arm.FEAT_SHA256": ("sha2",),
+        "arm.FEAT_SHA512": ("sha512",),
+        "arm.FEAT_SHA3": ("sha3",),
+        "arm.FEAT_BF16": ("bf16",),
+        "arm.FEAT_EBF16": ("ebf16",),
+        "arm.FEAT_I8MM": ("i8mm",),
+        "arm.FEAT_SME": ("sme",),
+        "arm.FEAT_SME2": ("sme2",),
     }
 )
 

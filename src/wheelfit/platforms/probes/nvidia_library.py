@@ -145,11 +145,11 @@ def _ask_in_thread(libraries: Candidates, deadline: float) -> Answer:
     return Answer(Ending.EXITED, 0, json.dumps(reports[0]).encode(), errors)
 
 
-def parse(answer: Answer, *, has_driver: bool, deadline: float = 10.0) -> NvidiaDriver:
+def parse(answer: Answer, files: NvidiaFiles, deadline: float = 10.0) -> NvidiaDriver:
     """Judge the raw answer.
 
-    :param has_driver: whether files tell of a driver in the kernel; a libcuda
-        without device counts only then.
+    :param files: what the files said; a libcuda without device counts only where
+        they tell of a driver in the kernel.
     :param deadline: seconds the child was given, for the message.
     """
     where = _last_call(answer.errors)
@@ -166,26 +166,29 @@ def parse(answer: Answer, *, has_driver: bool, deadline: float = 10.0) -> Nvidia
     report = _report(answer.output) if answer.code == 0 else None
     if report is None:
         return _failed(f"asking the NVIDIA driver gave no usable answer{where}", answer)
-    return _judged(report, has_driver=has_driver)
+    return _judged(report, files)
 
 
-def without_libraries(*, has_driver: bool) -> NvidiaDriver:
+def without_libraries(files: NvidiaFiles) -> NvidiaDriver:
     """Return the judgement where there is nothing to load.
 
-    :param has_driver: whether files tell of a driver in the kernel.
+    :param files: what the files said.
     """
-    return NvidiaDriver(problem=_missing(has_driver=has_driver))
+    return NvidiaDriver(problem=_missing(files))
 
 
-def _missing(*, has_driver: bool) -> str:
-    if not has_driver:
-        return "no NVIDIA driver library was found"
-    words = "an NVIDIA driver is loaded, but its libraries are missing; a container needs "
-    return words + "the NVIDIA Container Toolkit to see them"  # P-99
+def _missing(files: NvidiaFiles) -> str:
+    if files.has_driver:  # P-99
+        words = "an NVIDIA driver is loaded, but its libraries are missing; a container needs "
+        return words + "the NVIDIA Container Toolkit to see them"
+    if files.pci_devices:
+        words = f"an NVIDIA GPU is there (PCI {', '.join(files.pci_devices)}), but not "
+        return words + "NVIDIA's driver"
+    return "NVIDIA's libraries are there, but cannot be loaded"
 
 
-def _judged(report: _Report, *, has_driver: bool) -> NvidiaDriver:
-    problem, broken = _problem(report, has_driver=has_driver)
+def _judged(report: _Report, files: NvidiaFiles) -> NvidiaDriver:
+    problem, broken = _problem(report, files)
     usable = report.cuda_version is not None and not problem
     return NvidiaDriver(
         cuda_version=report.cuda_version if usable else None,
@@ -198,7 +201,7 @@ def _judged(report: _Report, *, has_driver: bool) -> NvidiaDriver:
     )
 
 
-def _problem(report: _Report, *, has_driver: bool) -> tuple[str, bool]:
+def _problem(report: _Report, files: NvidiaFiles) -> tuple[str, bool]:
     """Return why the driver cannot be used, and whether that is a failure."""
     if report.nvml_init == _DRIVER_NOT_LOADED:
         return "NVIDIA libraries are installed, but no NVIDIA driver is loaded", False
@@ -213,7 +216,7 @@ def _problem(report: _Report, *, has_driver: bool) -> tuple[str, bool]:
         if report.cuda_init is None and report.nvml_init is None:
             return "", False  # asked in a thread, without cuInit: the version is all there is
         if report.cuda_init == _NO_DEVICE:
-            return ("", False) if has_driver else ("libcuda sees no NVIDIA device", False)
+            return ("", False) if files.has_driver else ("libcuda sees no NVIDIA device", False)
         if report.cuda_init is not None:
             words = _CUDA_WORDS.get(report.cuda_init, "error")
             return f"the NVIDIA driver does not start: {words} (cuInit {report.cuda_init})", True
@@ -222,7 +225,7 @@ def _problem(report: _Report, *, has_driver: bool) -> tuple[str, bool]:
         return f"the NVIDIA driver does not start: {words} (NVML {report.nvml_init})", True
     if report.nvml_loaded or report.cuda_loaded:
         return "the NVIDIA libraries lack the functions that were asked for", True
-    return _missing(has_driver=has_driver), False
+    return _missing(files), False
 
 
 def _failed(problem: str, answer: Answer) -> NvidiaDriver:
@@ -282,7 +285,7 @@ def _report(output: bytes) -> _Report | None:
             gpus=gpus,
             warnings=warnings,
         )
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
 
 

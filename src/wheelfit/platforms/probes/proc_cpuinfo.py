@@ -39,12 +39,12 @@ def read(surroundings: Surroundings) -> str | None:
     return surroundings.read_text(PATH)
 
 
-def parse(text: str) -> CpuInfo:
+def parse(text: str, line_name: str) -> CpuInfo:
     """Take the intersection over all processors (P-105, P-114).
 
-    x86 names the line ``flags``, Arm names it ``Features``.
-
     :param text: what :func:`read` returned; any text is accepted.
+    :param line_name: ``flags`` on x86, ``Features`` on Arm; an emulator may show
+        the file of a host of the other kind.
     """
     lists: set[str] = set()  # a machine of 500 processors has one or two different lines
     cores: set[Core] = set()
@@ -53,17 +53,15 @@ def parse(text: str) -> CpuInfo:
         key, separator, value = line.partition(":")
         if not separator:
             continue
-        match key.strip():
-            case "flags" | "Features":
-                lists.add(value)
-            case "CPU implementer":
-                implementer = _number(value)
-            case "CPU part":
-                part = _number(value)
-                if implementer is not None and part is not None:
-                    cores.add(Core(implementer, part))
-            case _:
-                pass
+        key = key.strip()
+        if key == line_name:
+            lists.add(value)
+        elif key == "CPU implementer":
+            implementer = _number(value)
+        elif key == "CPU part":
+            part = _number(value)
+            if implementer is not None and part is not None:
+                cores.add(Core(implementer, part))
     names = [{_ALIASES.get(word, word) for word in line.split()} for line in lists]
     flags = frozenset(set.intersection(*names)) if names else None
     return CpuInfo(flags or None, tuple(sorted(cores)), len(lists) > 1)

@@ -34,12 +34,10 @@ X86_NAMES: tuple[str, ...] = (
 )
 """What :func:`parse_x86` wants to know."""
 
-_ARM_PREFIX = "hw.optional.arm."
-_OLD_CRC32 = "hw.optional.armv8_crc32"  # the spelling before macOS 12
+_ARM_PREFIX = "hw.optional."
 
 ARM_NAMES: tuple[str, ...] = (
     _BRAND,
-    _OLD_CRC32,
     *(_ARM_PREFIX + name for name in tables.MACOS_ARM_FLAGS),
 )
 """What :func:`parse_arm` wants to know."""
@@ -98,7 +96,7 @@ def parse_x86(answers: Mapping[str, bytes]) -> Cpu:
 
 
 def parse_arm(answers: Mapping[str, bytes]) -> Cpu:
-    """Read the switches ``hw.optional.arm.*`` and the brand name.
+    """Read the switches below ``hw.optional`` and the brand name.
 
     :param answers: what :func:`read` returned for :data:`ARM_NAMES`.
     """
@@ -108,8 +106,6 @@ def parse_arm(answers: Mapping[str, bytes]) -> Cpu:
         if _is_on(answers, _ARM_PREFIX + name)
         for flag in known
     }
-    if _is_on(answers, _OLD_CRC32):
-        flags.add("crc32")
     return Cpu(
         flags=frozenset(flags) or None,
         brand=_text(answers, _BRAND),

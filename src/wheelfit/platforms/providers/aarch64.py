@@ -80,8 +80,8 @@ def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) ->
     """Return version and abilities of a processor, in the reference plugin's order.
 
     :param cpu: abilities by their Linux names, and the kinds of core.
-    :param bits_decide: take the version from the ability bits, as on Linux (P-112);
-        otherwise an unknown core is ``8a``.
+    :param bits_decide: take versions up to 8.4a from the ability bits, as on Linux
+        (P-112); otherwise from what is known of the core, and an unknown one is 8a.
     :param reference: leave out the abilities that the reference does not know (P-43).
     """
     version = _version(cpu, bits_decide=bits_decide)
@@ -106,16 +106,19 @@ def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) ->
 
 def _version(cpu: Cpu, *, bits_decide: bool) -> str:
     """Return the highest version whose every requirement is met (P-112, P-113)."""
+    flags = cpu.flags or frozenset()
     of_core = _version_of_core(cpu)
-    if of_core is None and not bits_decide:
-        return _BASELINE
     reached = _BASELINE
     for version, needed in tables.AARCH64_REQUIREMENTS:
-        beyond_bits = _is_newer(version, _LAST_FROM_BITS)
-        limited = beyond_bits or not bits_decide
-        if limited and (of_core is None or _is_newer(version, of_core)):
-            break
-        if not needed <= (cpu.flags or frozenset()):
+        has_bits = needed <= flags
+        if _is_newer(version, _LAST_FROM_BITS):
+            fits = has_bits and of_core is not None and not _is_newer(version, of_core)
+        elif bits_decide:
+            fits = has_bits
+        else:
+            # Older systems do not tell of every ability: what is known of the core decides.
+            fits = not _is_newer(version, of_core or _BASELINE)
+        if not fits:
             break
         reached = version
     return reached
@@ -152,7 +155,7 @@ def _read_linux(surroundings: Surroundings) -> Cpu:
     vector = auxv.read(surroundings)
     hwcap = auxv.parse(vector) if vector else None
     text = proc_cpuinfo.read(surroundings)
-    info = proc_cpuinfo.parse(text) if text is not None else None
+    info = proc_cpuinfo.parse(text, "Features") if text is not None else None
     flags = None
     if hwcap is not None:
         flags = hwcap.names

@@ -167,11 +167,9 @@ def read(surroundings: Surroundings) -> NvidiaDriver:
     libraries = nvidia_library.candidates(surroundings, files)
     if libraries:
         answer = nvidia_library.read(surroundings, libraries)
-        driver = nvidia_library.parse(
-            answer, has_driver=files.has_driver, deadline=surroundings.deadline
-        )
+        driver = nvidia_library.parse(answer, files, surroundings.deadline)
     else:
-        driver = nvidia_library.without_libraries(has_driver=files.has_driver)
+        driver = nvidia_library.without_libraries(files)
     if driver.cuda_version is None and not driver.broken:
         texts = nvidia_smi.read(surroundings)
         told = nvidia_smi.parse(*texts) if texts else None

@@ -23,6 +23,7 @@ __all__ = [
     "NAMESPACE",
     "accepts",
     "detect",
+    "from_cpuid",
     "get_all_configs",
     "get_supported_configs",
     "overrides_in_effect",
@@ -115,11 +116,11 @@ def read(surroundings: Surroundings) -> Cpu:
     table = cpuid.read(surroundings)
     text = proc_cpuinfo.read(surroundings) if surroundings.system == "Linux" else None
     if text is None:
-        return _from_cpuid(table)
-    info = proc_cpuinfo.parse(text)
+        return from_cpuid(table)
+    info = proc_cpuinfo.parse(text, "flags")
     if info.flags is None:
         # An emulator shows the file of a host that is no x86 at all.
-        return _from_cpuid(table)
+        return from_cpuid(table)
     return _compared(info, table)
 
 
@@ -144,7 +145,8 @@ def _compared(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) -> Cpu:
     return Cpu(flags & allowed, evidence=tuple(evidence), warnings=(words,))
 
 
-def _from_cpuid(table: CpuidTable | None) -> Cpu:
+def from_cpuid(table: CpuidTable | None) -> Cpu:
+    """Return what the instruction's answers say of the processor (P-107)."""
     if table is None:
         return Cpu(evidence=(Evidence("CPUID", "could not be asked"),))
     return Cpu(cpuid.parse(table), evidence=(Evidence("CPUID", _shown(table)),))

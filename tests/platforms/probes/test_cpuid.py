@@ -1,0 +1,91 @@
+"""P-107: the CPUID instruction, recorded and real."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from wheelfit.platforms.facts import CpuidRegisters, CpuidTable
+from wheelfit.platforms.probes import cpuid, proc_cpuinfo
+from wheelfit.platforms.providers import x86_64
+from wheelfit.platforms.surroundings import Surroundings, architecture_of_this_process
+from wheelfit.platforms.tables import CPUID_FLAGS, X86_APPENDED, X86_FEATURES, X86_LEVELS
+from wheelfit.testing.machines import open_machine
+
+MACHINES = Path(__file__).parents[2] / "machines"
+
+EVERYTHING = CpuidTable(
+    {(leaf, subleaf): CpuidRegisters(*[0xFFFFFFFF] * 4) for leaf, subleaf, _ in CPUID_FLAGS},
+    xcr0=0x600E7,
+)
+
+
+@pytest.fixture
+def ice_lake() -> CpuidTable:
+    """Return the recorded table of a processor with AVX-512."""
+    machine = open_machine(MACHINES / "windows-x86-icelake")
+    table = machine.surroundings.recorded_cpuid
+    assert table is not None
+    return table
+
+
+@pytest.mark.parametrize(("xcr0", "level"), [(3, "v2"), (0x6, "v3"), (0xE6, "v4"), (None, "v2")])
+def test_the_system_must_save_the_wide_registers(
+    ice_lake: CpuidTable, xcr0: int | None, level: str
+) -> None:
+    """P-102, P-107: one processor, other register states: other levels."""
+    detection = x86_64.supported(x86_64.from_cpuid(replace(ice_lake, xcr0=xcr0)))
+    assert detection.features[0].values[0] == level
+
+
+def test_register_states_mean_nothing_without_osxsave(ice_lake: CpuidTable) -> None:
+    """P-107: OSXSAVE must be set."""
+    leaf = ice_lake.leaves[1, 0]
+    cleared = {**ice_lake.leaves, (1, 0): leaf._replace(ecx=leaf.ecx & ~(1 << 27))}
+    flags = cpuid.parse(CpuidTable(cleared, xcr0=0xE7))
+    assert "sse4_2" in flags
+    assert not flags & {"avx", "avx2", "fma", "avx512f"}
+
+
+def test_every_position_is_a_flag_of_the_vocabulary() -> None:
+    """P-100, P-101, P-107: all flags are found but the one that CPUID does not tell."""
+    assert set(X86_FEATURES + X86_APPENDED) - cpuid.parse(EVERYTHING) == {"ibrs_enhanced"}
+    assert cpuid.parse(EVERYTHING) <= set(X86_FEATURES + X86_APPENDED)
+
+
+@pytest.mark.parametrize(
+    ("xcr0", "absent", "present"),
+    [(0x7, "avx512f", "avx2"), (0xE7, "amx_tile", "avx512f"), (0x600E7, "", "amx_tile")],
+)
+def test_each_register_state_has_its_flags(xcr0: int, absent: str, present: str) -> None:
+    """P-107: bits 1, 2 for AVX, also 5 to 7 for AVX-512, 17 and 18 for AMX."""
+    flags = cpuid.parse(replace(EVERYTHING, xcr0=xcr0))
+    assert absent not in flags
+    assert present in flags
+
+
+def test_an_empty_table_has_no_flags() -> None:
+    """P-74: what is not there counts as zero."""
+    assert cpuid.parse(CpuidTable({})) == frozenset()
+
+
+def test_the_real_instruction_agrees_with_the_kernel() -> None:
+    """P-105, P-107: on this machine both ways give the same flags of the vocabulary."""
+    here = Surroundings()
+    if here.system != "Linux" or architecture_of_this_process() != "x86_64":
+        pytest.skip("needs Linux on x86-64")
+    table, text = cpuid.read(here), proc_cpuinfo.read(here)
+    if table is None or text is None:
+        pytest.skip("this system lets nobody ask the processor")
+    kernel = proc_cpuinfo.parse(text, "flags").flags or frozenset()
+    told = cpuid.parse(table)
+    # A kernel may hide an ability or learn it elsewhere; what decides a level may not differ.
+    levels = {flag for _, flags in X86_LEVELS for flag in flags}
+    assert kernel & levels == told & levels
+
+
+def test_the_instruction_is_never_issued_for_a_captured_machine(tmp_path: Path) -> None:
+    """P-70: a captured machine without a recorded table has none."""
+    assert cpuid.read(Surroundings(root=str(tmp_path), architecture="x86_64")) is None

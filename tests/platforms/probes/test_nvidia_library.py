@@ -1,0 +1,291 @@
+"""P-71, P-97, P-98: whatever a driver does is data with evidence."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wheelfit.platforms.children import Answer, Ending
+from wheelfit.platforms.discovery import Machine
+from wheelfit.platforms.facts import NvidiaFiles
+from wheelfit.platforms.features import Detection, Status
+from wheelfit.platforms.isolated import nvidia_child
+from wheelfit.platforms.probes import nvidia_library
+from wheelfit.platforms.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wheelfit.testing.drivers import FakeDriver
+
+H100 = "9.0 NVIDIA H100"
+T4 = "7.5 Tesla T4"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a machine whose kernel has a driver."""
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "nvidiactl").touch()
+    return tmp_path
+
+
+def _detect(
+    root: Path, driver: FakeDriver, environ: dict[str, str], deadline: float = 20
+) -> Detection:
+    machine = Machine(
+        root,
+        environ,
+        system="Linux",
+        architecture="x86_64",
+        deadline=deadline,
+        library_folders=(driver.folder,),
+    )
+    detection = machine.detect("nvidia")
+    assert detection is not None
+    return detection
+
+
+def _first_values(detection: Detection) -> dict[str, str]:
+    return {feature.name: feature.values[0] for feature in detection.features}
+
+
+def test_nvml_tells_versions_and_devices(root: Path, fake_driver: FakeDriver) -> None:
+    """P-97: the CUDA version of the driver, and every device by its capability."""
+    detection = _detect(root, fake_driver, fake_driver.environ(devices=[H100], cuda="12.8"))
+    assert _first_values(detection) == {
+        "cuda_version_lower_bound": "12.8",
+        "cuda_version_upper_bound": "15.20",
+        "sm_arch": "90_real",
+    }
+
+
+def test_an_old_driver_is_asked_with_the_older_functions(
+    root: Path, fake_old_driver: FakeDriver
+) -> None:
+    """P-97: nvmlInit_v2 and the function without _v2 are the fallback."""
+    environ = fake_old_driver.environ(devices=[T4], cuda="11.0")
+    detection = _detect(root, fake_old_driver, environ)
+    assert _first_values(detection)["sm_arch"] == "75_real"
+    assert ("nvmlInitWithFlags", "no such function") in {
+        (e.source, e.value) for e in detection.evidence
+    }
+
+
+def test_libcuda_is_asked_where_nvml_is_missing(root: Path, fake_libcuda: FakeDriver) -> None:
+    """P-98, P-89: devices come from cuInit, and the mask is taken away before it."""
+    environ = fake_libcuda.environ(devices=[H100, T4], cuda="12.4")
+    environ["CUDA_VISIBLE_DEVICES"] = ""
+    detection = _detect(root, fake_libcuda, environ)
+    assert _first_values(detection)["cuda_version_lower_bound"] == "12.4"
+    assert len(detection.devices) == 2
+
+
+def test_a_machine_with_a_driver_and_no_device_has_bounds_only(
+    root: Path, fake_driver: FakeDriver, fake_libcuda: FakeDriver
+) -> None:
+    """P-74, P-99: zero devices is no exception, and sm_arch is absent."""
+    for driver in (fake_driver, fake_libcuda):
+        detection = _detect(root, driver, driver.environ())
+        assert set(_first_values(detection)) == {
+            "cuda_version_lower_bound",
+            "cuda_version_upper_bound",
+        }
+
+
+def test_libcuda_without_any_driver_supports_nothing(
+    tmp_path: Path, fake_libcuda: FakeDriver
+) -> None:
+    """P-99: images carry a libcuda of their own; without a device it proves nothing."""
+    detection = _detect(tmp_path, fake_libcuda, fake_libcuda.environ())
+    assert (detection.status, detection.features) == (Status.NOTHING, ())
+
+
+def test_a_device_that_may_not_be_used_is_left_out(root: Path, fake_driver: FakeDriver) -> None:
+    """P-97: no permission is how containers hide devices; no warning is due."""
+    environ = fake_driver.environ(devices=[H100, T4], no_permission="0")
+    detection = _detect(root, fake_driver, environ)
+    assert _first_values(detection)["sm_arch"] == "75_real"
+    assert detection.warnings == ()
+
+
+def test_a_lost_device_is_left_out_with_a_warning(root: Path, fake_driver: FakeDriver) -> None:
+    """P-74: one broken device does not hide the others."""
+    detection = _detect(root, fake_driver, fake_driver.environ(devices=[H100, T4], lost="1"))
+    assert _first_values(detection)["sm_arch"] == "90_real"
+    assert "GPU 1 is left out" in detection.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "status", "words"),
+    [
+        ({"nvml_init": 9}, Status.NOTHING, "no NVIDIA driver is loaded"),
+        ({"nvml_init": 18, "cuda_init": 803}, Status.FAILED, "restart the machine"),
+        ({"nvml_init": 999, "cuda_init": 804}, Status.FAILED, "cuInit 804"),
+        ({"nvml_init": 999, "cuda_init": 999}, Status.FAILED, "cuInit 999"),
+        ({"abort": "nvmlInitWithFlags"}, Status.FAILED, "SIGABRT (in nvmlInitWithFlags)"),
+    ],
+)
+def test_a_driver_that_does_not_start_is_told_about(
+    root: Path,
+    fake_driver: FakeDriver,
+    settings: dict[str, Any],
+    status: Status,
+    words: str,
+) -> None:
+    """P-71, P-98: error codes and crashes are data; the reason is in the warning."""
+    environ = fake_driver.environ(devices=[H100], **settings)
+    detection = _detect(root, fake_driver, environ)
+    assert (detection.status, detection.features) == (status, ())
+    assert words in detection.warnings[0]
+    assert detection.evidence
+
+
+def test_a_mismatch_of_nvml_leaves_libcuda_a_chance(root: Path, fake_driver: FakeDriver) -> None:
+    """P-94, P-98: with a compatibility package NVML may fail where libcuda works."""
+    environ = fake_driver.environ(devices=[H100], nvml_init=18)
+    assert _first_values(_detect(root, fake_driver, environ))["sm_arch"] == "90_real"
+
+
+@pytest.mark.parametrize("function", ["nvmlInitWithFlags", "nvmlDeviceGetCount_v2"])
+def test_a_hanging_driver_costs_the_deadline_and_no_more(
+    root: Path, fake_driver: FakeDriver, function: str
+) -> None:
+    """P-37, P-71: the last call is named."""
+    environ = fake_driver.environ(devices=[H100], hang=function)
+    started = time.monotonic()
+    detection = _detect(root, fake_driver, environ, deadline=1)
+    assert time.monotonic() - started < 8
+    assert detection.status is Status.FAILED
+    assert f"did not answer within 1 s (in {function})" in detection.warnings[0]
+
+
+def test_a_driver_that_prints_does_not_disturb_the_answer(
+    root: Path, fake_driver: FakeDriver
+) -> None:
+    """P-36: the answer has a pipe of its own."""
+    environ = fake_driver.environ(devices=[H100], noise=1)
+    assert _first_values(_detect(root, fake_driver, environ))["sm_arch"] == "90_real"
+
+
+def test_libraries_that_cannot_be_loaded_are_told_about(root: Path, tmp_path: Path) -> None:
+    """P-71: a file that is no library is an outcome."""
+    folder = tmp_path / "libraries"
+    folder.mkdir()
+    (folder / "libcuda.so.1").write_text("no library")
+    machine = Machine(root, {}, system="Linux", architecture="x86_64", library_folders=(folder,))
+    detection = machine.detect("nvidia")
+    assert detection is not None
+    assert detection.status is Status.NOTHING
+    assert any(e.source.endswith("libcuda.so.1") for e in detection.evidence)
+
+
+def test_an_interpreter_that_cannot_be_started_is_told_about(
+    root: Path, fake_driver: FakeDriver
+) -> None:
+    """P-71: no child process, no exception."""
+    machine = Machine(
+        root,
+        {},
+        system="Linux",
+        architecture="x86_64",
+        interpreter="/no/such/python",
+        library_folders=(fake_driver.folder,),
+    )
+    detection = machine.detect("nvidia")
+    assert detection is not None
+    assert detection.status is Status.FAILED
+    assert "no child process" in detection.warnings[0]
+
+
+def test_without_an_interpreter_a_thread_asks_and_never_initialises(
+    root: Path, fake_driver: FakeDriver, fake_libcuda: FakeDriver
+) -> None:
+    """P-71, P-72: in a frozen application NVML tells all, libcuda the version only."""
+    program = (
+        "import sys\nfrom wheelfit.platforms.discovery import Machine\n"
+        "machine = Machine(sys.argv[1], system='Linux', architecture='x86_64',\n"
+        "    interpreter=None, library_folders=(sys.argv[2],), deadline=float(sys.argv[3]))\n"
+        "found = machine.detect('nvidia')\n"
+        "print(found.status, *(f.values[0] for f in found.features))\n"
+    )
+
+    def ask(driver: FakeDriver, environ: dict[str, str], deadline: str = "20") -> str:
+        command = [sys.executable, "-c", program, str(root), str(driver.folder), deadline]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    environ = fake_driver.environ(devices=[H100], cuda="12.8", hang="cuInit")
+    assert ask(fake_driver, environ) == "supported 12.8 15.20 90_real"
+    assert ask(fake_libcuda, environ) == "supported 12.8 15.20"
+    hanging = fake_driver.environ(devices=[H100], hang="nvmlInitWithFlags")
+    assert ask(fake_driver, hanging, "0.5") == "failed"
+
+
+GOOD: dict[str, Any] = {
+    "calls": [["nvmlInitWithFlags", "0"]],
+    "nvml": {"loaded": "libnvidia-ml.so.1", "init": 0},
+    "cuda": {"loaded": None, "init": None},
+    "driver_version": "550.54.15",
+    "cuda_version": 12040,
+    "devices": [{"index": 0, "name": "H100", "uuid": "GPU-1", "capability": [9, 0]}],
+}
+
+
+def test_a_good_line_is_understood() -> None:
+    """P-71: the shape of the answer."""
+    answer = Answer(Ending.EXITED, 0, json.dumps(GOOD).encode())
+    driver = nvidia_library.parse(answer, NvidiaFiles())
+    assert str(driver.cuda_version) == "12.4"
+    assert [str(gpu) for gpu in driver.gpus] == ["GPU 0 (H100, 9.0)"]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        b"",
+        b"Segmentation fault",
+        b"[]",
+        b"null",
+        b'{"calls": []}',
+        b"\xff\xfe",
+        json.dumps(GOOD | {"cuda_version": "12.4"}).encode(),
+        json.dumps(GOOD | {"devices": [{"index": 0, "name": "", "capability": 9}]}).encode(),
+        json.dumps(GOOD | {"calls": [1]}).encode(),
+        json.dumps(GOOD | {"nvml": None}).encode(),
+        b"[" * 100_000,
+    ],
+)
+def test_garbage_is_data(output: bytes) -> None:
+    """P-71: an answer of another shape is a failure with evidence, no exception."""
+    driver = nvidia_library.parse(Answer(Ending.EXITED, 0, output, b"noise"), NvidiaFiles())
+    assert driver.broken
+    assert driver.cuda_version is None
+    assert driver.evidence[-1].value == "noise"
+
+
+def test_the_script_runs_alone(fake_driver: FakeDriver) -> None:
+    """P-71: isolated, without site packages; one line on standard output, nothing else."""
+    environ = fake_driver.environ(devices=[H100], noise=1)
+    library = fake_driver.folder / "libnvidia-ml.so.1"
+    command = [sys.executable, "-I", "-S", nvidia_child.__file__, f"nvml={library}"]
+    done = subprocess.run(command, env=environ, capture_output=True, check=True)
+    assert done.stdout.count(b"\n") == 1
+    assert json.loads(done.stdout)["cuda_version"] == 12040
+    assert b"a driver that prints" in done.stderr
+
+
+def test_a_captured_machine_is_never_shown_the_real_libraries(root: Path) -> None:
+    """P-70: names for the loader are candidates on the real machine only."""
+    files = NvidiaFiles(libraries=("/usr/lib64/libcuda.so.1",))
+    captured = Surroundings(root=str(root), environ={}, system="Linux")
+    found = nvidia_library.candidates(captured, files)
+    assert (found.nvml, found.cuda) == ((), (f"{root}/usr/lib64/libcuda.so.1",))
+    real = nvidia_library.candidates(Surroundings(system="Linux", environ={}), files)
+    assert real.cuda == ("libcuda.so.1", "/usr/lib64/libcuda.so.1")
+    assert not nvidia_library.candidates(Surroundings(system="Darwin", environ={}), files)

@@ -1,0 +1,108 @@
+"""P-100 to P-105: levels and flags."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from wheelfit.platforms.discovery import Machine
+from wheelfit.platforms.facts import Cpu, CpuidRegisters, CpuidTable
+from wheelfit.platforms.features import Status
+from wheelfit.platforms.providers import x86_64
+from wheelfit.platforms.tables import X86_APPENDED, X86_FEATURES, X86_LEVELS
+
+V2 = X86_LEVELS[1][1]
+V3 = V2 | X86_LEVELS[2][1]
+V4 = V3 | X86_LEVELS[3][1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "levels"),
+    [
+        (frozenset(), "v1"),
+        (V2, "v2 v1"),
+        (V3, "v3 v2 v1"),
+        (V4, "v4 v3 v2 v1"),
+        (V3 - {"abm"}, "v2 v1"),
+        (V4 - {"ssse3"}, "v1"),
+        (V4 - {"movbe"}, "v2 v1"),
+    ],
+)
+def test_a_level_needs_all_flags_of_the_lower_ones(flags: frozenset[str], levels: str) -> None:
+    """P-102: one missing flag takes the level away, and all above it."""
+    assert x86_64.supported(Cpu(flags)).features[0].values == tuple(levels.split())
+
+
+def test_level_and_flags_have_the_order_of_the_reference() -> None:
+    """P-100, P-101: level, the reference's 56 flags newest first, then ours."""
+    names = [f.name for f in x86_64.supported(Cpu(frozenset(X86_APPENDED + X86_FEATURES))).features]
+    assert names == ["level", *X86_FEATURES, *X86_APPENDED]
+    assert (len(X86_FEATURES), len(X86_APPENDED)) == (56, 15)
+
+
+def test_the_reference_mode_leaves_out_what_the_reference_does_not_know() -> None:
+    """P-43: for differential tests."""
+    cpu = Cpu(frozenset(X86_APPENDED + X86_FEATURES))
+    names = [feature.name for feature in x86_64.supported(cpu, reference=True).features]
+    assert names == ["level", *X86_FEATURES]
+
+
+def test_flags_outside_the_vocabulary_are_ignored() -> None:
+    """P-100: only known features are features."""
+    features = x86_64.supported(Cpu(frozenset({"fpu", "sse2", "constant_tsc"}))).features
+    assert [feature.name for feature in features] == ["level", "sse2"]
+
+
+def test_unknown_abilities_are_v1_with_a_warning() -> None:
+    """P-104: v1, not v2 as another tool assumes."""
+    detection = x86_64.supported(Cpu(None))
+    assert [(f.name, f.values) for f in detection.features] == [("level", ("v1",))]
+    assert "v1" in detection.warnings[0]
+
+
+def _emulated(root: Path, cpuinfo: str, table: CpuidTable) -> Machine:
+    (root / "proc").mkdir()
+    (root / "proc" / "cpuinfo").write_text(cpuinfo)
+    return Machine(root, {}, system="Linux", architecture="x86_64", recorded_cpuid=table)
+
+
+def test_an_emulator_that_shows_the_host_s_file_is_found_out(tmp_path: Path) -> None:
+    """P-105: what the instruction denies is not used, and that is said."""
+    bits = 1 | 1 << 9 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 23
+    table = CpuidTable({
+        (1, 0): CpuidRegisters(0, 0, bits, 0),
+        (0x80000001, 0): CpuidRegisters(0, 0, 1, 0),
+    })  # fmt: skip
+    machine = _emulated(tmp_path, f"flags : {' '.join(sorted(V3))} pni\n", table)
+    detection = machine.detect("x86_64")
+    assert detection is not None
+    assert detection.features[0].values == ("v2", "v1")
+    assert "avx2" in detection.warnings[0]
+
+
+def test_the_file_of_another_architecture_is_not_believed(tmp_path: Path) -> None:
+    """P-105: under emulation on an Arm host the instruction is all there is."""
+    table = CpuidTable({(1, 0): CpuidRegisters(0, 0, 1, 0)})
+    machine = _emulated(tmp_path, "Features : fp asimd\n", table)
+    detection = machine.detect("x86_64")
+    assert detection is not None
+    assert [feature.name for feature in detection.features] == ["level", "sse3"]
+
+
+def test_the_level_is_the_one_of_the_dynamic_loader() -> None:
+    """P-102: glibc's loader says which levels it would search."""
+    detection = Machine(environ={}).detect("x86_64")
+    assert detection is not None
+    if detection.status is not Status.SUPPORTED:
+        pytest.skip("needs an x86-64 interpreter")
+    loader = Path("/lib64/ld-linux-x86-64.so.2")
+    if not loader.exists():
+        pytest.skip("needs glibc's loader")
+    done = subprocess.run([loader, "--help"], capture_output=True, text=True, check=False)
+    found = re.findall(r"x86-64-(v[234]) \(supported", done.stdout)
+    if "x86-64-v2" not in done.stdout:
+        pytest.skip("this loader is too old to say")
+    assert detection.features[0].values == (*found, "v1")

@@ -1,0 +1,116 @@
+"""P-80 to P-90: which values a driver version and a capability support."""
+
+from __future__ import annotations
+
+import pytest
+
+from wheelfit.platforms import cuda_values
+from wheelfit.platforms.facts import Capability
+
+EVERY_DRIVER = [Capability(major, minor) for major in range(11, 16) for minor in range(21)]
+
+
+def test_lower_bounds_start_with_the_driver_and_go_back_to_11() -> None:
+    """P-80: own minors, own major, then every older major from .20 down."""
+    values = cuda_values.lower_bounds(Capability(12, 2))
+    assert values[:6] == ("12.2", "12.1", "12.0", "12", "11.20", "11.19")
+    assert values[-3:] == ("11.1", "11.0", "11")
+    assert len(values) == 4 + 22
+
+
+def test_upper_bounds_start_far_away_and_end_just_above_the_driver() -> None:
+    """P-81: farthest first; the driver's own major is absent."""
+    values = cuda_values.upper_bounds(Capability(14, 18))
+    assert values[:2] == ("15.20", "15.19")
+    assert values[-5:] == ("15.1", "15.0", "15", "14.20", "14.19")
+    assert "14" not in values
+
+
+@pytest.mark.parametrize("version", EVERY_DRIVER, ids=str)
+def test_every_bound_is_either_met_or_stayed_below(version: Capability) -> None:
+    """P-80, P-81: the two lists share nothing and make up the whole vocabulary."""
+    lower, upper = cuda_values.lower_bounds(version), cuda_values.upper_bounds(version)
+    assert len(set(lower) | set(upper)) == len(lower) + len(upper)
+    assert set(lower) | set(upper) == set(cuda_values.every_bound())
+    assert cuda_values.bound_count(version) == len(lower) + len(upper)
+
+
+def test_the_vocabulary_has_the_size_of_the_reference() -> None:
+    """P-80 ff.: 110 bounds; 160 values of sm_arch without a and f."""
+    assert len(cuda_values.every_bound()) == 110
+    plain = [value for value in cuda_values.every_sm_value() if "a_" not in value]
+    assert len([value for value in plain if "f_" not in value]) == 160
+
+
+@pytest.mark.parametrize(
+    ("version", "first", "last_upper", "size"),
+    [
+        (Capability(15, 20), "15.20", None, 110),
+        (Capability(16, 0), "16.0", "16.1", 6 * 22),
+        (Capability(12, 25), "12.25", "13", 5 * 27),
+    ],
+    ids=str,
+)
+def test_the_range_grows_with_the_driver(
+    version: Capability, first: str, last_upper: str | None, size: int
+) -> None:
+    """P-84: majors up to max(15, D), minors up to max(20, d); the reference switches off."""
+    upper = cuda_values.upper_bounds(version)
+    assert cuda_values.lower_bounds(version)[0] == first
+    assert (upper[-1] if upper else None) == last_upper
+    assert cuda_values.bound_count(version) == size
+    assert len(cuda_values.lower_bounds(version)) + len(upper) == size
+
+
+@pytest.mark.parametrize(
+    ("capability", "expected"),
+    [
+        ("9.0", "90_real 90_virtual"),
+        ("8.7", "87_real 86_real 85_real 84_real 83_real 82_real 81_real 80_real 80_virtual"),
+        ("12.0", "120_real 120_virtual"),
+        ("12.1", "121_real 120_real 120_virtual"),
+        ("5.0", "50_real 50_virtual"),
+        ("3.7", ""),
+    ],
+)  # fmt: skip
+def test_the_reference_lists_code_of_the_same_major(capability: str, expected: str) -> None:
+    """P-82: machine code down to .0, then the PTX of .0; nothing below 5.0."""
+    device = Capability(*map(int, capability.split(".")))
+    assert " ".join(cuda_values.reference_sm_values(device)) == expected
+
+
+@pytest.mark.parametrize(
+    ("capability", "start", "end"),
+    [
+        (Capability(5, 2), "52_virtual 51_virtual", "52_virtual 51_virtual"),
+        (Capability(8, 6), "86_virtual 85_virtual 84_virtual", "51_virtual 50_virtual"),
+        (Capability(9, 0), "90a_real 89_virtual 88_virtual", "50_virtual 90a_virtual"),
+        (Capability(10, 7), "107a_real 107f_real 103f_real 100f_real 107_virtual",
+         "50_virtual 107a_virtual"),
+        (Capability(10, 3), "103a_real 103f_real 100f_real 103_virtual 102_virtual",
+         "50_virtual 103a_virtual"),
+        (Capability(12, 1), "121a_real 121f_real 120f_real 121_virtual 119_virtual",
+         "50_virtual 121a_virtual"),
+        (Capability(12, 2), "122a_real 122_virtual 121_virtual 119_virtual",
+         "50_virtual 122a_virtual"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_runs_too_is_appended_in_order(capability: Capability, start: str, end: str) -> None:
+    """P-83, P-90: specific code, families nearest first, own PTX, older PTX, specific PTX."""
+    values = " ".join(cuda_values.appended_sm_values(capability))
+    assert values.startswith(start)
+    assert values.endswith(end)
+
+
+@pytest.mark.parametrize("major", range(5, 14))
+def test_no_machine_code_of_another_major_is_ever_listed(major: int) -> None:
+    """P-83, P-90: machine code runs within its major only; appended values repeat nothing."""
+    for minor in range(10):
+        device = Capability(major, minor)
+        reference = cuda_values.reference_sm_values(device)
+        appended = cuda_values.appended_sm_values(device)
+        assert not set(reference) & set(appended)
+        for value in (*reference, *appended):
+            if value.endswith("_real"):
+                assert value.removesuffix("_real").rstrip("af")[:-1] == str(major)

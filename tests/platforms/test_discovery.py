@@ -1,0 +1,102 @@
+"""One object answers for one machine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wheelfit.platforms.discovery import BUILT_IN, Machine
+from wheelfit.platforms.features import Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _modules_after(statement: str) -> set[str]:
+    """Return the modules that a statement imports in a fresh interpreter."""
+    program = (
+        "import sys; before = set(sys.modules)\n"
+        f"{statement}\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+def test_discovery_needs_nothing_but_the_standard_library() -> None:
+    """House plan: whoever imports discovery gets no third-party module."""
+    every = "; ".join(
+        ["import wheelfit.platforms.discovery", *(f"import {m}" for m in BUILT_IN.values())]
+    )
+    top_level = {name.partition(".")[0] for name in _modules_after(every)}
+    assert top_level - set(sys.stdlib_module_names) == {"wheelfit"}
+
+
+def test_discovery_imports_no_provider_before_it_is_asked() -> None:
+    """P-22: importing discovery costs neither ctypes nor a provider nor child processes."""
+    loaded = _modules_after("import wheelfit.platforms.discovery")
+    assert not loaded & {"ctypes", "subprocess", "json", "pathlib", *BUILT_IN.values()}
+
+
+def test_asking_for_the_processor_does_not_load_what_gpus_need() -> None:
+    """P-22: detection is lazy, namespace by namespace."""
+    loaded = _modules_after(
+        "from wheelfit.platforms.discovery import Machine; Machine().detect('x86_64')"
+    )
+    assert "subprocess" not in loaded
+    assert BUILT_IN["nvidia"] not in loaded
+
+
+def test_an_unknown_namespace_has_no_answer() -> None:
+    """P-13: only namespaces with a provider of ours are answered for."""
+    assert Machine().detect("fictional_hw") is None
+    assert Machine().namespaces == ("nvidia", "x86_64", "aarch64")
+
+
+def test_a_machine_is_looked_at_once(tmp_path: Path) -> None:
+    """P-22: the second question gets the first answer, from whichever thread it comes."""
+    machine = Machine(tmp_path, {}, system="Linux", architecture="x86_64")
+    answers = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(machine.detect("x86_64"))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(answer) for answer in answers}) == 1
+
+
+@pytest.mark.parametrize("namespace", list(BUILT_IN))
+def test_a_provider_that_fails_makes_only_its_namespace_unsupported(namespace: str) -> None:
+    """P-17: a failure is an answer, with the reason in it."""
+    machine = Machine(root="no such\0folder", environ={}, system="Linux", architecture=namespace)
+    detection = machine.detect(namespace)
+    assert detection is not None
+    assert detection.status is Status.FAILED
+    assert "null" in detection.warnings[0]
+
+
+def test_a_captured_machine_does_not_see_this_one(tmp_path: Path) -> None:
+    """P-70: below an empty root nothing is found, whatever this machine has."""
+    machine = Machine(tmp_path, {}, system="Linux", architecture="x86_64")
+    processor, gpu = machine.detect("x86_64"), machine.detect("nvidia")
+    assert processor is not None
+    assert gpu is not None
+    assert [feature.values for feature in processor.features] == [("v1",)]
+    assert gpu.status is Status.NOTHING
+
+
+def test_a_foreign_architecture_supports_nothing_of_ours(tmp_path: Path) -> None:
+    """P-104: neither processor provider answers for another architecture."""
+    machine = Machine(tmp_path, {}, system="Linux", architecture="riscv64")
+    for namespace in ("x86_64", "aarch64"):
+        detection = machine.detect(namespace)
+        assert detection is not None
+        assert (detection.status, detection.features) == (Status.NOTHING, ())
