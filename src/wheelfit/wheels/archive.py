@@ -20,7 +20,7 @@ from packaging.version import InvalidVersion, Version
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.metadata import read_document
 from wheelfit.errors import FileProblem, InvalidDocument, InvalidWheel
-from wheelfit.wheels.dist_info import dist_info_folder
+from wheelfit.wheels.dist_info import dist_info_folder, header_value
 from wheelfit.wheels.inflate import inflate
 from wheelfit.wheels.paths import collision_faults
 from wheelfit.wheels.record import DIGEST_SIZES, StreamHash, parse_record
@@ -148,7 +148,7 @@ class WheelArchive:
     def _check_format(self) -> None:
         """Check the version of the wheel format."""
         text = self.read(f"{self.dist_info}/WHEEL")
-        version = _header(text, "Wheel-Version")
+        version = header_value(text, "Wheel-Version")
         if version is None or version.partition(".")[0] != "1":
             raise InvalidWheel(
                 f"its format has the unsupported version {version!r}", where=self.where
@@ -326,7 +326,7 @@ class WheelArchive:
     def _identity_faults(self) -> Iterator[str]:
         """Compare METADATA and ``variant.json`` with the file name."""
         metadata = self.metadata()
-        name, version = _header(metadata, "Name"), _header(metadata, "Version")
+        name, version = header_value(metadata, "Name"), header_value(metadata, "Version")
         if name is None or canonicalize_name(name) != self.filename.name:
             yield f"METADATA has the name {name!r}, the file name {self.filename.name!r}"
         same = False
@@ -347,18 +347,6 @@ class WheelArchive:
         elif list(document.variants) != [label]:  # F-24
             listed = ", ".join(sorted(document.variants)) or "nothing"
             yield f"variant.json describes {listed}, the file name has the label {label}"
-
-
-def _header(text: bytes, name: str) -> str | None:
-    """Return the first header of that name."""
-    wanted = name.lower().encode("ascii")
-    for line in text.splitlines():
-        if not line.strip():
-            return None
-        key, colon, value = line.partition(b":")
-        if colon and key.strip().lower() == wanted:
-            return value.strip().decode("utf-8", "replace")
-    return None
 
 
 def _invalid(faults: tuple[str, ...], where: str) -> InvalidWheel:

@@ -1,4 +1,4 @@
-"""The dist-info folder of a wheel: which one it is, and whether it fits the file name."""
+"""The dist-info folder of a wheel: which one it is, and the headers of its files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
 
 
-__all__ = ["dist_info_folder"]
+__all__ = ["dist_info_folder", "header_value"]
 
 
 def __dir__() -> list[str]:
@@ -51,3 +51,23 @@ def dist_info_folder(names: Iterable[str], filename: WheelFilename, *, where: st
             f"its folder {folders[0]!r} does not fit the name and version of the file", where=where
         )
     return folders[0]
+
+
+def header_value(text: bytes, name: str) -> str | None:
+    """Return the first header of a METADATA or WHEEL file that has this name.
+
+    >>> header_value(b"Tag: py3-none-any", "tag")
+    'py3-none-any'
+
+    :param text: the file.
+    :param name: of the header, in any case.
+    :return: its first line; None if there is none.
+    """
+    wanted = name.lower().encode("ascii")
+    for line in text.splitlines():
+        if not line.strip():
+            return None  # the body follows
+        key, colon, value = line.partition(b":")
+        if colon and key.strip().lower() == wanted:
+            return value.strip().decode("utf-8", "replace")
+    return None

@@ -1,0 +1,221 @@
+"""A small HTTP server for this machine only, and an index over a folder served by it.
+
+It is made for demonstrations and tests: standard library, a thread for each
+connection, no settings. It listens on the loopback interface alone.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.server.folder import FolderIndex
+from wheelfit.server.messages import Answer, Disconnect, Request
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from wheelfit.server.messages import Application
+
+
+__all__ = ["LoopbackIndex", "LoopbackServer"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_HOST = "127.0.0.1"
+_PATIENCE = 60.0
+
+
+class LoopbackServer:
+    """Serve an application on a free port of the loopback interface.
+
+    A context manager: on leaving it every connection is closed, and no thread
+    is left.
+
+    >>> from urllib.request import urlopen
+    >>> with LoopbackServer(lambda request: Answer.text(200, request.path)) as server:
+    ...     urlopen(server.origin + "/hello").read().decode().strip()
+    '/hello'
+
+    :param application: answers the requests.
+    :param port: where to listen; 0 takes a free one.
+    """
+
+    def __init__(self, application: Application, *, port: int = 0) -> None:
+        self._server = _Server(application, port)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, name="loopback"
+        )
+
+    @property
+    def origin(self) -> str:
+        """What every URL begins with, as ``http://127.0.0.1:8080``."""
+        return self._server.origin
+
+    @property
+    def failures(self) -> tuple[Exception, ...]:
+        """Exceptions that the application did not expect; each was answered with 500."""
+        return tuple(self._server.failures)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop answering, close every connection, and wait for the threads."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
+        self._server.hang_up()
+        self._server.server_close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class LoopbackIndex(LoopbackServer):
+    """Serve the wheels of a folder as an index.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from urllib.request import urlopen
+    >>> from wheelfit.testing.wheels import build_wheel
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = build_wheel(Path(folder), "some", "1.0")
+    ...     with LoopbackIndex(Path(folder)) as index:
+    ...         path.name.encode() in urlopen(index.url + "some/").read()
+    True
+
+    :param folder: see `wheelfit.server.folder.FolderIndex`.
+    :param port: where to listen; 0 takes a free one.
+    """
+
+    def __init__(self, folder: Path, *, port: int = 0) -> None:
+        super().__init__(FolderIndex(folder), port=port)
+
+    @property
+    def url(self) -> str:
+        """The URL to give to an installer."""
+        return f"{self.origin}/simple/"
+
+
+class _Server(ThreadingHTTPServer):
+    # Threads are waited for, which is quick because hang_up() ends their connections.
+    daemon_threads = False
+    block_on_close = True
+    request_queue_size = 128
+
+    def __init__(self, application: Application, port: int) -> None:
+        self.application = application
+        self.failures: list[Exception] = []
+        self.origin = ""
+        self._connections: set[socket.socket] = set()
+        self._doomed: set[socket.socket] = set()
+        super().__init__((_HOST, port), _Handler)
+
+    def server_bind(self) -> None:
+        # Not HTTPServer's, which asks the name service who 127.0.0.1 is.
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+        self.origin = f"http://{_HOST}:{self.server_port}"
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connection, address = super().get_request()
+        self._connections.add(connection)
+        return connection, address
+
+    def shutdown_request(self, request: Any) -> None:
+        self._connections.discard(request)
+        if request in self._doomed:
+            self._doomed.discard(request)
+            # No lingering: the client sees a reset, not an orderly end.
+            request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.close_request(request)
+        else:
+            super().shutdown_request(request)
+
+    def doom(self, connection: socket.socket) -> None:
+        """Reset a connection as soon as its thread has let go of it."""
+        self._doomed.add(connection)
+
+    def hang_up(self) -> None:
+        """End every connection."""
+        for connection in tuple(self._connections):
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # it has ended by itself
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: clients that go away are none of our business."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version = "wheelfit"
+    sys_version = ""
+    timeout = _PATIENCE
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def do_GET(self) -> None:
+        if "content-length" in self.headers or "transfer-encoding" in self.headers:
+            self.close_connection = True  # nobody reads that body
+        path, _, query = self.path.partition("?")
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(self.command, path, headers, self.server.origin, query)
+        try:
+            self._send(self._answer(request))
+        except Disconnect:
+            self.server.doom(self.connection)
+            self.close_connection = True
+
+    do_HEAD = do_GET  # noqa: N815 - its name there
+
+    def _answer(self, request: Request) -> Answer:
+        try:
+            return self.server.application(request)
+        except Disconnect:
+            raise
+        except Exception as error:  # noqa: BLE001 - a fault of one answer must not end the server
+            self.server.failures.append(error)
+            return Answer.text(500, "the server failed to answer")
+
+    def _send(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        if answer.status != 304:
+            self.send_header("content-length", str(answer.length))
+        if self.close_connection:
+            self.send_header("connection", "close")
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        sent = 0
+        for piece in answer.body:
+            self.wfile.write(piece)
+            sent += len(piece)
+        if sent != answer.length:
+            self.close_connection = True  # the client will see that something is missing
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        """Say nothing."""

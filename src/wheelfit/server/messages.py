@@ -1,0 +1,158 @@
+"""What a server is asked and what it answers, as values.
+
+An application is a function from `Request` to `Answer`. It knows no socket, so
+that it can be wrapped, recorded and tested without one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+__all__ = ["Answer", "Application", "Disconnect", "FilePart", "Request", "as_asked"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_PIECE = 1 << 18
+_RANGE = re.compile(r"bytes=(?:(\d+)-(\d*)|-(\d+))")
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+class Disconnect(Exception):
+    """Tell the server to drop the connection without an answer, or in the middle of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Hold one request for something."""
+
+    method: str
+    """``GET`` or ``HEAD``."""
+    path: str
+    """Path of the target as it came, percent-encoded, without query."""
+    headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """By lower-case name."""
+    origin: str = ""
+    """How the server calls itself, as ``http://127.0.0.1:8080``; never what the client says."""
+    query: str = ""
+    """What follows the question mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Hold one answer; its body is produced while it is sent."""
+
+    status: int
+    """The HTTP status."""
+    headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Without ``Content-Length``."""
+    body: Iterable[bytes] = ()
+    """The pieces of the body; nobody takes them for ``HEAD``."""
+    length: int = 0
+    """Bytes of the body that are announced; if fewer come, the connection is cut."""
+
+    @classmethod
+    def of(cls, status: int, content: bytes, headers: Mapping[str, str]) -> Answer:
+        """Make an answer from a body that is at hand."""
+        return cls(status, headers, (content,), len(content))
+
+    @classmethod
+    def text(cls, status: int, sentence: str, headers: Mapping[str, str] = _NO_HEADERS) -> Answer:
+        """Make an answer for people."""
+        kind = {"content-type": "text/plain; charset=utf-8"}
+        return cls.of(status, f"{sentence}\n".encode(), {**kind, **headers})
+
+
+Application: TypeAlias = Callable[[Request], Answer]
+"""What answers requests; called from several threads at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """Yield a part of a file in pieces."""
+
+    path: Path
+    """The file."""
+    start: int
+    """Position of the first byte."""
+    stop: int
+    """Position behind the last byte."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            file.seek(self.start)
+            left = self.stop - self.start
+            while left and (piece := file.read(min(left, _PIECE))):
+                left -= len(piece)
+                yield piece
+
+
+def as_asked(
+    request: Request,
+    content: bytes | Path,
+    size: int,
+    *,
+    etag: str,
+    headers: Mapping[str, str],
+) -> Answer:
+    """Answer with content, a range of it, or "not modified" (RFC 9110).
+
+    Several ranges at once are answered with the whole, which is allowed.
+
+    :param request: its headers decide.
+    :param content: bytes, or a file that will be read while it is sent.
+    :param size: bytes of the whole.
+    :param etag: strong entity tag with its quotation marks.
+    :param headers: of the answer, by lower-case name.
+    """
+    headers = {**headers, "etag": etag, "accept-ranges": "bytes"}
+    if _matches(request.headers.get("if-none-match", ""), etag):
+        return Answer(304, headers)
+    span = None
+    if request.headers.get("if-range", etag) == etag:
+        span = _span(request.headers.get("range", ""), size)
+    if span is None:
+        return _part(200, content, (0, size), headers)
+    start, stop = span
+    if start >= stop:
+        refusal = {**headers, "content-range": f"bytes */{size}"}
+        return Answer.text(416, "there are no such bytes", refusal)
+    part = _part(206, content, span, headers)
+    described = {**headers, "content-range": f"bytes {start}-{stop - 1}/{size}"}
+    return replace(part, headers=described)
+
+
+def _part(
+    status: int, content: bytes | Path, span: tuple[int, int], headers: Mapping[str, str]
+) -> Answer:
+    start, stop = span
+    body = (content[start:stop],) if isinstance(content, bytes) else FilePart(content, start, stop)
+    return Answer(status, headers, body, stop - start)
+
+
+def _matches(condition: str, etag: str) -> bool:
+    tags = [tag.strip().removeprefix("W/") for tag in condition.split(",")]
+    return etag in tags or "*" in tags
+
+
+def _span(header: str, size: int) -> tuple[int, int] | None:
+    """Read a ``Range`` header; None means the whole, an empty span that there is nothing."""
+    match = _RANGE.fullmatch(header.strip())
+    if match is None:
+        return None
+    first, last, suffix = match.groups()
+    if suffix is not None:
+        return max(0, size - int(suffix)), size
+    if last and int(last) < int(first):
+        return None  # not a range at all; to be ignored
+    return int(first), min(int(last) + 1, size) if last else size

@@ -1,0 +1,182 @@
+"""Write the pages of the Simple API, in JSON and in HTML (PEP 503, 691, 700, 714)."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import TYPE_CHECKING
+
+from packaging.utils import InvalidSdistFilename, parse_sdist_filename
+
+from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.errors import InvalidFilename
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from packaging.version import Version
+
+    from wheelfit.sources.page import File, ProjectPage
+
+
+__all__ = ["choose_type", "write_project", "write_projects"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+API_VERSION = "1.1"
+
+JSON = "application/vnd.pypi.simple.v1+json"
+HTML = "application/vnd.pypi.simple.v1+html"
+LEGACY_HTML = "text/html"
+
+# What a client may ask for, and what it gets; of equal wishes the first one counts.
+_OFFERED = {
+    JSON: JSON,
+    "application/vnd.pypi.simple.latest+json": JSON,
+    HTML: HTML,
+    "application/vnd.pypi.simple.latest+html": HTML,
+    LEGACY_HTML: LEGACY_HTML,
+}
+# Who takes anything may be a browser, or an installer that knows HTML only.
+_WILDCARDS = {"*/*": LEGACY_HTML, "text/*": LEGACY_HTML, "application/*": JSON}
+
+
+def choose_type(accept: str | None) -> str | None:
+    """Choose the media type of a page from the ``Accept`` header (PEP 691).
+
+    >>> choose_type("text/html;q=0.1, application/vnd.pypi.simple.v1+json")
+    'application/vnd.pypi.simple.v1+json'
+
+    :param accept: value of the header; None if there is none.
+    :return: None if nothing acceptable can be offered.
+    """
+    wishes: dict[str, float] = {}
+    for wish in (accept or "*/*").split(","):
+        kind, *parameters = (part.strip().lower() for part in wish.split(";"))
+        wishes[kind] = _quality(parameters)
+    best: tuple[float, str] = (0.0, "")
+    for kind, answer in (_OFFERED | _WILDCARDS).items():
+        if wishes.get(kind, 0.0) > best[0] and wishes.get(answer, 1.0) > 0:
+            best = (wishes[kind], answer)
+    return best[1] or None
+
+
+def _quality(parameters: Iterable[str]) -> float:
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 0.0
+    return 1.0
+
+
+def write_projects(names: Iterable[str], media_type: str) -> bytes:
+    """Write the list of all projects.
+
+    :param names: normalised names.
+    :param media_type: what `choose_type` returned.
+    """
+    if media_type == JSON:
+        return _json({"meta": _meta(), "projects": [{"name": name} for name in names]})
+    return _html("Simple index", (_anchor(f"{name}/", {}, name) for name in names))
+
+
+def write_project(page: ProjectPage, media_type: str) -> bytes:
+    """Write the page of a project.
+
+    :param page: its files, in the order of the page.
+    :param media_type: what `choose_type` returned.
+    """
+    if media_type != JSON:
+        return _html(f"Links for {page.name}", map(_link, page.files))
+    content = {
+        "meta": _meta(),
+        "name": page.name,
+        "versions": _versions(page.files),
+        "files": [_entry(file) for file in page.files],
+    }
+    return _json(content)
+
+
+def _entry(file: File) -> dict[str, object]:
+    entry: dict[str, object] = {
+        "filename": file.filename,
+        "url": file.url,
+        "hashes": dict(file.hashes),
+    }
+    if file.size is not None:
+        entry["size"] = file.size
+    if parse_index_file_name(file.filename) is not None:
+        return entry  # F-72: nothing but the identity of the file
+    if file.upload_time is not None:
+        entry["upload-time"] = file.upload_time
+    if file.requires_python is not None:
+        entry["requires-python"] = file.requires_python
+    if file.yanked is not None:
+        entry["yanked"] = file.yanked or True
+    if file.metadata_hashes is not None:
+        # PEP 714: under both names, for clients of either age.
+        entry["core-metadata"] = entry["dist-info-metadata"] = dict(file.metadata_hashes) or True
+    return entry
+
+
+def _link(file: File) -> str:
+    fragment = "".join(f"#{name}={digest}" for name, digest in list(file.hashes.items())[:1])
+    attributes: dict[str, str] = {}
+    if parse_index_file_name(file.filename) is None:  # F-72
+        if file.requires_python is not None:
+            attributes["data-requires-python"] = file.requires_python
+        if file.yanked is not None:
+            attributes["data-yanked"] = file.yanked
+        if file.metadata_hashes is not None:
+            digests = [f"{name}={digest}" for name, digest in file.metadata_hashes.items()]
+            value = digests[0] if digests else "true"
+            attributes["data-core-metadata"] = attributes["data-dist-info-metadata"] = value
+    return _anchor(file.url + fragment, attributes, file.filename)
+
+
+def _versions(files: Iterable[File]) -> list[str]:
+    """List the versions there are files of (PEP 700)."""
+    found: set[Version] = set()
+    for file in files:
+        if (release := parse_index_file_name(file.filename)) is not None:
+            found.add(release[1])
+        elif file.filename.endswith(".whl"):
+            try:
+                found.add(parse_wheel_filename(file.filename).version)
+            except InvalidFilename:
+                continue
+        else:
+            try:
+                found.add(parse_sdist_filename(file.filename)[1])
+            except InvalidSdistFilename:
+                continue
+    return [str(version) for version in sorted(found)]
+
+
+def _meta() -> dict[str, str]:
+    return {"api-version": API_VERSION}
+
+
+def _json(content: Mapping[str, object]) -> bytes:
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+
+
+def _anchor(url: str, attributes: Mapping[str, str], text: str) -> str:
+    shown = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
+    return f'<a href="{escape(url)}"{shown}>{escape(text)}</a><br>'
+
+
+def _html(title: str, lines: Iterable[str]) -> bytes:
+    head = (
+        "<!DOCTYPE html>\n<html>\n<head>\n"
+        '<meta charset="utf-8">\n'
+        f'<meta name="pypi:repository-version" content="{API_VERSION}">\n'
+        f"<title>{escape(title)}</title>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
+    )
+    return "".join([head, *(f"{line}\n" for line in lines), "</body>\n</html>\n"]).encode("utf-8")

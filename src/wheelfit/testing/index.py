@@ -1,0 +1,262 @@
+"""An index that counts what it sends and misbehaves on request."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import unquote
+
+from wheelfit.server.folder import FolderIndex
+from wheelfit.server.loopback import LoopbackServer
+from wheelfit.server.messages import Answer, Disconnect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from wheelfit.server.messages import Application, Request
+    from wheelfit.sources.page import File
+
+
+__all__ = ["Faults", "Recorded", "RecordingIndex"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_V = TypeVar("_V")
+_PIECE = 1 << 10
+
+
+@dataclass
+class Faults:
+    """Say how the index misbehaves; may be changed while it runs.
+
+    Where something concerns some paths, the key is a whole path (``/simple/torch/``),
+    the name of a file (``torch-2.9.0-variants.json``), a path that ends in a slash for
+    everything below it (``/files/``), or ``*``. The first key that fits counts, in
+    this order.
+    """
+
+    ranges: bool = True
+    """Whether requests for a range of bytes get one; otherwise they get the whole file."""
+    metadata: bool = True
+    """Whether METADATA is served beside wheels (PEP 658)."""
+    hashes: bool = True
+    """Whether pages promise hashes."""
+    sizes: bool = True
+    """Whether pages promise sizes."""
+    html_only: bool = False
+    """Serve pages as HTML, whatever is asked for."""
+    status: dict[str, int] = field(default_factory=dict)
+    """Answer with this status and nothing else."""
+    wrong_hash: set[str] = field(default_factory=set)
+    """Names of files for which pages promise a hash that is wrong."""
+    wrong_metadata_hash: set[str] = field(default_factory=set)
+    """The same for the METADATA beside them."""
+    yanked: dict[str, str] = field(default_factory=dict)
+    """Names of files that are yanked, with the reason."""
+    content: dict[str, bytes] = field(default_factory=dict)
+    """Send these bytes instead, as if the file had always been so."""
+    truncate: dict[str, int] = field(default_factory=dict)
+    """Cut the connection after so many bytes of the body."""
+    delay: dict[str, float] = field(default_factory=dict)
+    """Seconds to wait before answering."""
+    trickle: dict[str, float] = field(default_factory=dict)
+    """Seconds to wait after every kilobyte of the body."""
+    resets: dict[str, int] = field(default_factory=dict)
+    """How many times to reset the connection before it works; counted down."""
+    redirect: dict[str, str] = field(default_factory=dict)
+    """Redirect to this URL; for a key that ends in a slash the rest of the path is added."""
+    login: tuple[str, str] | None = None
+    """User and password without which everything is refused (401)."""
+    restless_etag: bool = False
+    """Give every answer an ETag of its own, as if the file had changed."""
+
+
+@dataclass
+class Recorded:
+    """Hold one request as it came and what was sent."""
+
+    method: str
+    """``GET`` or ``HEAD``."""
+    path: str
+    """Path, percent-decoded."""
+    headers: Mapping[str, str]
+    """By lower-case name."""
+    status: int = 0
+    """Status of the answer; 0 if the connection was reset."""
+    sent: int = 0
+    """Bytes of the body that were sent."""
+
+
+class RecordingIndex(LoopbackServer):
+    """Serve the wheels of a folder, count, and misbehave as `Faults` say.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from urllib.request import urlopen
+    >>> from wheelfit.testing.wheels import build_wheel
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = build_wheel(Path(folder), "some", "1.0")
+    ...     with RecordingIndex(Path(folder)) as index:
+    ...         body = urlopen(index.file_url(path.name)).read()
+    ...     index.bytes_sent(path.name) == len(body)
+    True
+
+    :param source: a folder of wheels, or an application such as
+        `wheelfit.testing.site.StaticSite`.
+    :param faults: to begin with; a sound index if None.
+    """
+
+    def __init__(self, source: Path | Application, *, faults: Faults | None = None) -> None:
+        self.faults = faults if faults is not None else Faults()
+        """How it misbehaves now."""
+        self.requests: list[Recorded] = []
+        """Every request so far."""
+        self._inner = source if callable(source) else FolderIndex(source, revise=self._revise)
+        self._numbers = itertools.count()
+        super().__init__(self._answer)
+
+    @property
+    def url(self) -> str:
+        """The URL to give to an installer."""
+        return f"{self.origin}/simple/"
+
+    def file_url(self, filename: str) -> str:
+        """Return the URL of a file of the folder."""
+        return f"{self.origin}/files/{filename}"
+
+    def url_with_login(self, user: str, password: str) -> str:
+        """Return the URL of the index with a login in it."""
+        return self.url.replace("://", f"://{user}:{password}@")
+
+    def requests_for(self, key: str) -> list[Recorded]:
+        """Return the requests for a path or the name of a file, see `Faults`."""
+        return [request for request in self.requests if _concerns(key, request.path)]
+
+    def bytes_sent(self, key: str = "*") -> int:
+        """Return how many bytes of bodies were sent for a path or the name of a file."""
+        return sum(request.sent for request in self.requests_for(key))
+
+    def forget(self) -> None:
+        """Forget the requests so far."""
+        self.requests.clear()
+
+    # --- answering ------------------------------------------------------------------
+
+    def _answer(self, request: Request) -> Answer:
+        faults = self.faults
+        recorded = Recorded(request.method, unquote(request.path), request.headers)
+        self.requests.append(recorded)
+        path = recorded.path
+        if (seconds := _find(faults.delay, path)) is not None:
+            time.sleep(seconds)
+        if (key := _key(faults.resets, path)) is not None and faults.resets[key] > 0:
+            faults.resets[key] -= 1
+            raise Disconnect
+        answer = self._refusal(request, path) or self._inner(self._without_wishes(request))
+        if (content := _find(faults.content, path)) is not None:
+            answer = Answer.of(200, content, {"content-type": answer.headers["content-type"]})
+        if not faults.ranges:
+            answer = replace(answer, headers=_without(answer.headers, "accept-ranges"))
+        if faults.restless_etag and "etag" in answer.headers:
+            etag = f'"{next(self._numbers)}"'
+            answer = replace(answer, headers={**answer.headers, "etag": etag})
+        recorded.status = answer.status
+        return replace(answer, body=self._sending(answer, path, recorded))
+
+    def _refusal(self, request: Request, path: str) -> Answer | None:
+        """Return the answer if it does not depend on what is asked for."""
+        faults = self.faults
+        if faults.login is not None:
+            expected = base64.b64encode(":".join(faults.login).encode()).decode("ascii")
+            if request.headers.get("authorization") != f"Basic {expected}":
+                challenge = {"www-authenticate": 'Basic realm="index"'}
+                return Answer.text(401, "who are you?", challenge)
+        if (key := _key(faults.redirect, path)) is not None:
+            rest = request.path.removeprefix(key) if key.endswith("/") and key != path else ""
+            return Answer.text(302, "see there", {"location": faults.redirect[key] + rest})
+        if (status := _find(faults.status, path)) is not None:
+            return Answer.text(status, "as the test wants it")
+        if not faults.metadata and path.endswith(".metadata"):
+            return Answer.text(404, "no such file")
+        return None
+
+    def _without_wishes(self, request: Request) -> Request:
+        """Take from a request what the index pretends not to understand."""
+        headers = dict(request.headers)
+        if not self.faults.ranges:
+            headers.pop("range", None)
+        if self.faults.html_only:
+            headers["accept"] = "text/html"
+        return replace(request, headers=headers)
+
+    def _sending(self, answer: Answer, path: str, recorded: Recorded) -> Iterator[bytes]:
+        """Yield the body, counting; maybe slowly, maybe not to the end."""
+        left = _find(self.faults.truncate, path)
+        pause = _find(self.faults.trickle, path)
+        for whole in answer.body:
+            size = _PIECE if pause is not None else max(1, len(whole))
+            for start in range(0, len(whole), size):
+                piece = whole[start : start + size]
+                if left is not None:
+                    piece = piece[:left]
+                    left -= len(piece)
+                # Counted before it is sent, so that a client that has read it all
+                # also finds it counted.
+                recorded.sent += len(piece)
+                yield piece
+                if left == 0:
+                    return
+                if pause is not None:
+                    time.sleep(pause)
+
+    def _revise(self, file: File) -> File:
+        """Change an entry of a page."""
+        faults = self.faults
+        if file.filename in faults.wrong_hash:
+            file = replace(file, hashes={"sha256": "0" * 64})
+        if file.filename in faults.wrong_metadata_hash and file.metadata_hashes is not None:
+            file = replace(file, metadata_hashes={"sha256": "0" * 64})
+        if not faults.hashes:
+            file = replace(file, hashes={})
+        if not faults.sizes:
+            file = replace(file, size=None)
+        if not faults.metadata:
+            file = replace(file, metadata_hashes=None)
+        if file.filename in faults.yanked:
+            file = replace(file, yanked=faults.yanked[file.filename])
+        return file
+
+
+def _concerns(key: str, path: str) -> bool:
+    return (
+        key in ("*", path)
+        or path.rpartition("/")[2] == key
+        or (key.endswith("/") and path.startswith(key))
+    )
+
+
+def _key(mapping: Mapping[str, _V], path: str) -> str | None:
+    """Find the key that concerns a path."""
+    for key in (path, path.rpartition("/")[2]):
+        if key and key in mapping:
+            return key
+    folders = [key for key in mapping if key.endswith("/") and path.startswith(key)]
+    if folders:
+        return max(folders, key=len)
+    return "*" if "*" in mapping else None
+
+
+def _find(mapping: Mapping[str, _V], path: str) -> _V | None:
+    key = _key(mapping, path)
+    return None if key is None else mapping[key]
+
+
+def _without(headers: Mapping[str, str], name: str) -> dict[str, str]:
+    return {key: value for key, value in headers.items() if key != name}
