@@ -66,7 +66,7 @@ def environment(venv: Path) -> Environment:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
+def home(tmp_path: Path) -> Path:
     """Return a folder for wheels."""
     folder = tmp_path / "wheels"
     folder.mkdir()

@@ -11,13 +11,16 @@ import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from wheelfit.core.properties import PropertySet
 from wheelfit.install.apply import Applied
-from wheelfit.install.environment import Environment
 from wheelfit.testing.wheels import build_wheel, release_document
+
+if TYPE_CHECKING:
+    from wheelfit.install.environment import Environment
 
 Install = Callable[..., Applied]
 Pip = Callable[..., subprocess.CompletedProcess[str]]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from wheelfit.errors import EnvironmentReadOnly, ExternallyManaged, UsageError
 from wheelfit.install.environment import Environment, Kind, open_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ENVIRON = dict(os.environ)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +13,9 @@ from wheelfit.errors import FileProblem
 from wheelfit.install.choice import Choice, format_choice, parse_choice
 from wheelfit.install.installed import Installed, scan
 from wheelfit.testing.wheels import release_document, single_label_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 X86 = {"x86_64": {"level": ["v3"]}}
 V3 = Label("v3")
@@ -56,7 +59,7 @@ class TestScan:
         assert (entry.path, entry.location) == (path, tmp_path)
         assert entry.installer == "pip"
         assert entry.requested
-        assert not (entry.editable or entry.legacy or entry.outside)
+        assert (entry.editable, entry.legacy, entry.outside) == (False, False, False)
         assert (entry.label, entry.properties, entry.direct_url) == (None, EMPTY, None)
         assert str(entry) == "foo-bar 1.0rc1"
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.install.locking import LOCK_FILE, locked
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HOLD = """
 import sys, time, pathlib
@@ -61,9 +64,11 @@ def test_busy(tmp_path: Path) -> None:
     """Another process is waited for, but not for ever."""
     process = hold(tmp_path, 60)
     try:
-        with pytest.raises(EnvironmentBusy, match="another process") as caught:
-            with locked(tmp_path, patience=0.2):
-                pass
+        with (
+            pytest.raises(EnvironmentBusy, match="another process") as caught,
+            locked(tmp_path, patience=0.2),
+        ):
+            pass
         assert caught.value.exit_code == 6
         assert caught.value.where == str(tmp_path / LOCK_FILE)
     finally:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from wheelfit.errors import EnvironmentReadOnly, EnvironmentUnavailable, FileConflict
 from wheelfit.install.transaction import Transaction, environment_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 class Boom(Exception):
@@ -60,6 +63,22 @@ def upgrade(transaction: Transaction, site: Path) -> None:
     transaction.place(stage, site)
 
 
+def through_link(transaction: Transaction, site: Path) -> None:
+    """Change what lies behind a link."""
+    stage = fill(transaction.stage(site), linked__new="new", linked__deep__x="x")
+    transaction.put_away(site / "linked" / "theirs")
+    transaction.place(stage, site)
+
+
+def in_vain(
+    site: Path, change: Callable[[Transaction, Path], None], error: BaseException | None = None
+) -> None:
+    """Change a folder, and fail in the end."""
+    with Transaction([site]) as transaction:
+        change(transaction, site)
+        raise error or Boom
+
+
 class TestTransaction:
     """What a transaction leaves behind."""
 
@@ -72,33 +91,37 @@ class TestTransaction:
     def test_failure(self, site: Path) -> None:
         """After an error everything is as before, links and folders too."""
         before = tree(site)
-        with pytest.raises(Boom), Transaction([site]) as transaction:
-            upgrade(transaction, site)
-            raise Boom
+        with pytest.raises(Boom):
+            in_vain(site, upgrade)
         assert tree(site) == before
 
     def test_interrupt(self, site: Path) -> None:
         """The same holds when the user interrupts."""
         before = tree(site)
-        with pytest.raises(KeyboardInterrupt), Transaction([site]) as transaction:
-            upgrade(transaction, site)
-            raise KeyboardInterrupt
+        with pytest.raises(KeyboardInterrupt):
+            in_vain(site, upgrade, KeyboardInterrupt())
         assert tree(site) == before
 
     def test_new_folders_go_again(self, tmp_path: Path) -> None:
         """Folders that had to be created are removed after an error."""
-        with pytest.raises(Boom), Transaction() as transaction:
-            stage = fill(transaction.stage(tmp_path / "a" / "b"), x="x")
-            transaction.place(stage, tmp_path / "a" / "b")
-            raise Boom
+
+        def create(transaction: Transaction, site: Path) -> None:
+            stage = fill(transaction.stage(site / "b"), x="x")
+            transaction.place(stage, site / "b")
+
+        with pytest.raises(Boom):
+            in_vain(tmp_path / "a", create)
         assert tree(tmp_path) == {}
 
     def test_folder_of_somebody_else(self, tmp_path: Path) -> None:
         """A folder into which somebody else put something meanwhile stays."""
-        with pytest.raises(Boom), Transaction() as transaction:
-            transaction.make_folder(tmp_path / "a" / "b")
-            (tmp_path / "a" / "theirs").write_text("")
-            raise Boom
+
+        def create(transaction: Transaction, site: Path) -> None:
+            transaction.make_folder(site / "b")
+            (site / "theirs").write_text("")
+
+        with pytest.raises(Boom):
+            in_vain(tmp_path / "a", create)
         assert tree(tmp_path) == {"a": "folder", "a/theirs": ""}
 
     def test_merge(self, site: Path) -> None:
@@ -112,20 +135,27 @@ class TestTransaction:
     def test_nothing_is_overwritten(self, site: Path) -> None:
         """A file that appeared in the meantime is not overwritten; all is undone."""
         before = tree(site)
-        with pytest.raises(FileConflict), Transaction([site]) as transaction:
+
+        def collide(transaction: Transaction, site: Path) -> None:
             stage = fill(transaction.stage(site), aaa="new", old__sub__b="n")
             (stage / "old" / "sub" / "b").rename(stage / "old" / "sub" / "b.py")
             transaction.place(stage, site)
+
+        with pytest.raises(FileConflict):
+            in_vain(site, collide)
         assert tree(site) == before
 
     def test_replace(self, site: Path) -> None:
         """With leave to replace it is, and comes back after an error."""
         before = tree(site)
-        with pytest.raises(Boom), Transaction([site]) as transaction:
+
+        def replace(transaction: Transaction, site: Path) -> None:
             stage = fill(transaction.stage(site), old="now a file")
             transaction.place(stage, site, replace=True)
             assert (site / "old").read_text() == "now a file"
-            raise Boom
+
+        with pytest.raises(Boom):
+            in_vain(site, replace)
         assert tree(site) == before
 
     def test_full_folder_stays(self, site: Path) -> None:
@@ -138,21 +168,26 @@ class TestTransaction:
         """A folder that was removed comes back with its mode."""
         (site / "empty").mkdir(mode=0o750)
         mode = (site / "empty").stat().st_mode
-        with pytest.raises(Boom), Transaction([site]) as transaction:
+
+        def remove(transaction: Transaction, site: Path) -> None:
             assert transaction.remove_empty(site / "empty")
-            raise Boom
+
+        with pytest.raises(Boom):
+            in_vain(site, remove)
         assert (site / "empty").stat().st_mode == mode
 
     def test_no_way_back(self, site: Path) -> None:
         """If the old state cannot be restored, the old files are kept and it is said where."""
+
+        def spoil(transaction: Transaction, site: Path) -> None:
+            transaction.put_away(site / "old" / "a.py")
+            (site / "old" / "link").unlink()
+            transaction.put_away(site / "old" / "sub")
+            (site / "old").rmdir()
+            (site / "old").write_text("in the way")
+
         with pytest.raises(EnvironmentUnavailable, match="brought back") as caught:
-            with Transaction([site]) as transaction:
-                transaction.put_away(site / "old" / "a.py")
-                (site / "old" / "link").unlink()
-                transaction.put_away(site / "old" / "sub")
-                (site / "old").rmdir()
-                (site / "old").write_text("in the way")
-                raise Boom("first cause")
+            in_vain(site, spoil, Boom("first cause"))
         assert "first cause" in str(caught.value.note)
         (kept,) = site.glob(".wheelfit-*")
         assert str(kept) in str(caught.value.hint)
@@ -179,9 +214,7 @@ class TestFileSystems:
         (small / "theirs").write_text("theirs")
         (site / "linked").symlink_to(small)
         with Transaction([site]) as transaction:
-            stage = fill(transaction.stage(site), linked__new="new", linked__deep__x="x")
-            transaction.put_away(site / "linked" / "theirs")
-            transaction.place(stage, site)
+            through_link(transaction, site)
         assert tree(small) == {"new": "new", "deep": "folder", "deep/x": "x"}
         assert not list(site.glob(".wheelfit-*"))
 
@@ -189,20 +222,21 @@ class TestFileSystems:
         """The same undone."""
         (small / "theirs").write_text("theirs")
         (site / "linked").symlink_to(small)
-        with pytest.raises(Boom), Transaction([site]) as transaction:
-            stage = fill(transaction.stage(site), linked__new="new", linked__deep__x="x")
-            transaction.put_away(site / "linked" / "theirs")
-            transaction.place(stage, site)
-            raise Boom
+        with pytest.raises(Boom):
+            in_vain(site, through_link)
         assert tree(small) == {"theirs": "theirs"}
 
     def test_full(self, site: Path, small: Path) -> None:
         """No space: while moving across, everything comes back."""
         (site / "linked").symlink_to(small)
         before = tree(site)
-        with pytest.raises(OSError, match="No space"), Transaction([site]) as transaction:
+
+        def overflow(transaction: Transaction, site: Path) -> None:
             stage = fill(transaction.stage(site), aaa="x", linked__big="x" * 1_000_000)
             transaction.place(stage, site)
+
+        with pytest.raises(OSError, match="No space"):
+            in_vain(site, overflow)
         assert tree(site) == before
         assert tree(small) == {}
 

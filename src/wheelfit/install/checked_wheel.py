@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from email.parser import HeaderParser
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,8 @@ from wheelfit.core.metadata import read_document
 from wheelfit.errors import InvalidDocument, InvalidWheel, MetadataDisagreement
 from wheelfit.install.choice import CHOICE_FILE, Choice, format_choice
 from wheelfit.install.entry_points import Command, is_interpreter_name, parse_commands
+from wheelfit.wheels.archive import SIGNATURES
+from wheelfit.wheels.dist_info import header_value
 from wheelfit.wheels.record import DIGEST_SIZES, RecordRow
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ INSTALLER = "wheelfit"
 """What is written to INSTALLER (PEP 376)."""
 
 _SCHEMES = frozenset({"purelib", "platlib", "headers", "scripts", "data"})
-_SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 _OURS = frozenset({"INSTALLER", "REQUESTED", "direct_url.json", CHOICE_FILE})
 _STARTUP = ("sitecustomize.py", "usercustomize.py")
 # Wrappers of entry points that old build tools put into wheels as well.
@@ -100,7 +100,7 @@ def check_wheel(pin: Pin, path: Path, archive: WheelArchive) -> CheckedWheel:
     :raises MetadataDisagreement: it is another wheel than the one that was chosen.
     """
     where = pin.filename.text
-    root = _root(archive, where)
+    root = _root(archive)
     original = archive.metadata()
     _check_identity(pin, original, where)
     _check_variant(pin, archive, where)
@@ -137,14 +137,9 @@ class _Base:
     where: str
 
 
-def _root(archive: WheelArchive, where: str) -> str:
-    text = archive.read(f"{archive.dist_info}/WHEEL").decode("utf-8", "replace")
-    headers = HeaderParser().parsestr(text)
-    version = str(headers.get("Wheel-Version", "")).strip()
-    if version.split(".")[0] != "1":  # PEP 427: refuse a greater major version
-        raise InvalidWheel(f"its format has the unsupported version {version!r}", where=where)
-    pure = str(headers.get("Root-Is-Purelib", "")).strip().lower()
-    return "purelib" if pure == "true" else "platlib"
+def _root(archive: WheelArchive) -> str:
+    pure = header_value(archive.read(f"{archive.dist_info}/WHEEL"), "Root-Is-Purelib")
+    return "purelib" if pure is not None and pure.lower() == "true" else "platlib"
 
 
 def _check_identity(pin: Pin, metadata: bytes, where: str) -> None:
@@ -192,21 +187,28 @@ def _check_variant(pin: Pin, archive: WheelArchive, where: str) -> None:
 def _rows(archive: WheelArchive, where: str) -> dict[str, RecordRow]:
     """Return the row of every file; RECORD must name all of them, with a strong hash."""
     dist_info = archive.dist_info
-    rows = {row.path: row for row in archive.record().rows}
-    found = {}
+    rows: dict[str, RecordRow] = {}
     faults = []
+    for row in archive.record().rows:
+        if row.path in rows:
+            faults.append(f"{row.path} is in RECORD twice")
+        rows[row.path] = row
+    # A row without a file does no harm; there are such in well-known wheels. Signatures
+    # are left out: RECORD changes on installation, and they would be wrong.
+    without = {f"{dist_info}/{name}" for name in ("RECORD", *SIGNATURES)}
+    found = {}
     for name in archive.names():
-        if name == f"{dist_info}/RECORD" or name in {f"{dist_info}/{each}" for each in _SIGNATURES}:
+        if name in without:
             continue
-        row = rows.get(name)
-        if row is None:
+        promise = rows.get(name)
+        if promise is None:
             faults.append(f"{name} is not in RECORD")
-        elif row.hash.partition("=")[0] not in DIGEST_SIZES:
+        elif promise.hash.partition("=")[0] not in DIGEST_SIZES:
             faults.append(f"{name} has no strong hash in RECORD")
-        elif not (row.size.isascii() and row.size.isdigit()):
+        elif not (promise.size.isascii() and promise.size.isdigit()):
             faults.append(f"{name} has no size in RECORD")
         else:
-            found[name] = row
+            found[name] = promise
     if faults:
         raise InvalidWheel(faults[0], where=where, note="\n".join(faults[1:20]) or None)
     return found
