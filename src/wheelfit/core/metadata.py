@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wheelfit.core import strict_json
 from wheelfit.core.document import VariantDocument
-from wheelfit.core.labels import NULL, OLD_NULL, is_label, writer_faults
 from wheelfit.core.layouts import DEFAULT_REGISTRY, Detected, Registry, detect, pep825, pep850
 from wheelfit.core.layouts.findings import Findings
-from wheelfit.core.properties import is_name
-from wheelfit.core.providers import BrokenProvider, PluginProvider, StaticProvider
+from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits, path_of
 from wheelfit.errors import Fault, InvalidDocument
 
@@ -157,7 +155,7 @@ def to_mapping(
         faults += [Fault("", loss, "F-56") for loss in losses(document)]
     if faults:
         raise InvalidDocument(faults)
-    return pep850.write(document) if layout == "850" else pep825.write(document)
+    return _WRITERS[layout](document)
 
 
 def losses(document: VariantDocument) -> tuple[str, ...]:
@@ -181,6 +179,8 @@ def losses(document: VariantDocument) -> tuple[str, ...]:
 def writing_faults(document: VariantDocument, layout: WrittenLayout = "850") -> tuple[Fault, ...]:
     """Return why a document may not be written (F-132); empty when it may.
 
+    What would be written is checked as strictly as what comes from outside.
+
     :param document: the model, made by hand or read from any layout.
     :param layout: as for `write_document`.
     """
@@ -188,57 +188,19 @@ def writing_faults(document: VariantDocument, layout: WrittenLayout = "850") -> 
         Fault(path_of("variants", label), f"the label is unusable: {reason}", "F-132")
         for label, reason in document.unusable.items()
     ]
-    listed = frozenset(document.priorities)
-    where = path_of("default-priorities", "namespace")
-    if not listed:
-        faults.append(Fault(where, "at least one namespace is needed", "F-21"))
-    if len(listed) != len(document.priorities):
-        faults.append(Fault(where, "a namespace is there more than once", "F-21"))
-    faults += [
-        Fault(where, f"{name!r} is not a valid namespace", "F-2")
-        for name in document.priorities
-        if not is_name(name)
-    ]
-    for label, properties in document.variants.items():
-        path = path_of("variants", label)
-        if not is_label(label):
-            faults.append(Fault(path, f"{label!r} is not a valid label", "F-2"))
-        faults += [Fault(path, fault, "F-4") for fault in writer_faults(label)]
-        if label == NULL and properties:
-            faults.append(Fault(path, "the label null may not have properties", "F-6"))
-        if not properties and label not in (NULL, OLD_NULL):
-            faults.append(Fault(path, "a label other than null needs properties", "F-7"))
-        faults += [
-            Fault(path, f"the namespace {namespace!r} is not in the priorities", "F-21")
-            for namespace in properties.namespaces
-            if namespace not in listed
-        ]
-    if layout == "850":
-        faults += _provider_faults(document, listed)
-    return tuple(faults)
-
-
-def _provider_faults(document: VariantDocument, listed: frozenset[str]) -> list[Fault]:
-    faults = [
-        Fault(path_of("providers", name), "the namespace has no provider", "F-22")
-        for name in document.priorities
-        if name not in document.providers
-    ]
+    skipped = set()
     for name, provider in document.providers.items():
-        path = path_of("providers", name)
-        if name not in listed:
-            faults.append(Fault(path, "the namespace is not in the priorities", "F-22"))
-        match provider:
-            case BrokenProvider(reason=reason):
-                faults.append(Fault(path, f"the provider is unusable: {reason}", "F-132"))
-            case StaticProvider(features=features):
-                if not features or not all(feature.values for feature in features):
-                    faults.append(Fault(path, "an empty static list is not written", "P-3"))
-            case PluginProvider(requires=()):
-                faults.append(Fault(path, "at least one requirement is needed", "P-6"))
-            case _:
-                pass
-    return faults
+        if isinstance(provider, BrokenProvider):
+            path = path_of("providers", name)
+            faults.append(Fault(path, f"it is unusable: {provider.reason}", "F-132"))
+            skipped.add(path)
+    found = check_document(_WRITERS[layout](document))
+    if layout == "825":
+        return (*faults, *found)
+    return (*faults, *(fault for fault in found if fault.path not in skipped))
+
+
+_WRITERS = {"850": pep850.write, "825": pep825.write}
 
 
 def _load(data: bytes | Mapping[str, Any], limits: Limits) -> Mapping[str, Any]:

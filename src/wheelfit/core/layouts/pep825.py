@@ -78,7 +78,7 @@ PEP825_FIRST = Pep825("L4", "PEP 825 v0.1.0", prefixes=True)
 def write(document: VariantDocument) -> dict[str, Any]:
     """Return a document as plain data in layout L5, which drops the providers (F-39).
 
-    :param document: one that may be written (`wheelfit.core.metadata` checks that).
+    :param document: whether it may be written is for `wheelfit.core.metadata` to say.
     """
     return {
         schema.KEY: schema.PEP_825,

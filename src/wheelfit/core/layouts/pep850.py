@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.layouts import entries, priorities, schema, variants
 from wheelfit.core.layouts.layout import Parts
-from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
+from wheelfit.core.providers import BrokenProvider, BuiltinProvider, PluginProvider, StaticProvider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.layouts.findings import Findings
-    from wheelfit.core.providers import Provider
 
 __all__ = ["PEP850", "Pep850", "unknown_keys", "write"]
 
@@ -74,19 +73,23 @@ def unknown_keys(
 
 
 def write(document: VariantDocument) -> dict[str, Any]:
-    """Return a document as plain data in this layout.
+    """Return a document as plain data in this layout, without broken providers.
 
-    :param document: one that may be written (`wheelfit.core.metadata` checks that).
+    :param document: whether it may be written is for `wheelfit.core.metadata` to say.
     """
     return {
         schema.KEY: schema.PEP_850,
         priorities.KEY: {"namespace": list(document.priorities)},
-        entries.KEY: {name: _entry(item) for name, item in document.providers.items()},
+        entries.KEY: {
+            name: _entry(provider)
+            for name, provider in document.providers.items()
+            if not isinstance(provider, BrokenProvider)
+        },
         variants.KEY: {label: item.to_mapping() for label, item in document.variants.items()},
     }
 
 
-def _entry(provider: Provider) -> dict[str, Any]:
+def _entry(provider: StaticProvider | PluginProvider | BuiltinProvider) -> dict[str, Any]:
     match provider:
         case StaticProvider(features=features):
             names = [feature.name for feature in features]
@@ -100,6 +103,4 @@ def _entry(provider: Provider) -> dict[str, Any]:
                 entry["plugin-api"] = plugin_api
         case BuiltinProvider(name=name):
             entry = {"builtin": name}
-        case _:
-            raise AssertionError("a broken provider is never written")
     return {**entry, "optional": True} if provider.optional else entry
