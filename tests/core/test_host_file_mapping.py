@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -142,6 +144,23 @@ def test_unknown_keys_are_noted() -> None:
         "unknown key author is ignored",
         "unknown key provider[0].seen-at is ignored",
     )
+
+
+def test_unknown_platform_is_noted() -> None:
+    """Markers of a platform nobody knows are not guessed in silence."""
+    (note,) = read('platform = {tags = ["freebsd_14_amd64"]}').notes
+    assert note.startswith("of platform freebsd_14_amd64 no marker values are known")
+    stated = 'platform = {tags = ["freebsd_14_amd64"]}\nenvironment = {os_name = "posix"}'
+    assert read(stated).notes == ()
+
+
+def test_examples_of_the_documentation() -> None:
+    """Every example of the reference page is a host file without slips."""
+    page = Path(__file__).parents[2] / "docs" / "reference" / "host-files.md"
+    examples = re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(examples) == 2
+    for example in examples:
+        assert read_host_file(tomllib.loads(example), "example").notes == ()
 
 
 PROVIDER = {"namespace": "n", "properties": {"f": ["1"]}}

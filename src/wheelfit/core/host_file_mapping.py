@@ -7,14 +7,14 @@ ignored with a note, unless it looks like a slip of a known one.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from packaging.tags import Tag
 from packaging.version import InvalidVersion, Version
 
-from wheelfit.core.compatible_tags import linux_platforms
+from wheelfit.core.compatible_tags import linux_platforms, platform_values
 from wheelfit.core.host_file import FILE_VERSION, HostFile, HostInterpreter, HostProvider
 from wheelfit.core.marker_grammar import SET_VARIABLES, VARIABLES, VARIANT_VARIABLES
 from wheelfit.core.properties import is_name, is_value
@@ -51,15 +51,20 @@ def read_host_file(mapping: Mapping[str, Any], where: str) -> HostFile:
     platform = root.table("platform")
     interpreter = root.table("interpreter")
     environment = root.table("environment")
-    return HostFile(
+    file = HostFile(
         providers=tuple(_provider(item) for item in root.tables("provider")),
         created_by=metadata.text("created-by") or "",
         version=version,
         interpreter=None if interpreter is None else _interpreter(interpreter),
         platforms=() if platform is None else _platforms(platform),
         environment={} if environment is None else _environment(environment),
-        notes=tuple(reader.notes),
     )
+    if file.platforms and not platform_values(file.platforms[0]) and not file.environment:
+        reader.notes.append(
+            f"of platform {file.platforms[0]} no marker values are known; "
+            "those of the current platform count, unless [environment] has others"
+        )
+    return replace(file, notes=tuple(reader.notes))
 
 
 def to_mapping(file: HostFile) -> dict[str, Any]:
