@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
+
+PIP = "pip==26.3"
+UV = "uv==0.13.8"
+VARIANTLIB = "variantlib==0.2.2"
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +21,48 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the folder ../shared/data with the published documents is not here")
     return folder
+
+
+@pytest.fixture(scope="session")
+def registry(request: pytest.FixtureRequest) -> None:
+    """Skip where the package registry cannot be reached."""
+    _tool(request, PIP)
+
+
+@pytest.fixture(scope="session")
+def pip(request: pytest.FixtureRequest) -> Path:
+    """Give the ``pip`` program of an environment of its own."""
+    return _tool(request, PIP) / "bin" / "pip"
+
+
+@pytest.fixture(scope="session")
+def uv(request: pytest.FixtureRequest) -> Path:
+    """Give the ``uv`` program, the version whose preview knows variants."""
+    return _tool(request, UV) / "bin" / "uv"
+
+
+@pytest.fixture(scope="session")
+def variantlib_python(request: pytest.FixtureRequest) -> Path:
+    """Give an interpreter that has the reference library."""
+    return _tool(request, VARIANTLIB) / "bin" / "python"
+
+
+def _tool(request: pytest.FixtureRequest, requirement: str) -> Path:
+    """Return an environment with one tool, made once and kept in pytest's cache folder."""
+    folder = request.config.cache.mkdir("tools")
+    place = folder / requirement
+    with FileLock(folder / f"{requirement}.lock"):
+        if (place / "complete").exists():
+            return place
+        subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
+        done = subprocess.run(
+            [place / "bin" / "python", "-m", "pip", "install", "--quiet", requirement],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            # Nothing but the registry can be missing here; a typing error would fail everywhere.
+            pytest.skip(f"{requirement} cannot be had from the package registry: {done.stderr}")
+        (place / "complete").touch()
+    return place

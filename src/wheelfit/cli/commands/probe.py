@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 6
 """How many values of a long list are shown without ``--verbose``."""
+_WIDTH = 72
+"""How many characters of a piece of evidence are shown without ``--verbose``."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -116,8 +118,7 @@ def _print(detection: Detection, output: Output) -> None:
         values = _shortened(sorted(device.values), output)
         output.result(f"  {device.device}: {device.feature}  {values}")
     for one in detection.evidence:
-        first, *_ = one.value.splitlines() or [""]
-        output.result(f"  evidence  {one.source}: {first}", "dim")
+        output.result(f"  evidence  {one.source}: {_clipped(one.value, output)}", "dim")
     for warning in detection.warnings:
         output.warn(f"{detection.namespace}: {warning}")
 
@@ -126,6 +127,13 @@ def _shortened(values: Sequence[str], output: Output) -> str:
     if len(values) <= _SHOWN + 2 or output.verbosity > 0:
         return ", ".join(values)
     return f"{', '.join(values[:_SHOWN])}, … {values[-1]} ({len(values)} in all)"
+
+
+def _clipped(text: str, output: Output) -> str:
+    if output.verbosity > 0:
+        return text
+    first, *rest = text.splitlines() or [""]
+    return f"{first[:_WIDTH]} …" if rest or len(first) > _WIDTH else first
 
 
 def _write(name: str, detections: Sequence[Detection], target: Target, output: Output) -> None:

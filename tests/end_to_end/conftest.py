@@ -1,0 +1,59 @@
+"""What end-to-end tests need: environments, and the programs as users run them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make one empty virtual environment, to be copied."""
+    place = tmp_path_factory.mktemp("template") / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+    return place
+
+
+@pytest.fixture
+def environment(template: Path, tmp_path: Path) -> Callable[[], Path]:
+    """Return what makes an empty virtual environment and returns its interpreter."""
+    numbers = itertools.count()
+
+    def make() -> Path:
+        place = tmp_path / f"environment-{next(numbers)}"
+        shutil.copytree(template, place, symlinks=True)
+        settings = place / "pyvenv.cfg"
+        settings.write_text(settings.read_text().replace(str(template), str(place)))
+        return place / "bin" / "python"
+
+    return make
+
+
+@pytest.fixture
+def wheelfit(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Return what runs wheelfit in a process of its own and returns its standard output."""
+    cache = tmp_path_factory.getbasetemp() / "wheelfit-cache"
+
+    def run(*words: str | Path, code: int = 0, environ: dict[str, str] | None = None) -> str:
+        variables = {
+            key: value for key, value in os.environ.items() if not key.startswith("VIRTUAL_ENV")
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "wheelfit", *map(str, words)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+            env={**variables, "WHEELFIT_CACHE_DIR": str(cache), **(environ or {})},
+        )
+        assert done.returncode == code, f"{words}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    return run

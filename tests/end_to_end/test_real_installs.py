@@ -1,0 +1,85 @@
+"""Real packages from the package registry, into fresh environments."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]
+
+PACKAGES = [
+    ("numpy", "import numpy; assert numpy.arange(3).sum() == 3"),
+    ("rich", "import rich.console; rich.console.Console().print('[b]hello')"),
+    ("httpx", "import httpx; httpx.Client().close()"),
+    ("jupyterlab", "import jupyterlab.labapp"),
+    ("onnxruntime", "import onnxruntime; assert onnxruntime.get_available_providers()"),
+]
+
+
+def run(*words: str | Path) -> str:
+    """Run a program and return what it prints; a failure shows all of it."""
+    done = subprocess.run(
+        [str(word) for word in words], capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize(("package", "program"), PACKAGES, ids=[name for name, _ in PACKAGES])
+def test_a_package_installs_works_and_goes(
+    package: str,
+    program: str,
+    environment: Callable[[], Path],
+    wheelfit: Callable[..., str],
+    pip: Path,
+    uv: Path,
+) -> None:
+    """It is installed with all it needs, imports, satisfies pip and uv, and can be removed."""
+    python = environment()
+    wheelfit("install", "--python", python, package)
+    run(python, "-I", "-c", program)
+    assert "No broken requirements found" in run(pip, "--python", python, "check")
+    listed = {
+        entry["name"].lower()
+        for entry in json.loads(wheelfit("list", "--json", "--python", python))["packages"]
+    }
+    names = {
+        entry["name"].lower().replace("_", "-").replace(".", "-")
+        for entry in json.loads(run(pip, "--python", python, "list", "--format", "json"))
+    }
+    assert listed == names
+    seen_by_uv = json.loads(run(uv, "pip", "list", "--python", python, "--format", "json"))
+    assert {entry["name"] for entry in seen_by_uv} == listed
+    run(uv, "pip", "check", "--python", python)
+
+    again = json.loads(wheelfit("install", "--json", "--dry-run", "--python", python, package))
+    assert again["install"] == []
+    assert package in {entry["name"] for entry in again["keep"]}
+
+    wheelfit("uninstall", "--python", python, *sorted(listed))
+    assert json.loads(run(pip, "--python", python, "list", "--format", "json")) == []
+    site = python.parent.parent / "lib"
+    assert not [path for path in site.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+
+
+def test_pip_and_wheelfit_agree_on_a_deep_tree(
+    environment: Callable[[], Path], wheelfit: Callable[..., str], pip: Path
+) -> None:
+    """For jupyterlab pip would install the same versions."""
+    python = environment()
+    ours = json.loads(wheelfit("install", "--dry-run", "--json", "--python", python, "jupyterlab"))
+    report = run(
+        pip, "--python", python, "install", "--dry-run", "--quiet", "--report", "-", "jupyterlab"
+    )
+    theirs = json.loads(report)["install"]
+    assert {(entry["name"], entry["version"]) for entry in ours["install"]} == {
+        (
+            entry["metadata"]["name"].lower().replace("_", "-").replace(".", "-"),
+            entry["metadata"]["version"],
+        )
+        for entry in theirs
+    }
