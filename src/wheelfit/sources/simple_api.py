@@ -191,7 +191,7 @@ def _joiner(base: str) -> Callable[[str], str]:
     """Return a function that resolves links, quick when many share a folder."""
     folders: dict[str, str] = {}
     plain = re.compile(r"[!-~]*+").fullmatch
-    complete = re.compile(r"https?://(?![!-~]*/\.)[!-~]++").fullmatch
+    complete = re.compile(r"https?://[!-~]++").fullmatch
 
     def resolve(href: str) -> str:
         if complete(href):

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import socket
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wheelfit.errors import Unreachable
+from wheelfit.sources.certificates import checking_context, trusting_context
+from wheelfit.sources.transport import Interrupted
+from wheelfit.sources.urllib3_transport import Urllib3Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CERTIFICATES = Path(__file__).parent / "certificates"
+
+
+@pytest.fixture
+def transports() -> Iterator[Callable[..., Urllib3Transport]]:
+    """Give a function that makes transports."""
+    made: list[Urllib3Transport] = []
+
+    def make(**options: Any) -> Urllib3Transport:
+        options.setdefault("context", checking_context(None, None, environ={}))
+        made.append(Urllib3Transport(**options))
+        return made[-1]
+
+    yield make
+    for transport in made:
+        transport.close()
+
+
+def test_headers_and_body(server: Any, transports: Callable[..., Urllib3Transport]) -> None:
+    """Status, headers in lower case, and the body as it was sent."""
+    server.replies["/x"] = lambda request: server.reply(request.headers["x-asked"].encode())
+    response = transports().send(f"{server.url}/x", {"X-Asked": "yes"})
+    assert (response.status, response.headers["content-length"]) == (200, "3")
+    assert b"".join(response.chunks()) == b"yes"
+    response.close()
+
+
+def test_redirects_are_not_followed(
+    server: Any, transports: Callable[..., Urllib3Transport]
+) -> None:
+    """Following is decided elsewhere."""
+    server.replies["/x"] = server.reply(status=302, headers={"Location": "/y"})
+    response = transports().send(f"{server.url}/x", {})
+    response.close()
+    assert (response.status, server.paths) == (302, ["/x"])
+
+
+def test_connections_are_used_again(
+    server: Any, transports: Callable[..., Urllib3Transport]
+) -> None:
+    """A body read to its end leaves the connection for the next request."""
+    server.replies["/x"] = server.reply(b"x" * 1000)
+    transport = transports()
+    for _ in range(5):
+        response = transport.send(f"{server.url}/x", {})
+        assert len(b"".join(response.chunks())) == 1000
+        response.close()
+    assert server.connections == 1
+
+
+class TestInterruptions:
+    """Every failure becomes words, without URL or login, and a guess whether to try again."""
+
+    def test_refused(self, transports: Callable[..., Urllib3Transport]) -> None:
+        """Nobody listens."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        with pytest.raises(Interrupted) as caught:
+            transports().send(f"http://127.0.0.1:{port}/", {})
+        assert (caught.value.reason, caught.value.hope) == ("Connection refused", "little")
+
+    def test_no_such_host(self, transports: Callable[..., Urllib3Transport]) -> None:
+        """The name means nothing."""
+        with pytest.raises(Interrupted) as caught:
+            transports(timeout=5.0).send("http://no-such-host.invalid/", {})
+        assert caught.value.hope == "little"
+
+    def test_silence(self, transports: Callable[..., Urllib3Transport]) -> None:
+        """A server that says nothing is left after the time allowed."""
+        with socket.socket() as deaf:
+            deaf.bind(("127.0.0.1", 0))
+            deaf.listen()
+            with pytest.raises(Interrupted, match="within the time allowed"):
+                transports(timeout=0.1).send(f"http://127.0.0.1:{deaf.getsockname()[1]}/", {})
+
+    @pytest.mark.parametrize("cut", [0, 500])
+    def test_cut(self, server: Any, transports: Callable[..., Urllib3Transport], cut: int) -> None:
+        """A body shorter than announced is broken, however it ends."""
+        server.replies["/x"] = server.reply(b"x" * 1000, cut_after=cut)
+        response = transports().send(f"{server.url}/x", {})
+        with pytest.raises(Interrupted, match="broke"):
+            list(response.chunks())
+        response.close()
+
+    def test_hang_up(self, transports: Callable[..., Urllib3Transport]) -> None:
+        """A server that hangs up at once is worth another try."""
+        with socket.socket() as rude:
+            rude.bind(("127.0.0.1", 0))
+            rude.listen()
+            rude.settimeout(5)
+            import threading
+
+            def hang_up() -> None:
+                connection, _ = rude.accept()
+                connection.recv(1000)
+                connection.close()
+
+            thread = threading.Thread(target=hang_up)
+            thread.start()
+            with pytest.raises(Interrupted) as caught:
+                transports().send(f"http://127.0.0.1:{rude.getsockname()[1]}/", {})
+            thread.join()
+        assert caught.value.hope == "good"
+
+    @pytest.mark.parametrize("url", ["http:///x", "http://h:99999/", "http://[::1/"])
+    def test_bad_urls(self, transports: Callable[..., Urllib3Transport], url: str) -> None:
+        """A URL that is none is not tried again."""
+        with pytest.raises((Interrupted, ValueError)) as caught:
+            transports().send(url, {})
+        if isinstance(caught.value, Interrupted):
+            assert caught.value.hope in {"none", "little"}
+
+
+class TestTls:
+    """Certificates are checked, except where the user says otherwise."""
+
+    def test_unknown_authority(
+        self, tls_server: Any, transports: Callable[..., Urllib3Transport]
+    ) -> None:
+        """A certificate that nobody vouches for ends the matter, with a hint."""
+        with pytest.raises(Interrupted, match="not trusted") as caught:
+            transports().send(f"{tls_server.url}/", {})
+        assert caught.value.hope == "none"
+        assert "--cert" in (caught.value.hint or "")
+
+    def test_named_authority(
+        self, tls_server: Any, transports: Callable[..., Urllib3Transport]
+    ) -> None:
+        """With the right authority named, it is trusted."""
+        context = checking_context(str(CERTIFICATES / "authority.pem"), None, environ={})
+        response = transports(context=context).send(f"{tls_server.url}/", {})
+        response.close()
+        assert response.status == 404
+
+    def test_wrong_name(self, stranger: Any, transports: Callable[..., Urllib3Transport]) -> None:
+        """A certificate for another name is not, even if its authority is known."""
+        context = checking_context(str(CERTIFICATES / "stranger.pem"), None, environ={})
+        with pytest.raises(Interrupted, match=r"not trusted.*127\.0\.0\.1"):
+            transports(context=context).send(f"{stranger.url}/", {})
+
+    @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+    def test_trusted_host(
+        self, tls_server: Any, transports: Callable[..., Urllib3Transport]
+    ) -> None:
+        """A trusted host is not checked; every other one still is."""
+        transport = transports(
+            insecure=trusting_context(None), is_trusted=lambda host, _: host == "127.0.0.1"
+        )
+        response = transport.send(f"{tls_server.url}/", {})
+        response.close()
+        assert response.status == 404
+        with pytest.raises(Interrupted):
+            transport.send(f"https://localhost:{tls_server.port}/", {})
+
+    def test_error_through_the_client(self, tls_server: Any, make_client: Any) -> None:
+        """The user reads which server, what is wrong and what to do; nothing is tried again."""
+        with pytest.raises(Unreachable, match="not trusted"):
+            make_client().get(f"{tls_server.url}/")
+
+
+class TestProxy:
+    """Requests go through the proxy that was chosen."""
+
+    def test_http(self, server: Any, transports: Callable[..., Urllib3Transport]) -> None:
+        """The proxy sees the whole URL and its own login, and the server's login as it is."""
+        server.replies["http://h.example/x"] = server.reply(b"via proxy")
+        proxy = server.url.replace("://", "://me:p%40ss@")
+        transport = transports(proxy=lambda _: proxy)
+        response = transport.send("http://h.example/x", {})
+        assert b"".join(response.chunks()) == b"via proxy"
+        response.close()
+        assert server.requests[0].headers["proxy-authorization"] == "Basic bWU6cEBzcw=="
+
+    def test_refusing_proxy(self, transports: Callable[..., Urllib3Transport]) -> None:
+        """A proxy that is not there is named as the cause, without its password."""
+        transport = transports(proxy=lambda _: "http://me:secret@127.0.0.1:1")
+        with pytest.raises(Interrupted, match="proxy") as caught:
+            transport.send("https://h.example/x", {})
+        assert "secret" not in str(caught.value)
+        assert "proxy" in (caught.value.hint or "")
+
+
+def test_contexts_check_by_default() -> None:
+    """The context that checks does check."""
+    assert checking_context(None, None, environ={}).verify_mode is ssl.CERT_REQUIRED
