@@ -122,6 +122,11 @@ class TestWithoutVariantMarkers:
         data = MINIMAL + f"Requires-Dist: b; variant_label == 'cu128'{end}".encode()
         assert without_variant_markers(data, CU128) == MINIMAL + f"Requires-Dist: b{end}".encode()
 
+    def test_line_ends_do_not_merge(self) -> None:
+        """Between a lone carriage return and an empty line, nothing may simply go."""
+        data = b"Name: a\rRequires-Dist: b; variant_label == ''\n\nVersion: in the body"
+        assert without_variant_markers(data, CU128) == b"Name: a\r\n\nVersion: in the body"
+
     def test_identical_without_variant_markers(self) -> None:
         """B-42: metadata of an ordinary wheel is returned as it is, slips included."""
         data = metadata("Requires-Dist: b (>=1.*)", "Requires-Dist: c; os_name == 'nt'")

@@ -125,7 +125,7 @@ def without_variant_markers(
     """
     if b"variant_" not in data:
         return data
-    parts: list[bytes] = []
+    edited = bytearray()
     done = 0
     for header in _headers(data):
         if header.name != "requires-dist" or "variant_" not in header.value:
@@ -134,17 +134,19 @@ def without_variant_markers(
         marker = requirement.marker
         if marker is None or not marker.uses_variants:
             continue  # the word stood in a URL or in a string
-        parts.append(data[done : header.start])
+        edited += data[done : header.start]
         done = header.end
         rest = marker.resolve_variants(context, filtered=filtered)
         if rest is False:
+            if edited.endswith(b"\r") and data.startswith(b"\n", done):
+                edited += b"\n"  # else two line ends would become one, and the header longer
             continue
         text = header.value[: marker_start(header.value)]
         text = text.rstrip(" \t") if rest is True else f"{text}; {rest}"
-        parts.append(data[header.start : header.value_start])
-        parts.append(text.encode("utf-8", "surrogateescape") + header.line_end)
-    parts.append(data[done:])
-    return b"".join(parts)
+        edited += data[header.start : header.value_start]
+        edited += text.encode("utf-8", "surrogateescape") + header.line_end
+    edited += data[done:]
+    return bytes(edited)
 
 
 @dataclass(frozen=True, slots=True)
