@@ -53,6 +53,16 @@ def test_asking_for_the_processor_does_not_load_what_gpus_need() -> None:
     assert BUILT_IN["nvidia"] not in loaded
 
 
+def test_a_machine_without_accelerator_loads_nothing_for_child_processes(tmp_path: Path) -> None:
+    """P-96: where files tell of no GPU, looking for one costs a few look-ups."""
+    loaded = _modules_after(
+        "from wheelfit.platforms.discovery import Machine\n"
+        f"Machine({str(tmp_path)!r}, {{}}, system='Linux').detect('nvidia')"
+    )
+    assert BUILT_IN["nvidia"] in loaded
+    assert not loaded & {"ctypes", "subprocess", "json"}
+
+
 def test_an_unknown_namespace_has_no_answer() -> None:
     """P-13: only namespaces with a provider of ours are answered for."""
     assert Machine().detect("fictional_hw") is None

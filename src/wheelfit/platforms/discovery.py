@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
 import threading
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, cast
@@ -16,6 +15,7 @@ from wheelfit.platforms.features import Detection, Evidence, Status
 from wheelfit.platforms.surroundings import (
     Surroundings,
     architecture_of_this_process,
+    interpreter_of_this_process,
     system_of_this_process,
 )
 
@@ -76,7 +76,7 @@ class Machine:
         root: str | os.PathLike[str] = "/",
         environ: Mapping[str, str] | None = None,
         *,
-        interpreter: str | None = sys.executable or None,
+        interpreter: str | None = interpreter_of_this_process(),
         deadline: float = 10.0,
         library_folders: tuple[str | os.PathLike[str], ...] = (),
         system: str | None = None,

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.facts import CpuidTable
 
-__all__ = ["Surroundings", "architecture_of_this_process", "system_of_this_process"]
+__all__ = [
+    "Surroundings",
+    "architecture_of_this_process",
+    "interpreter_of_this_process",
+    "system_of_this_process",
+]
 
 
 def __dir__() -> list[str]:
@@ -56,6 +61,11 @@ def architecture_of_this_process() -> str:
     return {"arm64": "aarch64", "amd64": "x86_64"}.get(machine, machine)
 
 
+def interpreter_of_this_process() -> str | None:
+    """Return the running Python; None in a frozen application, whose program is no Python."""
+    return None if getattr(sys, "frozen", False) else sys.executable or None
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """Hold everything detection may depend on."""
@@ -68,7 +78,7 @@ class Surroundings:
     """``Linux``, ``Darwin`` or ``Windows``."""
     architecture: str = field(default_factory=architecture_of_this_process)
     """What the interpreter in question was built for: ``x86_64``, ``aarch64``, ``i686`` …"""
-    interpreter: str | None = sys.executable
+    interpreter: str | None = field(default_factory=interpreter_of_this_process)
     """Python that runs the isolated scripts; None where none can be started."""
     deadline: float = 10.0
     """Seconds that a child process may take (P-37)."""

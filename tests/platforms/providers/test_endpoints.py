@@ -63,6 +63,13 @@ def test_what_is_supported_is_a_part_of_the_vocabulary() -> None:
 
 
 def test_an_independent_tool_can_query_them(provider: Any) -> None:
-    """P-39: variantlib's loader takes our modules as plugins."""
-    protocols = pytest.importorskip("variantlib.protocols")
-    assert isinstance(provider.get_all_configs()[0], protocols.VariantFeatureConfigType)
+    """P-39: variantlib takes our modules as plugins, and reads the same lists."""
+    plugins = pytest.importorskip("variantlib.plugins.loader")
+    with plugins.DictPluginLoader({provider.NAMESPACE: provider.__name__}) as loader:
+        valid = loader.get_all_configs()[provider.NAMESPACE].configs
+        supported = loader.get_supported_configs().get(provider.NAMESPACE)
+    assert [(c.name, c.values) for c in valid] == [
+        (c.name, c.values) for c in provider.get_all_configs()
+    ]
+    names = [c.name for c in supported.configs] if supported else []
+    assert names == [c.name for c in provider.get_supported_configs()]

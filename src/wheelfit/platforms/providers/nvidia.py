@@ -13,7 +13,7 @@ from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms import cuda_values, overrides
 from wheelfit.platforms.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
-from wheelfit.platforms.probes import nvidia_files, nvidia_library, nvidia_smi
+from wheelfit.platforms.probes import nvidia_files
 from wheelfit.platforms.providers.endpoint import as_plugin_features
 from wheelfit.platforms.surroundings import Surroundings
 
@@ -164,13 +164,17 @@ def read(surroundings: Surroundings) -> NvidiaDriver:
     files = nvidia_files.parse(nvidia_files.read(surroundings))
     if not files.is_worth_asking and not surroundings.library_folders:
         return NvidiaDriver(evidence=(Evidence("files", "no sign of an NVIDIA GPU or driver"),))
+    # What child processes need takes longer to import than the rest of the provider,
+    # and most machines never come here.
+    from wheelfit.platforms.probes import nvidia_library, nvidia_smi  # noqa: PLC0415
+
     libraries = nvidia_library.candidates(surroundings, files)
     if libraries:
         answer = nvidia_library.read(surroundings, libraries)
         driver = nvidia_library.parse(answer, files, surroundings.deadline)
     else:
         driver = nvidia_library.without_libraries(files)
-    if driver.cuda_version is None and not driver.broken:
+    if driver.cuda_version is None and driver.driver_version is None and not driver.broken:
         texts = nvidia_smi.read(surroundings)
         told = nvidia_smi.parse(*texts) if texts else None
         driver = replace(told, evidence=driver.evidence + told.evidence) if told else driver
