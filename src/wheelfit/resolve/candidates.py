@@ -7,7 +7,7 @@ that occur in wheels whose tags fit (P-22).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from wheelfit.core.index_metadata import agrees
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import Preferences
-from wheelfit.core.properties import EMPTY
+from wheelfit.core.properties import EMPTY, Feature, Property
 from wheelfit.core.selection import select
 from wheelfit.core.support import ProviderPolicy, namespaces_used, support_for
 from wheelfit.errors import InvalidDocument, InvalidRequirement, InvalidWheel
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.ordering import Choice
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.selection import Selection
     from wheelfit.core.support import Detector, Support
@@ -92,8 +93,18 @@ class ReleaseChoice:
     @property
     def reason(self) -> str:
         """Why the chosen wheel was chosen, or why none was, in words."""
-        verdicts = self.selection.verdicts
-        return verdicts[0].reason if verdicts else "the release has no wheels"
+        if self.selection.chosen is not None:
+            return self.selection.verdicts[0].reason
+        return "; ".join(self.refusals()[:2]) or "the release has no wheels"
+
+    def refusals(self) -> tuple[str, ...]:
+        """Return why wheels were rejected, those with equal reasons together (F-92)."""
+        groups: dict[str, dict[str, None]] = {}
+        for verdict in self.selection.verdicts:
+            if verdict.verdict == "rejected":
+                label = verdict.filename.label or "plain wheel"
+                groups.setdefault(verdict.reason, {})[label] = None
+        return tuple(f"{', '.join(labels)}: {reason}" for reason, labels in groups.items())
 
     def context(self) -> VariantContext:
         """Return what variant markers see of the chosen wheel (F-102 to F-104)."""
@@ -288,10 +299,13 @@ class Candidates:
             document=metadata.document,
             support=support,
             tags=self.target.tags,
-            preferences=self.policy.preferences,
+            preferences=_applying(self.policy.preferences, metadata.document),
             extra_rejections={**refused, **rejections},
         )
         notes = (*metadata.notes, *selection.notes)
+        if release.is_yanked and selection.chosen is not None:
+            reason = next(_yanked(wheel.file) for wheel in release.wheels if wheel.is_yanked)
+            notes = (*notes, f"{name} {version} was taken back by its publisher ({reason})")
         return ReleaseChoice(release, selection, metadata, support, notes)
 
     def _first_sight(self, release: Release) -> dict[str, str]:
@@ -347,6 +361,32 @@ class Candidates:
         ):
             return f"needs Python {core.requires_python}, this is {python}"
         return None
+
+
+def _applying(preferences: Preferences, document: VariantDocument | None) -> Preferences:
+    """Leave out what is required but not offered by any variant of the release (F-91).
+
+    Otherwise a property required of one project would rule out every other project.
+    """
+    if not preferences.require:
+        return preferences
+    offered = [] if document is None else list(document.variants.values())
+    require = tuple(
+        choice
+        for choice in preferences.require
+        if any(_names(properties, choice) for properties in offered)
+    )
+    return replace(preferences, require=require)
+
+
+def _names(properties: PropertySet, choice: Choice) -> bool:
+    match choice:
+        case Property():
+            return choice in properties
+        case Feature():
+            return any(feature == choice for feature, _ in properties.features())
+        case _:
+            return choice in properties.namespaces
 
 
 def _yanked(file: File) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
@@ -9,6 +10,7 @@ from wheelfit.core.support import namespaces_used
 from wheelfit.errors import InvalidMarker, WheelfitError
 from wheelfit.resolve.problem import Need, Package
 from wheelfit.resolve.version_set import VersionSet, is_pin
+from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.requirements import Requirement
     from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.listing import Wheel
     from wheelfit.resolve.lookahead import Lookahead
     from wheelfit.resolve.request import Present, Request
 
@@ -45,7 +48,7 @@ def needs_of(requirement: Requirement, text: str = "") -> list[Need]:
 def _cited(requirement: Requirement) -> str:
     extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
     if requirement.url is not None:
-        return f"{requirement.name}{extras} @ {requirement.url}"
+        return f"{requirement.name}{extras} @ {redact(requirement.url)}"
     return f"{requirement.name}{extras}{VersionSet.of(requirement.specifier)}"
 
 
@@ -111,9 +114,17 @@ class Catalogue:
         """Tell whether a release has a wheel that fits, its core metadata read."""
         if version == self.kept(name):
             return True
-        usable = self._candidates.usable(name, version).chosen is not None
-        self._tried[name, version] = usable
-        return usable
+        while True:
+            choice = self._candidates.usable(name, version)
+            wheel = choice.chosen
+            foreign = None if wheel is None else self._foreign(wheel, choice.context())
+            if wheel is None or foreign is None:
+                break
+            self._candidates.reject(
+                wheel.filename, f"it needs {_cited(foreign)}, and only you may ask for a URL"
+            )
+        self._tried[name, version] = wheel is not None
+        return wheel is not None
 
     def needs(self, package: Package, version: Version) -> Sequence[Need]:
         """Return what the chosen wheel of a release needs (F-95, F-101)."""
@@ -235,13 +246,29 @@ class Catalogue:
 
     def _one(self, requirement: Requirement, label: str) -> Iterable[Need]:
         if requirement.url is not None and not self._is_given(requirement):
-            # Nobody but the user decides where files come from.
+            # Of an extra only; a release that needs one anyway is not usable at all.
             return [Need(Package(requirement.name), VersionSet.empty(), _cited(requirement))]
         marker = requirement.marker
         text = _cited(requirement)
         if label and marker is not None and marker.uses_variants:
             text = f"{text} (as {label})"
         return needs_of(requirement, text)
+
+    def _foreign(self, wheel: Wheel, context: VariantContext) -> Requirement | None:
+        """Return a need that says where to take something from, if there is one.
+
+        Nobody but the user decides that, or a wheel could replace any other project.
+        """
+        if not self._request.dependencies:
+            return None
+        environment = self._candidates.target.environment
+        for requirement in self._candidates.core_metadata(wheel).requires:
+            if requirement.url is None or self._is_given(requirement):
+                continue
+            with suppress(InvalidMarker):
+                if requirement.applies(environment, "", context):
+                    return requirement
+        return None
 
     def _is_given(self, requirement: Requirement) -> bool:
         listing = self._candidates.listing(requirement.name)

@@ -99,7 +99,7 @@ def explain_release(candidates: Candidates, name: NormalizedName, version: Versi
         choice.properties,
         tuple(choice.selection.verdicts),
         tuple(warnings_about(choice)),
-        (*choice.notes, *_yanked(choice)),
+        choice.notes,
     )
 
 
@@ -146,7 +146,8 @@ def explain_project(
         explanation = explain_release(candidates, name, version)
         if explanation.chosen is not None:
             return _with_notes(explanation, passed, listing.notes)
-        passed.append(f"{name} {version} has no wheel that fits")
+        reason = candidates.choice(name, version).reason
+        passed.append(f"{name} {version} is passed over, no wheel of it fits: {reason}")
     members = need.versions.members(listing.releases)
     if not members:
         newest = next(iter(listing.releases), None)
@@ -208,13 +209,6 @@ def _why_not(choice: ReleaseChoice, namespace: str) -> str | None:
         if properties is not None and namespace in properties.namespaces:
             return f"{verdict.filename.label}: {verdict.reason}"
     return None
-
-
-def _yanked(choice: ReleaseChoice) -> Iterator[str]:
-    wheel = choice.chosen
-    if wheel is not None and wheel.file.yanked is not None:
-        reason = f": {wheel.file.yanked}" if wheel.file.yanked else ""
-        yield f"{wheel.filename.version} was yanked by its publisher{reason}"
 
 
 def _joint(requirements: Sequence[Requirement]) -> Any:

@@ -27,6 +27,7 @@ def __dir__() -> list[str]:
 _RELEASES = 3
 """Releases of one project whose wheels are gone through in a message."""
 _VERSIONS = 8
+_LINES = 12
 
 
 class Lack:
@@ -50,9 +51,8 @@ class Lack:
 
     def lack(self, name: NormalizedName, versions: VersionSet) -> str:
         """Say in a clause why none of some versions can be had."""
-        wanted = f"{name}{versions}"
         if versions.is_empty:
-            return f"{name} by URL can only be asked for by the user"
+            return f"nobody but you may say by which URL {name} is taken"
         listing = self._candidates.listing(name)
         if listing is None:
             return f"no source knows a project named {name}"
@@ -60,7 +60,10 @@ class Lack:
         if not members:
             newest = next(iter(listing.releases), None)
             known = f" (the newest is {newest})" if newest else f" ({name} has no files)"
-            return f"there is no {wanted}{known}"
+            specifiers = versions.specifiers()
+            if specifiers is None:
+                return f"there is no other version of {name}{known}"
+            return f"there is no {name}{specifiers}{known}"
         releases = [listing.releases[version] for version in members]
         possible = [release for release in releases if release.is_possible]
         if possible and all(release.is_yanked for release in possible):
@@ -71,7 +74,8 @@ class Lack:
             untried = [one for one in count if not self._catalogue.is_tried(name, one.version)]
             if untried:
                 self._only_prereleases[name] = None
-                return f"{wanted} exists only as a pre-release ({count[0].version})"
+                verb = "is a pre-release" if len(count) == 1 else "are pre-releases"
+                return f"{self._named(name, count)} {verb}"
         for release in (count or releases)[:_RELEASES]:
             self._unfit[name, release.version] = None
         verb = "has" if len(releases) == 1 else "have"
@@ -87,17 +91,12 @@ class Lack:
     def wheels(self, name: NormalizedName, version: Version) -> Iterator[str]:
         """Yield why no wheel of a release fits, equal reasons together (F-92)."""
         choice = self._candidates.usable(name, version)
-        groups: dict[str, list[str]] = {}
-        for verdict in choice.selection.verdicts:
-            label = verdict.filename.label or "plain"
-            labels = groups.setdefault(verdict.reason, [])
-            if label not in labels:
-                labels.append(label)
-        if not groups:
+        lines = choice.refusals()
+        yield from lines[:_LINES]
+        if len(lines) > _LINES:
+            yield f"and {len(lines) - _LINES} more reasons"
+        if not lines:
             yield _without_wheels(choice.release)
-        for reason, labels in groups.items():
-            yield f"{', '.join(labels)}: {reason}"
-        yield from choice.notes
 
     def hint(self) -> str | None:
         """Say what might help."""

@@ -11,6 +11,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import InvalidFilename, UserError
 from wheelfit.sources.page import File
+from wheelfit.sources.urls import redact, split_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,7 +42,7 @@ class Asked:
     """File and line, as ``requirements.txt:3``; empty: on the command line."""
 
     def __str__(self) -> str:
-        text = str(self.requirement)
+        text = redact(str(self.requirement))
         return f"{text} ({self.where})" if self.where else text
 
 
@@ -132,7 +133,8 @@ def given_wheel(
         algorithm, _, digest = part.partition("=")
         if algorithm in _ALGORITHMS and digest:
             promised.setdefault(algorithm, digest.lower())
-    bare = parts._replace(fragment="").geturl()
+    # Who may log in where is decided by the sources, and no URL shown has a password.
+    bare, _ = split_userinfo(parts._replace(fragment="").geturl())
     file = File(filename, bare, MappingProxyType(promised), source="the request")
     return GivenWheel(file, extras, where)
 

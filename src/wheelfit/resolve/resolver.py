@@ -190,9 +190,6 @@ class _Resolving:
                 why = self._candidates.choice(pin.name, passed).reason
                 notes.append(f"{pin.name} {passed} is passed over, no wheel of it fits: {why}")
             notes += pin.choice.notes
-            if pin.file.yanked is not None:
-                reason = f": {pin.file.yanked}" if pin.file.yanked else ""
-                notes.append(f"{pin.name} {pin.version} was yanked by its publisher{reason}")
         if self._request.require_hashes:
             self._check_hashes([*roots, *(need for pin in pins for need in _self_need(pin))])
         return Resolution(

@@ -1,0 +1,131 @@
+"""A small world: a repository, a machine and an interpreter that resolve together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from packaging.tags import Tag
+
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.target import Target
+from wheelfit.resolve.candidates import Candidates, ChoicePolicy
+from wheelfit.resolve.request import Asked, Request
+from wheelfit.resolve.resolver import resolve
+from wheelfit.testing.detectors import FixedDetector
+from wheelfit.testing.repositories import FakeRepository
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wheelfit.resolve.request import GivenWheel, Present
+    from wheelfit.resolve.resolution import Resolution
+
+__all__ = ["NVIDIA", "World", "asked", "linux_target"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+NVIDIA = {
+    "requires": ["nvidia-variant-provider>=0.0.1,<1"],
+    "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+}
+"""A provider entry that wheelfit stands in for (P-60)."""
+
+
+def linux_target(python: str = "3.11.7", *, name: str = "this machine") -> Target:
+    """Return an x86-64 Linux with one CPython.
+
+    :param python: its full version.
+    :param name: how to call it in messages.
+    """
+    short = ".".join(python.split(".")[:2])
+    cpython = f"cp{short.replace('.', '')}"
+    return Target.of(
+        name,
+        {
+            "implementation_name": "cpython",
+            "implementation_version": python,
+            "os_name": "posix",
+            "platform_machine": "x86_64",
+            "platform_python_implementation": "CPython",
+            "platform_release": "6.1.0",
+            "platform_system": "Linux",
+            "platform_version": "#1 SMP",
+            "python_full_version": python,
+            "python_version": short,
+            "sys_platform": "linux",
+        },
+        [
+            Tag(cpython, cpython, "manylinux_2_28_x86_64"),
+            Tag(cpython, cpython, "linux_x86_64"),
+            Tag("py3", "none", "any"),
+        ],
+    )
+
+
+def asked(*texts: str) -> tuple[Asked, ...]:
+    """Return requirements as a user writes them."""
+    return tuple(Asked(parse_requirement(text, allow_variant_markers=False)) for text in texts)
+
+
+@dataclass
+class World:
+    """Hold what a resolution depends on; change any part before asking."""
+
+    repository: FakeRepository = field(default_factory=FakeRepository)
+    detector: FixedDetector = field(default_factory=FixedDetector)
+    target: Target = field(default_factory=linux_target)
+    policy: ChoicePolicy = field(default_factory=ChoicePolicy)
+
+    def add(self, *releases: str, **needs: Sequence[str]) -> None:
+        """Add releases with one plain wheel each.
+
+        :param releases: ``name version``.
+        :param needs: of all of them: ``requires``, ``extras``.
+        """
+        for text in releases:
+            name, version = text.split()
+            self.repository.add_wheel(
+                f"{name.replace('-', '_')}-{version}-py3-none-any.whl",
+                requires=needs.get("requires", ()),
+                extras=needs.get("extras", ()),
+            )
+
+    def candidates(self) -> Candidates:
+        """Return candidates that know nothing yet."""
+        return Candidates(self.repository, self.target, self.detector, self.policy)
+
+    def resolve(
+        self,
+        *requirements: str,
+        constraints: Sequence[str] = (),
+        wheels: Sequence[GivenWheel] = (),
+        installed: Sequence[Present] = (),
+        candidates: Candidates | None = None,
+        upgrade: bool = False,
+        prereleases: bool = False,
+        dependencies: bool = True,
+        threads: int = 0,
+    ) -> Resolution:
+        """Resolve requirements written as a user writes them."""
+        request = Request(
+            requirements=asked(*requirements),
+            wheels=tuple(wheels),
+            constraints=asked(*constraints),
+            installed={present.name: present for present in installed},
+            upgrade=upgrade,
+            prereleases=prereleases,
+            dependencies=dependencies,
+        )
+        return resolve(request, candidates or self.candidates(), threads=threads)
+
+    def pins(self, *requirements: str, **options: object) -> dict[str, str]:
+        """Return the same as names with versions, and labels behind a colon."""
+        resolution = self.resolve(*requirements, **options)  # type: ignore[arg-type]
+        return {
+            pin.name: str(pin.version) + (f":{pin.label}" if pin.label else "")
+            for pin in resolution.pins
+        }
