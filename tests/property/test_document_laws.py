@@ -1,0 +1,258 @@
+"""Documents: reading undoes writing, bad input never crashes, combining has no order."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wheelfit.core.index_metadata import combine
+from wheelfit.core.labels import Label
+from wheelfit.core.metadata import (
+    VariantDocument,
+    check_document,
+    read_document,
+    to_mapping,
+    write_document,
+)
+from wheelfit.core.properties import EMPTY, PropertySet
+from wheelfit.core.providers import (
+    BrokenProvider,
+    BuiltinProvider,
+    PluginProvider,
+    Provider,
+    StaticProvider,
+)
+from wheelfit.core.strict_json import Limits, check_limits, load
+from wheelfit.errors import InvalidDocument
+from wheelfit.platforms.features import FeatureConfig
+
+NAMES = st.text("abz0_", min_size=1, max_size=3)
+VALUES = st.text("abz019_.", min_size=1, max_size=4)
+DISTINCT_VALUES = st.lists(VALUES, min_size=1, max_size=4, unique=True).map(tuple)
+
+STATIC = st.builds(
+    StaticProvider,
+    st.lists(
+        st.builds(FeatureConfig, NAMES, DISTINCT_VALUES),
+        min_size=1,
+        max_size=3,
+        unique_by=lambda config: config.name,
+    ).map(tuple),
+    optional=st.booleans(),
+)
+PLUGINS = st.builds(
+    PluginProvider,
+    st.lists(
+        st.sampled_from(["a", "a-b>=1,<2", "c[x]==1.0", "d @ https://example.org/d.whl"]),
+        min_size=1,
+        max_size=2,
+    ).map(tuple),
+    plugin_api=st.sampled_from([None, "a", "a.b:C.d"]),
+    optional=st.booleans(),
+)
+BUILTINS = st.builds(BuiltinProvider, NAMES, optional=st.booleans())
+PROVIDERS: st.SearchStrategy[Provider] = st.one_of(STATIC, PLUGINS, BUILTINS)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> VariantDocument:
+    """Draw a document that may be written."""
+    namespaces = draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
+    features = st.dictionaries(NAMES, DISTINCT_VALUES, min_size=1, max_size=3)
+    properties = st.dictionaries(st.sampled_from(namespaces), features, min_size=1, max_size=3).map(
+        PropertySet.from_mapping
+    )
+    labels = st.text("abz0_", min_size=1, max_size=4).map(Label)
+    variants = draw(st.dictionaries(labels, properties, max_size=5))
+    if draw(st.booleans()):
+        variants[Label("null")] = EMPTY
+    providers = {name: draw(PROVIDERS) for name in namespaces}
+    return VariantDocument(tuple(namespaces), providers, variants)
+
+
+@given(documents())
+def test_reading_undoes_writing(document: VariantDocument) -> None:
+    """F-29, F-41: a written document is valid, and is read as the same model."""
+    data = write_document(document)
+    assert check_document(data) == ()
+    read = read_document(data, where="x")
+    assert read.priorities == document.priorities
+    assert read.providers == document.providers
+    assert read.variants == document.variants
+    assert write_document(read) == data
+    assert to_mapping(read) == json.loads(data)
+    without = write_document(document, "825")
+    assert check_document(without) == ()
+    assert read_document(without, where="x").variants == document.variants
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+    | st.sampled_from(["a", "null", "nvidia", "A", "1"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=12,
+)
+SCHEMAS = st.sampled_from(
+    [
+        "peps/850/v0.2.0.json",
+        "v0.2.0.json",
+        "peps/825/v0.1.1.json",
+        "peps/825/v0.1.0.json",
+        "peps/826/v0.2.0.json",
+        "v0.0.3.json",
+        "v0.0.2.json",
+        "",
+    ]
+)
+KEYS = [
+    "requires",
+    "plugin-api",
+    "optional",
+    "enable-if",
+    "plugin-use",
+    "install-time",
+    "static-properties",
+    "feature-order",
+    "builtin",
+    "namespace",
+    "feature",
+    "property",
+    "abi_dependency",
+]
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Return every container of a document with each of its keys."""
+    found: list[tuple[Any, Any]] = []
+    if isinstance(value, dict):
+        found += [(value, key) for key in value]
+        for inner in value.values():
+            found += places(inner)
+    elif isinstance(value, list):
+        found += [(value, index) for index in range(len(value))]
+        for inner in value:
+            found += places(inner)
+    return found
+
+
+@settings(max_examples=200)
+@given(documents(), SCHEMAS, st.data())
+def test_damage_never_crashes(document: VariantDocument, schema: str, data: st.DataObject) -> None:
+    """F-32, F-130, F-131: whatever is wrong, it is a fault with a path or a note."""
+    damaged: Any = to_mapping(document)
+    damaged["$schema"] = f"https://variants-schema.wheelnext.dev/{schema}"
+    for _ in range(data.draw(st.integers(1, 4))):
+        container, key = data.draw(st.sampled_from(places(damaged)))
+        if isinstance(container, dict) and data.draw(st.booleans()):
+            key = data.draw(st.sampled_from(KEYS))
+        container[key] = data.draw(JSON)
+    raw = json.dumps(damaged).encode()
+    faults = check_document(raw)
+    with suppress(InvalidDocument):
+        read = read_document(raw, where="x")
+        assert read == read_document(damaged, where="x")
+        broken = [item for item in read.providers.values() if isinstance(item, BrokenProvider)]
+        if not faults:
+            assert not broken
+            assert not read.unusable
+        assert not (set(read.unusable) & set(read.variants))
+        assert bool(read.notes) or not (broken or read.unusable)
+        for properties in read.variants.values():
+            assert set(properties.namespaces) <= set(read.priorities)
+
+
+def has_duplicates(text: str) -> bool:
+    """Say whether any object has a key twice, the slow way."""
+    found = False
+
+    def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal found
+        found = found or len(dict(pairs)) != len(pairs)
+        return dict(pairs)
+
+    json.loads(text, object_pairs_hook=look)
+    return found
+
+
+TEXTS = st.text('[]{},:"\\ \n1ae.-tu', max_size=30)
+WIDE = Limits(depth=100)
+
+
+@settings(max_examples=500)
+@given(st.one_of(TEXTS, TEXTS.map(lambda text: f"{{{text}}}"), JSON.map(json.dumps)))
+def test_strict_json_agrees_with_the_standard_library(text: str) -> None:
+    """F-30: what is accepted means the same; of valid objects only duplicates are refused."""
+    try:
+        expected = json.loads(text)
+    except ValueError:
+        expected = None
+    try:
+        found = load(text.encode(), WIDE)
+    except InvalidDocument:
+        assert not isinstance(expected, dict) or has_duplicates(text)
+    else:
+        assert found == expected
+
+
+def measure(value: Any) -> tuple[int, int]:
+    """Return depth and number of list elements, the slow way."""
+    if isinstance(value, dict | list):
+        inner = [measure(item) for item in (value if isinstance(value, list) else value.values())]
+        elements = sum(count for _, count in inner)
+        if isinstance(value, list):
+            elements += len(value)
+        return 1 + max((depth for depth, _ in inner), default=0), elements
+    return 0, 0
+
+
+@given(st.dictionaries(st.text(max_size=3), JSON), st.sampled_from([None, 1]))
+def test_limits_are_exact(document: dict[str, Any], indent: int | None) -> None:
+    """F-30: depth and values are counted exactly, in bytes and in plain data."""
+    depth, values = measure(document)
+    data = json.dumps(document, indent=indent, ensure_ascii=False).encode()
+    exact = Limits(depth=depth, values=values)
+    assert load(data, exact) == document
+    check_limits(document, exact)
+    tight = [Limits(depth=depth - 1)] + ([Limits(values=values - 1)] if values else [])
+    for limits in tight:
+        with pytest.raises(InvalidDocument):
+            load(data, limits)
+        with pytest.raises(InvalidDocument):
+            check_limits(document, limits)
+
+
+@settings(max_examples=60)
+@given(documents(), st.data())
+def test_combining_has_no_order(release: VariantDocument, data: st.DataObject) -> None:
+    """F-60 to F-63: the wheels of a release combine to it, in any order and grouping."""
+    labels = list(release.variants) or [Label("null")]
+    wheels: list[tuple[str, VariantDocument]] = []
+    for number, label in enumerate(data.draw(st.permutations(labels))[:4]):
+        properties = release.variants.get(label, EMPTY)
+        needed = max((release.priorities.index(name) for name in properties.namespaces), default=0)
+        length = data.draw(st.integers(needed + 1, len(release.priorities)))
+        namespaces = release.priorities[:length]
+        providers = {name: release.providers[name] for name in namespaces}
+        document = VariantDocument(namespaces, providers, {label: properties})
+        wheels.append((f"{number}.whl", document))
+    expected = combine(wheels)
+    for order in permutations(wheels):
+        assert combine(order) == expected
+    split = data.draw(st.integers(1, len(wheels)))
+    parts = [("first", combine(wheels[:split]))]
+    if wheels[split:]:
+        parts.append(("second", combine(wheels[split:])))
+    assert combine(parts) == expected
+    assert expected.variants == {
+        label: release.variants.get(label, EMPTY) for _, wheel in wheels for label in wheel.variants
+    }
