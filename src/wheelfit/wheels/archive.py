@@ -9,6 +9,8 @@ them.
 from __future__ import annotations
 
 import io
+import os
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +23,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.metadata import read_document
 from wheelfit.errors import FileProblem, InvalidDocument, InvalidWheel
 from wheelfit.wheels.dist_info import dist_info_folder, header_value
+from wheelfit.wheels.durable import write_all
 from wheelfit.wheels.inflate import inflate
 from wheelfit.wheels.paths import collision_faults
 from wheelfit.wheels.record import DIGEST_SIZES, StreamHash, parse_record
@@ -76,19 +79,26 @@ class WheelArchive:
 
     :param source: path of the wheel, or a seekable binary file, which stays open.
     :param filename: its name; needed for a file, else taken from the path.
+    :param where: what errors name; by default the path, or the name.
     :raises FileProblem: it cannot be read.
     :raises InvalidFilename: it is not named like a wheel.
     :raises InvalidWheel: it is not sound.
     """
 
-    def __init__(self, source: Path | BinaryIO, filename: WheelFilename | None = None) -> None:
+    def __init__(
+        self,
+        source: Path | BinaryIO,
+        filename: WheelFilename | None = None,
+        *,
+        where: str | None = None,
+    ) -> None:
         if filename is None:
             if not isinstance(source, Path):
                 raise TypeError("a wheel without a path needs a file name")
             filename = parse_wheel_filename(source.name)
         self.filename = filename
         """Name of the wheel."""
-        self.where = str(source) if isinstance(source, Path) else filename.text
+        self.where = where or (str(source) if isinstance(source, Path) else filename.text)
         """What errors name."""
         self._lock = threading.Lock()
         self._owns_file = isinstance(source, Path)
@@ -259,6 +269,37 @@ class WheelArchive:
             raise InvalidWheel("the archive is cut off", where=self.where)
         return data
 
+    def copy_bytes(self, start: int, length: int, target: BinaryIO) -> None:
+        """Write bytes of the archive as they are to a file on disk.
+
+        The kernel copies where it can; on some file systems that moves no byte at all.
+
+        :param start: position of the first one.
+        :param length: how many.
+        :param target: a file without a buffer.
+        :raises InvalidWheel: the archive ends before.
+        """
+        copied = self._copy_in_kernel(start, length, target)
+        for position in range(start + copied, start + length, _PIECE):
+            piece = self.read_bytes(position, min(_PIECE, start + length - position))
+            write_all(target, piece)
+
+    def _copy_in_kernel(self, start: int, length: int, target: BinaryIO) -> int:
+        """Copy as much as the kernel wants to; return how much that was."""
+        copied = 0
+        if sys.platform == "linux":
+            # Between unlike file systems, or for a file in memory, it refuses.
+            with suppress(OSError):
+                source_number, target_number = self._file.fileno(), target.fileno()
+                while copied < length:
+                    count = os.copy_file_range(
+                        source_number, target_number, length - copied, start + copied
+                    )
+                    if not count:
+                        break
+                    copied += count
+        return copied
+
     def _packed(self, member: Member) -> Iterator[bytes]:
         start = self.data_start(member)
         stop = start + member.compressed_size
@@ -344,7 +385,7 @@ class WheelArchive:
             return
         if label in document.unusable:
             yield f"variant.json cannot be used: {document.unusable[label]}"
-        elif list(document.variants) != [label]:  # F-24
+        elif document.properties(label) is None or set(document.variants) - {label}:  # F-24
             listed = ", ".join(sorted(document.variants)) or "nothing"
             yield f"variant.json describes {listed}, the file name has the label {label}"
 

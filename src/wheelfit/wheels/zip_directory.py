@@ -113,8 +113,6 @@ class Member:
     """The system that wrote it; 3 is Unix."""
     attributes: int
     """External attributes; on Unix the upper half is the mode."""
-    end: int
-    """Position behind its entry in the bytes that were parsed."""
 
     @property
     def is_folder(self) -> bool:
@@ -203,9 +201,8 @@ def parse_directory(data: bytes, end: DirectoryEnd, *, where: str) -> tuple[Memb
     members = []
     position = 0
     while position < len(data):
-        member = _parse_entry(data, position, where)
+        member, position = _parse_entry(data, position, where)
         members.append(member)
-        position = member.end
     if position != end.size or len(members) != end.count:
         raise InvalidWheel(
             f"the central directory has {len(members)} members, the end record says {end.count}",
@@ -234,16 +231,15 @@ def parse_directory_tail(data: bytes, *, where: str) -> tuple[Member, ...]:
             members = []
             position = start
             while position < len(data):
-                member = _parse_entry(data, position, where)
+                member, position = _parse_entry(data, position, where)
                 members.append(member)
-                position = member.end
             return tuple(members)
         start = data.find(_ENTRY_MARK, start + 1)
     return ()
 
 
-def _parse_entry(data: bytes, position: int, where: str) -> Member:
-    """Read one entry of the central directory."""
+def _parse_entry(data: bytes, position: int, where: str) -> tuple[Member, int]:
+    """Read one entry of the central directory, and where it ends."""
     if position + _ENTRY.size > len(data) or not data.startswith(_ENTRY_MARK, position):
         raise InvalidWheel("the central directory is damaged", where=where)
     (
@@ -291,10 +287,9 @@ def _parse_entry(data: bytes, position: int, where: str) -> Member:
         offset,
         system,
         attributes,
-        stop,
     )
     _check_member(member, where)
-    return member
+    return member, stop
 
 
 def _check_member(member: Member, where: str) -> None:

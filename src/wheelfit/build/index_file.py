@@ -1,0 +1,146 @@
+"""Write the index file of each release from the wheels of a folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import index_file_name, parse_wheel_filename
+from wheelfit.core.index_metadata import combine
+from wheelfit.core.metadata import read_document, write_document
+from wheelfit.errors import (
+    FileProblem,
+    InconsistentDocuments,
+    InvalidDocument,
+    InvalidFilename,
+    InvalidWheel,
+    WheelfitError,
+)
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.durable import new_file, write_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+
+    Release = tuple[NormalizedName, Version]
+
+
+__all__ = ["read_wheel_document", "write_index_files"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def write_index_files(folder: Path) -> tuple[Path, ...]:
+    """Write ``{name}-{version}-variants.json`` for each release with variant wheels (B-50).
+
+    All releases are combined before the first file is written: after an error
+    no file has changed. A file that is right already is left alone.
+
+    :param folder: with the wheels; folders inside it are not looked at.
+    :return: the index files of all releases, written or right already.
+    :raises InconsistentDocuments: wheels of a release contradict each other; if
+        that concerns several releases, the note tells of the others (F-65).
+    :raises InvalidWheel: a variant wheel is not sound, or not about its label.
+    :raises FileProblem: something cannot be read or written.
+    """
+    contents: dict[str, bytes] = {}
+    errors: list[WheelfitError] = []
+    for (name, version), wheels in _releases(folder).items():
+        try:
+            documents = [(path.name, read_wheel_document(path)) for path in wheels]
+            contents[index_file_name(name, version)] = _write(documents)
+        except (InconsistentDocuments, InvalidWheel) as error:
+            errors.append(error)
+    if errors:
+        raise _all_in_one(errors)
+    return tuple(_update(folder / name, content) for name, content in sorted(contents.items()))
+
+
+def read_wheel_document(path: Path) -> VariantDocument:
+    """Read ``variant.json`` of a variant wheel, and nothing else of it (B-51).
+
+    :param path: of the wheel.
+    :raises InvalidWheel: it is not sound, or its document is not about its label (F-24).
+    """
+    with WheelArchive(path) as wheel:
+        data, label = wheel.variant_document(), wheel.filename.label
+    if data is None or label is None:
+        raise InvalidWheel("it is not a variant wheel", where=str(path))
+    try:
+        document = read_document(data, where=f"{path}/variant.json")
+    except InvalidDocument as error:
+        raise InvalidWheel(
+            f"its variant.json cannot be used: {error.message}", where=str(path), note=error.note
+        ) from None
+    if label in document.unusable:
+        raise InvalidWheel(
+            f"its variant.json cannot be used: {document.unusable[label]}", where=str(path)
+        )
+    if document.properties(label) is None or {*document.variants, *document.unusable} - {label}:
+        raise InvalidWheel(
+            f"its variant.json is not about the label {label!r} of its file name, and only that",
+            where=str(path),
+        )
+    return document
+
+
+def _releases(folder: Path) -> Mapping[Release, list[Path]]:
+    """Group the variant wheels of a folder by name and value of the version (B-50)."""
+    releases: dict[Release, list[Path]] = {}
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix == ".whl")
+    except OSError as error:
+        raise FileProblem(
+            f"the folder cannot be read: {error.strerror or type(error).__name__}",
+            where=str(folder),
+        ) from error
+    for path in paths:
+        filename = _filename(path)
+        if filename is not None and filename.is_variant:
+            releases.setdefault((filename.name, filename.version), []).append(path)
+    return releases
+
+
+def _filename(path: Path) -> WheelFilename | None:
+    try:
+        return parse_wheel_filename(path.name)
+    except InvalidFilename:
+        return None  # no installer will see it as a wheel either
+
+
+def _write(documents: Iterable[tuple[str, VariantDocument]]) -> bytes:
+    combined = combine(documents)
+    try:
+        return write_document(combined)
+    except InvalidDocument as error:
+        where = ", ".join(where for where, _ in documents)
+        raise InvalidWheel(
+            f"the documents cannot be written as one: {error.message}",
+            where=where,
+            note=error.note,
+        ) from None
+
+
+def _update(path: Path, content: bytes) -> Path:
+    if not (path.is_file() and path.read_bytes() == content):
+        with new_file(path, overwrite=True) as file:
+            write_all(file, content)
+    return path
+
+
+def _all_in_one(errors: list[WheelfitError]) -> WheelfitError:
+    """Return the first error, telling of the others too."""
+    first, *others = errors
+    if others:
+        told = [first.note] if first.note else []
+        told += [f"also: {other}" for other in others]
+        first.note = "\n".join(told)
+    return first

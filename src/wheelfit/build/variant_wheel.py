@@ -1,0 +1,91 @@
+"""Make variant wheels out of finished wheels."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import parse_wheel_filename, with_label
+from wheelfit.core.metadata import write_document
+from wheelfit.core.strict_json import path_of
+from wheelfit.errors import Fault, InvalidDocument
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.rewrite import rewrite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+    from wheelfit.core.metadata import WrittenLayout
+
+
+__all__ = ["make_variant", "single_label"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def make_variant(
+    source: Path,
+    folder: Path,
+    *,
+    label: Label,
+    document: VariantDocument,
+    layout: WrittenLayout = "850",
+    epoch: int | None = None,
+    overwrite: bool = False,
+    verify_content: bool = True,
+) -> Path:
+    """Give a wheel a label and its properties, and return the path of the result.
+
+    A plain wheel becomes a variant wheel; of a variant wheel label and document
+    are replaced (B-32). Everything else stays as it is, byte by byte.
+
+    :param source: a plain wheel or a variant wheel.
+    :param folder: where the result goes; may be the folder of the source.
+    :param label: of the result.
+    :param document: says what the label stands for, and maybe other labels too,
+        which are left out (F-24).
+    :param layout: of ``variant.json``.
+    :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
+    :param overwrite: the same.
+    :param verify_content: the same.
+    :raises InvalidDocument: the document does not know the label, or may not be
+        written; says everything at once (B-6).
+    :raises InvalidFilename: the source is not named like a wheel, or the new name
+        would be too long (F-3).
+    :raises FileProblem: a file cannot be read or written, or exists already.
+    :raises InvalidWheel: the source is not sound; nothing was written.
+    """
+    filename = with_label(parse_wheel_filename(source.name), label)
+    content = write_document(single_label(document, label), layout)
+    with WheelArchive(source) as archive:
+        member = f"{archive.dist_info}/variant.json"
+    destination = folder / filename.text
+    rewrite(
+        source,
+        destination,
+        replace_members={member: content},
+        epoch=epoch,
+        overwrite=overwrite,
+        verify_content=verify_content,
+    )
+    return destination
+
+
+def single_label(document: VariantDocument, label: Label) -> VariantDocument:
+    """Reduce the document of a release to one label, as ``variant.json`` has it (F-24).
+
+    Priorities and providers stay, used or not (B-2).
+
+    :param document: of the release, or of any wheel of it.
+    :param label: the label to keep.
+    :raises InvalidDocument: it is not there, or unusable.
+    """
+    properties = document.properties(label)
+    if properties is None:
+        reason = document.unusable.get(label, "the label is not in the document")
+        raise InvalidDocument([Fault(path_of("variants", label), reason, "F-24")])
+    return dataclasses.replace(document, variants={label: properties}, unusable={})

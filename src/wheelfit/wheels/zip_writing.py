@@ -1,0 +1,128 @@
+"""The records of a ZIP archive, written in one way only.
+
+No data descriptors, no comments, no extra fields but ZIP64 where a number
+needs it, names in UTF-8 (B-39).
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wheelfit.wheels.zip_directory import Member
+
+
+__all__ = ["dos_time", "encode_end", "encode_entry", "encode_local_header"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_FULL16 = 0xFFFF
+_FULL32 = 0xFFFFFFFF
+_FLAG_LEVEL = 0x0006
+_FLAG_UTF8 = 0x0800
+_VERSION = 20  # deflate and folders
+_VERSION_ZIP64 = 45
+_EARLIEST, _LATEST = 315532800, 4354819198  # 1980-01-01 00:00:00 and 2107-12-31 23:59:58
+
+
+def dos_time(epoch: int) -> tuple[int, int]:
+    """Return time and date as ZIP has them: UTC, even seconds, 1980 to 2107.
+
+    >>> dos_time(0) == dos_time(315532800)
+    True
+
+    :param epoch: seconds since 1970, as in ``SOURCE_DATE_EPOCH``.
+    """
+    moment = time.gmtime(min(max(epoch, _EARLIEST), _LATEST))
+    clock = moment.tm_hour << 11 | moment.tm_min << 5 | moment.tm_sec // 2
+    return clock, (moment.tm_year - 1980) << 9 | moment.tm_mon << 5 | moment.tm_mday
+
+
+def encode_local_header(member: Member) -> bytes:
+    """Return what stands before the data of a member."""
+    name, flags = _name(member)
+    sizes = (member.size, member.compressed_size)
+    extra = b""
+    if max(sizes) >= _FULL32:
+        extra = struct.pack("<2H2Q", 1, 16, *sizes)
+        sizes = (_FULL32, _FULL32)
+    header = struct.pack(
+        "<4s5H3L2H",
+        b"PK\x03\x04",
+        _VERSION_ZIP64 if extra else _VERSION,
+        flags,
+        member.method,
+        member.time,
+        member.date,
+        member.crc,
+        sizes[1],
+        sizes[0],
+        len(name),
+        len(extra),
+    )
+    return header + name + extra
+
+
+def encode_entry(member: Member) -> bytes:
+    """Return the entry of a member in the central directory."""
+    name, flags = _name(member)
+    numbers = [member.size, member.compressed_size, member.offset]
+    wide = [number for number in numbers if number >= _FULL32]
+    extra = struct.pack(f"<2H{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
+    size, compressed_size, offset = (min(number, _FULL32) for number in numbers)
+    version = _VERSION_ZIP64 if extra else _VERSION
+    header = struct.pack(
+        "<4s2B5H3L5H2L",
+        b"PK\x01\x02",
+        version,
+        member.system,
+        version,
+        flags,
+        member.method,
+        member.time,
+        member.date,
+        member.crc,
+        compressed_size,
+        size,
+        len(name),
+        len(extra),
+        0,
+        0,
+        0,
+        member.attributes,
+        offset,
+    )
+    return header + name + extra
+
+
+def encode_end(count: int, size: int, offset: int) -> bytes:
+    """Return the end records.
+
+    :param count: how many members there are.
+    :param size: bytes of the central directory.
+    :param offset: where it begins.
+    """
+    wide = b""
+    if count >= _FULL16 or size >= _FULL32 or offset >= _FULL32:
+        # The count that just fits means "look elsewhere" to some readers, so it is wide too.
+        version = (_VERSION_ZIP64, _VERSION_ZIP64)
+        wide = struct.pack(
+            "<4sQ2H2L4Q", b"PK\x06\x06", 44, *version, 0, 0, count, count, size, offset
+        )
+        wide += struct.pack("<4sLQL", b"PK\x06\x07", 0, offset + size, 1)
+    few = min(count, _FULL16)
+    numbers = (few, few, min(size, _FULL32), min(offset, _FULL32))
+    return wide + struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, *numbers, 0)
+
+
+def _name(member: Member) -> tuple[bytes, int]:
+    """Return the name and the flags that go with it."""
+    flags = member.flags & _FLAG_LEVEL
+    if not member.name.isascii():
+        flags |= _FLAG_UTF8
+    return member.name.encode("utf-8"), flags
