@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.core.labels import NULL, OLD_NULL, Label, derive_label, parse_label, writer_faults
+from wheelfit.core.labels import (
+    NULL,
+    OLD_NULL,
+    Label,
+    derive_label,
+    parse_label,
+    writer_faults,
+    writer_warnings,
+)
 from wheelfit.core.properties import EMPTY, PropertySet, parse_property
 from wheelfit.errors import InvalidLabel
 
@@ -40,6 +48,13 @@ def test_labels_that_writers_refuse(text: str) -> None:
 def test_labels_that_writers_accept(text: str) -> None:
     """F-4: a name that only contains a device name is an ordinary label."""
     assert writer_faults(parse_label(text)) == ()
+
+
+def test_long_labels() -> None:
+    """F-3: nothing limits the length, but writers warn above 32 characters."""
+    assert writer_warnings(parse_label("a" * 32)) == ()
+    (warning,) = writer_warnings(parse_label("a" * 33))
+    assert "33 characters" in warning
 
 
 def test_names_of_the_null_variant() -> None:

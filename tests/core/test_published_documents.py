@@ -25,6 +25,7 @@ from wheelfit.core.providers import (
     StaticProvider,
     recognise,
 )
+from wheelfit.errors import InconsistentDocuments
 from wheelfit.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
@@ -220,3 +221,13 @@ def test_every_wheel_of_the_index_has_a_name(shared_data: Path) -> None:
                 variants += filename.is_variant
                 plain += not filename.is_variant
     assert (variants, plain) == (1085, 9983 - 1085)
+
+
+def test_snapshots_that_contradict_each_other(read: dict[str, VariantDocument]) -> None:
+    """F-62, F-65: what changed between two snapshots is found, and both files are named."""
+    folder = "variant-abi-dependency-example/docs"
+    old = f"{folder}/v0.0.2/torch/torch-2.9.0-variants.json"
+    new = f"{folder}/v0.0.3/torch/torch-2.9.0-variants.json"
+    with pytest.raises(InconsistentDocuments) as caught:
+        combine([(path, read[path]) for path in (old, new)])
+    assert caught.value.message == f"{old} and {new} contradict each other about providers.priority"

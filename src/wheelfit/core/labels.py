@@ -23,6 +23,7 @@ __all__ = [
     "is_label",
     "parse_label",
     "writer_faults",
+    "writer_warnings",
 ]
 
 
@@ -40,6 +41,7 @@ OLD_NULL = Label("00000000")
 
 _LABEL = re.compile(r"[0-9a-z_.]+")
 _LONG = 32
+"""Characters from which on writers warn; old tools stop at 16 (F-3)."""
 # F-4. Windows reserves them with any extension too: ``con.x`` is ``con``.
 _DEVICES = frozenset(
     ["con", "prn", "aux", "nul"]
@@ -77,6 +79,16 @@ def writer_faults(label: Label) -> tuple[str, ...]:
     if label.split(".", 1)[0] in _DEVICES:
         faults.append(f"the label {label!r} is a reserved device name on Windows (F-4)")
     return tuple(faults)
+
+
+def writer_warnings(label: Label) -> tuple[str, ...]:
+    """Return what a writer tells its user about a label that it writes (F-3).
+
+    :param label: a valid label.
+    """
+    if len(label) > _LONG:
+        return (f"the label {label!r} has {len(label)} characters; choose at most {_LONG} (F-3)",)
+    return ()
 
 
 def derive_label(properties: PropertySet) -> Label:
