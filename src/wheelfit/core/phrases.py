@@ -267,6 +267,11 @@ class _Processor(_Words):
         """Return the same where it stands alone."""
         return value
 
+    @staticmethod
+    def rank(value: str) -> tuple[int, ...]:
+        """Return a sort key: the numbers in a value of the growing feature."""
+        return tuple(map(int, re.findall(r"\d+", value)))
+
     @property
     def cpu(self) -> str:
         """The processor in words."""
@@ -280,9 +285,9 @@ class _Processor(_Words):
     def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         if self.holder == PACKAGE_LIST:
             return super().feature(feature, wanted)
-        best = max(self.supported(self.growing), key=natural, default=None)
+        best = max(self.supported(self.growing), key=self.rank, default=None)
         if feature.name == self.growing and best is not None:
-            needed = self.needed(min(wanted, key=natural))
+            needed = self.needed(min(wanted, key=self.rank))
             return f"needs {needed}, {self.cpu} is {self.called(best)}"
         if wanted == ("on",):
             return f"needs a CPU with {feature.name}, which {self.cpu} lacks"

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import pytest
+
+from wheelfit.core import phrases
+from wheelfit.core.properties import Feature, PropertySet, parse_property
+from wheelfit.core.support import Support
+from wheelfit.platforms.facts import Capability, NvidiaDriver, NvidiaGpu
+from wheelfit.platforms.features import Detection, Evidence, Status
+from wheelfit.platforms.providers import nvidia
+from wheelfit.testing.detectors import supported
+
+DRIVER_12_4 = nvidia.supported(
+    NvidiaDriver(cuda_version=Capability(12, 4), gpus=(NvidiaGpu(0, "Tesla T4", Capability(7, 5)),))
+)
+NO_GPU = nvidia.supported(NvidiaDriver(cuda_version=Capability(12, 4)))
+NO_DRIVER = Detection("nvidia", status=Status.NOTHING)
+TOO_OLD = nvidia.supported(NvidiaDriver(cuda_version=Capability(10, 2)))
+X86_V3 = supported("x86_64", {"level": ["v3", "v2", "v1"], "aes": ["on"]})
+ARM_8_2 = supported("aarch64", {"version": ["8.2a", "8.1a", "8a"], "sve": ["on"]})
+ORDER = supported("priority", {"order": ["1", "2"]})
+
+
+@pytest.mark.parametrize(
+    ("detection", "wanted", "words"),
+    [
+        (
+            DRIVER_12_4,
+            ["nvidia :: cuda_version_lower_bound :: 12.9"],
+            "needs CUDA driver >= 12.9, this machine has 12.4",
+        ),
+        (
+            DRIVER_12_4,
+            ["nvidia :: cuda_version_upper_bound :: 12.0"],
+            "needs CUDA driver < 12.0, this machine has 12.4",
+        ),
+        (
+            DRIVER_12_4,
+            ["nvidia :: sm_arch :: 100_real", "nvidia :: sm_arch :: 90_real"],
+            "needs a GPU of compute capability 9.0 or 10.0; this machine has 7.5",
+        ),
+        (
+            DRIVER_12_4,
+            ["nvidia :: sm_arch :: 120_virtual", "nvidia :: sm_arch :: 90a_real"],
+            "needs a GPU of compute capability exactly 9.0 or >= 12.0; this machine has 7.5",
+        ),
+        (
+            DRIVER_12_4,
+            ["nvidia :: cuda :: 12"],
+            (
+                "needs nvidia :: cuda :: 12; this machine has no nvidia :: cuda, only "
+                "cuda_version_lower_bound, cuda_version_upper_bound and sm_arch"
+            ),
+        ),
+        (
+            NO_GPU,
+            ["nvidia :: sm_arch :: 90_real"],
+            "needs a GPU of compute capability 9.0; the driver shows no usable GPU",
+        ),
+        (
+            NO_DRIVER,
+            ["nvidia :: cuda_version_lower_bound :: 12.9", "nvidia :: sm_arch :: 90_real"],
+            (
+                "needs an NVIDIA GPU driver; none was found (nvidia :: cuda_version_lower_bound :: "
+                "12.9, sm_arch :: 90_real)"
+            ),
+        ),
+        (
+            TOO_OLD,
+            ["nvidia :: sm_arch :: 90_real"],
+            (
+                "needs an NVIDIA GPU driver; no usable one was found: the NVIDIA driver's CUDA "
+                "version 10.2 is too old; 11.0 is the oldest"
+            ),
+        ),
+        (X86_V3, ["x86_64 :: level :: v4"], "needs x86-64-v4, this CPU is v3"),
+        (X86_V3, ["x86_64 :: avx512f :: on"], "needs a CPU with avx512f, which this CPU lacks"),
+        (
+            Detection("x86_64", status=Status.NOTHING),
+            ["x86_64 :: level :: v1"],
+            "needs an x86-64 CPU; this machine has none",
+        ),
+        (
+            ARM_8_2,
+            ["aarch64 :: version :: 8.4a"],
+            "needs Armv8.4-A, this CPU is Armv8.2-A",
+        ),
+        (ARM_8_2, ["aarch64 :: sve2 :: on"], "needs a CPU with sve2, which this CPU lacks"),
+        (
+            Detection("aarch64", status=Status.NOTHING),
+            ["aarch64 :: version :: 8a"],
+            "needs a 64-bit Arm CPU; this machine has none",
+        ),
+        (
+            ORDER,
+            ["priority :: order :: 3"],
+            "needs priority :: order :: 3; this machine supports 1 and 2",
+        ),
+        (
+            Detection("ascend", status=Status.NOTHING),
+            ["ascend :: npu_type :: 910b"],
+            "needs ascend :: npu_type :: 910b; this machine supports nothing of ascend",
+        ),
+        (
+            Detection("nvidia", status=Status.DISABLED, source="switched off by the user"),
+            ["nvidia :: sm_arch :: 90_real"],
+            "needs nvidia :: sm_arch :: 90_real; nvidia is disabled: switched off by the user",
+        ),
+        (
+            Detection(
+                "nvidia",
+                status=Status.FAILED,
+                evidence=(Evidence("libcuda.so.1", "killed after 10 s"),),
+            ),
+            ["nvidia :: sm_arch :: 90_real"],
+            (
+                "needs nvidia :: sm_arch :: 90_real; asking this machine about nvidia failed: "
+                "libcuda.so.1: killed after 10 s"
+            ),
+        ),
+        (
+            Detection("tpu", source="not in host file node.toml"),
+            ["tpu :: kind :: v5"],
+            "needs tpu :: kind :: v5; not in host file node.toml",
+        ),
+    ],
+)
+def test_refusals_in_words(detection: Detection, wanted: list[str], words: str) -> None:
+    """A-25, A-39: what is missing is said in the user's words and the property is named."""
+    properties = PropertySet(parse_property(text) for text in wanted)
+    refusal = Support({detection.namespace: detection}).refusal(properties)
+    assert refusal is not None
+    assert refusal.reason.startswith(words)
+    for item in properties:
+        assert item.value in refusal.reason
+        assert item.feature in refusal.reason
+
+
+@pytest.mark.parametrize(
+    ("detection", "wanted", "words"),
+    [
+        (
+            supported("nvidia", {"sm_arch": ["90_real"]}),
+            "nvidia :: sm_arch :: 75_real",
+            "needs nvidia :: sm_arch :: 75_real; the package's own list supports 90_real",
+        ),
+        (
+            ORDER,
+            "priority :: cuda :: 1",
+            (
+                "needs priority :: cuda :: 1; the package's own list has no priority :: cuda, "
+                "only order"
+            ),
+        ),
+        (
+            supported("x86_64", {}),
+            "x86_64 :: level :: v1",
+            "needs x86_64 :: level :: v1; the package's own list supports nothing of x86_64",
+        ),
+    ],
+)
+def test_a_package_list_is_not_a_machine(detection: Detection, wanted: str, words: str) -> None:
+    """P-11, A-39: what the package's own list lacks is not said of the machine."""
+    support = Support(
+        {detection.namespace: detection}, holders={detection.namespace: phrases.PACKAGE_LIST}
+    )
+    refusal = support.refusal(PropertySet.of(parse_property(wanted)))
+    assert refusal is not None
+    assert refusal.reason == words
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ("x86_64 :: level :: v4", "needs x86-64-v4, the CPU of node.toml is v3"),
+        ("x86_64 :: sha512 :: on", "needs a CPU with sha512, which the CPU of node.toml lacks"),
+    ],
+)
+def test_another_machine(wanted: str, words: str) -> None:
+    """P-44: what a host file lacks is not said of this machine."""
+    support = Support({"x86_64": X86_V3}, holders={"x86_64": "node.toml"})
+    refusal = support.refusal(PropertySet.of(parse_property(wanted)))
+    assert refusal is not None
+    assert refusal.reason == f"{words} ({wanted})"
+
+
+def test_long_lists_are_cut() -> None:
+    """A hostile document with thousands of values cannot make endless messages."""
+    words = phrases.alternatives([str(number) for number in range(1000)])
+    assert words == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 or 989 more"
+
+
+def test_values_in_their_natural_order() -> None:
+    """Numbers inside values are compared as numbers."""
+    assert phrases.named(Feature("nvidia", "sm_arch"), ["100_real", "90_real", "90_virtual"]) == (
+        "nvidia :: sm_arch :: 90_real, 90_virtual or 100_real"
+    )
+
+
+def test_short() -> None:
+    """A namespace is repeated only where it changes."""
+    wanted = PropertySet.from_mapping(
+        {"nvidia": {"a": ["1"], "b": ["2", "3"]}, "x86_64": {"level": ["v3"]}}
+    )
+    assert phrases.short(wanted.features()) == (
+        "nvidia :: a :: 1, b :: 2 or 3, x86_64 :: level :: v3"
+    )

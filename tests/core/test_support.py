@@ -1,0 +1,424 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wheelfit.core.document import VariantDocument
+from wheelfit.core.host_file import HostDetector, HostFile, HostProvider
+from wheelfit.core.labels import Label
+from wheelfit.core.properties import EMPTY, Feature, Property, PropertySet
+from wheelfit.core.providers import (
+    BrokenProvider,
+    BuiltinProvider,
+    PluginProvider,
+    Provider,
+    StaticProvider,
+)
+from wheelfit.core.support import (
+    Missing,
+    OverridingDetector,
+    ProviderPolicy,
+    Support,
+    namespaces_used,
+    support_for,
+)
+from wheelfit.platforms.features import Detection, DeviceValues, FeatureConfig, Status
+from wheelfit.testing.detectors import FixedDetector, supported
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.core.support import Detector
+
+NVIDIA = PluginProvider(
+    ("nvidia-variant-provider>=0.0.1,<1",), "nvidia_variant_provider.plugin:NvidiaVariantPlugin"
+)
+X86 = PluginProvider(("x86-64-variant-provider<1",))
+STRANGER = PluginProvider(("nvidia-plugin-by-a-stranger",))
+BLAS = StaticProvider((FeatureConfig("library", ("openblas", "mkl")),))
+NO_POLICY = ProviderPolicy()
+LINUX = {"platform_system": "Linux", "platform_machine": "x86_64"}
+LEVELS: dict[str, list[str]] = {"level": ["v3", "v2", "v1"]}
+
+
+def ask(
+    provider: Provider | None,
+    detector: Detector,
+    namespace: str = "nvidia",
+    policy: ProviderPolicy = NO_POLICY,
+    **settings: Any,
+) -> Support:
+    """Ask about the one namespace of a document."""
+    providers = {} if provider is None else {namespace: provider}
+    document = VariantDocument((namespace,), providers)
+    return support_for(
+        document,
+        detector,
+        environment=LINUX,
+        policy=policy,
+        namespaces=[namespace],
+        **settings,
+    )
+
+
+def host(namespace: str, features: Mapping[str, list[str]], **filters: Any) -> HostFile:
+    """Write a host file with one entry."""
+    configs = tuple(FeatureConfig(name, tuple(values)) for name, values in features.items())
+    return HostFile((HostProvider(namespace, configs, **filters),))
+
+
+class TestStep1:
+    """P-10: disabled, so that nobody is asked."""
+
+    @pytest.mark.parametrize(
+        ("provider", "policy", "reason"),
+        [
+            (NVIDIA, ProviderPolicy(disabled=frozenset({"nvidia"})), "switched off by the user"),
+            (
+                PluginProvider(NVIDIA.requires, NVIDIA.plugin_api, optional=True),
+                ProviderPolicy(),
+                "an optional provider that is not enabled",
+            ),
+            (
+                StaticProvider(BLAS.features, optional=True),
+                ProviderPolicy(enabled=frozenset({"other"})),
+                "an optional provider that is not enabled",
+            ),
+            (
+                PluginProvider(
+                    NVIDIA.requires, NVIDIA.plugin_api, enabled_by='platform_system == "Windows"'
+                ),
+                ProviderPolicy(),
+                'not for this platform: platform_system == "Windows"',
+            ),
+            (
+                PluginProvider(NVIDIA.requires, NVIDIA.plugin_api, enabled_by="what = this"),
+                ProviderPolicy(),
+                "its marker cannot be used: what = this",
+            ),
+            (None, ProviderPolicy(disabled=frozenset({"nvidia"})), "switched off by the user"),
+        ],
+    )
+    def test_disabled(self, provider: Provider | None, policy: ProviderPolicy, reason: str) -> None:
+        """P-2, P-10, F-51: optional, switched off, not for this platform, unreadable marker."""
+        detector = FixedDetector({"nvidia": {"sm_arch": ["90_real"]}})
+        detection = ask(provider, detector, policy=policy).detections["nvidia"]
+        assert (detection.status, detection.source) == (Status.DISABLED, reason)
+        assert detection.features == ()
+        assert detector.asked == []
+
+    def test_an_unreadable_marker_is_told(self) -> None:
+        """F-51: a marker that cannot be parsed disables the provider with a note."""
+        provider = PluginProvider(NVIDIA.requires, NVIDIA.plugin_api, enabled_by="what = this")
+        assert ask(provider, FixedDetector()).notes == (
+            "nvidia: disabled, its marker cannot be used: what = this",
+        )
+
+    def test_enabled(self) -> None:
+        """P-2, A-79: an optional provider answers once the user enables it by name."""
+        provider = StaticProvider(BLAS.features, optional=True)
+        policy = ProviderPolicy(enabled=frozenset({"blas"}))
+        support = ask(provider, FixedDetector(), "blas", policy)
+        assert support.detections["blas"].status is Status.SUPPORTED
+
+    def test_a_true_marker_enables(self) -> None:
+        """F-51: the marker is evaluated in the environment of the target."""
+        provider = PluginProvider(X86.requires, enabled_by="platform_machine == 'x86_64'")
+        support = ask(provider, FixedDetector({"x86_64": LEVELS}), "x86_64")
+        assert support.supports(Property("x86_64", "level", "v2"))
+
+
+class TestStep2:
+    """P-11: a static list is the whole answer."""
+
+    def test_static(self) -> None:
+        """P-11: the list is used exclusively and the detector is not asked."""
+        detector = FixedDetector({"blas": {"library": ["netlib"]}})
+        support = ask(BLAS, detector, "blas")
+        assert support.detections["blas"].features == BLAS.features
+        assert support.detections["blas"].source == "static list of the package"
+        assert (support.notes, detector.asked) == ((), [])
+
+    def test_empty(self) -> None:
+        """P-3: an empty list means that nothing is supported."""
+        assert ask(StaticProvider(()), FixedDetector(), "blas").detections["blas"].status is (
+            Status.NOTHING
+        )
+
+    def test_vendor_list_warns(self) -> None:
+        """P-20: the package is obeyed even for a vendor's namespace, with a warning."""
+        provider = StaticProvider((FeatureConfig("cuda", ("12",)),))
+        support = ask(provider, FixedDetector({"nvidia": {}}))
+        assert support.supports(Property("nvidia", "cuda", "12"))
+        assert support.notes == (
+            "nvidia: the package brings its own list, the machine was not asked",
+        )
+
+    def test_policy_ignores_the_list(self) -> None:
+        """P-20: where the user wants it, what the detector knows wins over the list."""
+        provider = StaticProvider((FeatureConfig("sm_arch", ("90_real",)),))
+        policy = ProviderPolicy(ignore_static=frozenset({"nvidia", "blas"}))
+        support = ask(provider, FixedDetector({"nvidia": {"sm_arch": ["75_real"]}}), policy=policy)
+        assert not support.supports(Property("nvidia", "sm_arch", "90_real"))
+        assert support.notes == ()
+
+    def test_policy_needs_somebody_who_knows(self) -> None:
+        """P-20: a list that nobody can replace stays."""
+        policy = ProviderPolicy(ignore_static=frozenset({"blas"}))
+        support = ask(BLAS, FixedDetector(), "blas", policy)
+        assert support.supports(Property("blas", "library", "mkl"))
+
+    def test_the_list_beats_the_users(self) -> None:
+        """P-11 before P-12."""
+        detector = HostDetector(host("blas", {"library": ["netlib"]}), "node.toml")
+        assert ask(BLAS, detector, "blas").supports(Property("blas", "library", "mkl"))
+
+
+class TestStep3:
+    """P-12, P-44: a list of the user, in a host file."""
+
+    def test_the_list_is_used(self) -> None:
+        """P-12: the host file answers, and says so, even for a plugin nobody knows."""
+        detector = HostDetector(host("nvidia", {"sm_arch": ["90_real"]}), "node.toml")
+        for provider in (NVIDIA, STRANGER, None):
+            support = ask(provider, detector)
+            assert support.supports(Property("nvidia", "sm_arch", "90_real"))
+            assert support.detections["nvidia"].source == "host file node.toml"
+
+    def test_silence_is_final(self) -> None:
+        """P-44: a host file describes another machine; what it omits is unknown."""
+        support = ask(X86, HostDetector(host("nvidia", {}), "node.toml"), "x86_64")
+        detection = support.detections["x86_64"]
+        assert (detection.status, detection.source) == (
+            Status.UNKNOWN,
+            "not in host file node.toml",
+        )
+
+    def test_fallback(self) -> None:
+        """P-44: with "incomplete allowed" the machine answers what the file omits."""
+        machine = FixedDetector({"x86_64": LEVELS})
+        detector = HostDetector(host("nvidia", {}), "node.toml", fallback=machine)
+        assert isinstance(detector, OverridingDetector)
+        assert ask(X86, detector, "x86_64").supports(Property("x86_64", "level", "v3"))
+        assert ask(NVIDIA, detector).detections["nvidia"].status is Status.NOTHING
+        assert machine.asked == ["x86_64"]
+
+    def test_fallback_does_not_answer_for_strangers(self) -> None:
+        """P-63: the file may answer for any plugin, the machine only for those it knows."""
+        machine = FixedDetector({"nvidia": {"sm_arch": ["90_real"]}})
+        detector = HostDetector(host("x86_64", LEVELS), "node.toml", fallback=machine)
+        assert ask(STRANGER, detector).detections["nvidia"].status is Status.UNKNOWN
+        assert machine.asked == []
+
+    def test_filters(self) -> None:
+        """P-44: package and endpoint of the provider reach the filters of the entry."""
+        file = host(
+            "nvidia", {"sm_arch": ["90_real"]}, resolved=("nvidia-variant-provider==0.0.1",)
+        )
+        detector = HostDetector(file, "node.toml")
+        assert ask(NVIDIA, detector).detections["nvidia"].status is Status.SUPPORTED
+        assert ask(STRANGER, detector).detections["nvidia"].source == (
+            "host file node.toml has nvidia for another provider only"
+        )
+
+    def test_lists_for_this_machine(self) -> None:
+        """P-44: lists of the user come first, where they know nothing the machine is asked."""
+        machine = FixedDetector({"x86_64": LEVELS, "nvidia": {"sm_arch": ["90_real"]}})
+        lists = HostDetector(host("nvidia", {"sm_arch": ["75_real"]}), "override.toml")
+        support = ask(NVIDIA, machine, user_lists=lists)
+        assert support.values("nvidia", "sm_arch") == {"75_real"}
+        assert ask(X86, machine, "x86_64", user_lists=lists).values("x86_64", "level") == {
+            "v1",
+            "v2",
+            "v3",
+        }
+
+    def test_the_file_is_named_in_refusals(self) -> None:
+        """P-44: the file in use is visible where it decides."""
+        detector = HostDetector(
+            host("nvidia", {"cuda_version_lower_bound": ["12.4", "12"]}), "node.toml"
+        )
+        refusal = ask(NVIDIA, detector).refusal(
+            PropertySet.of(Property("nvidia", "cuda_version_lower_bound", "12.9"))
+        )
+        assert refusal is not None
+        assert refusal.reason == (
+            "needs CUDA driver >= 12.9, host file node.toml has 12.4 "
+            "(nvidia :: cuda_version_lower_bound :: 12.9)"
+        )
+
+
+class TestStep4:
+    """P-13: a provider of our own stands in for the plugin."""
+
+    def test_recognised(self) -> None:
+        """P-13, P-60: the detector answers for a plugin in the table."""
+        detector = FixedDetector({"x86_64": LEVELS})
+        support = ask(X86, detector, "x86_64")
+        assert support.detections["x86_64"].source == "told by a test"
+        assert detector.asked == ["x86_64"]
+
+    def test_not_there_yet(self) -> None:
+        """P-22: a plugin of the table that this detector cannot answer for says so."""
+        provider = PluginProvider(
+            ("intel-variant-provider>=0.0.3,<1",),
+            "intel_variant_provider.plugin:IntelVariantPlugin",
+        )
+        detection = ask(provider, FixedDetector(), "intel").detections["intel"]
+        assert detection == Detection(
+            "intel", source="wheelfit does not stand in for intel-variant-provider yet"
+        )
+
+    def test_a_failing_detector(self) -> None:
+        """P-17: whatever happens in one namespace is its own reason and no other's."""
+
+        class Failing(FixedDetector):
+            def detect(
+                self, namespace: str, *, package: str | None = None, plugin_api: str | None = None
+            ) -> Detection | None:
+                """Fail about nvidia."""
+                if namespace == "nvidia":
+                    raise RuntimeError("the probe fell over")
+                return super().detect(namespace, package=package, plugin_api=plugin_api)
+
+        document = VariantDocument(("nvidia", "x86_64"), {"nvidia": NVIDIA, "x86_64": X86})
+        support = support_for(
+            document,
+            Failing({"x86_64": LEVELS}),
+            environment=LINUX,
+            namespaces=["nvidia", "x86_64"],
+        )
+        assert support.detections["nvidia"].status is Status.FAILED
+        assert support.detections["x86_64"].status is Status.SUPPORTED
+        refusal = support.refusal(PropertySet.of(Property("nvidia", "sm_arch", "90_real")))
+        assert refusal is not None
+        assert refusal.reason == (
+            "needs nvidia :: sm_arch :: 90_real; asking this machine about nvidia failed: "
+            "RuntimeError: the probe fell over"
+        )
+
+
+class TestSteps5And6:
+    """P-14, P-18: plugins are neither trusted nor run."""
+
+    def test_unknown_plugin(self) -> None:
+        """P-14, P-63: a stranger's package is not run, though the namespace is known."""
+        detector = FixedDetector({"nvidia": {"sm_arch": ["90_real"]}})
+        detection = ask(STRANGER, detector).detections["nvidia"]
+        assert detection.status is Status.UNKNOWN
+        assert detection.source == (
+            "its plugin nvidia-plugin-by-a-stranger would have to run, which wheelfit does not "
+            "do: no built-in provider stands in for nvidia-plugin-by-a-stranger as nvidia"
+        )
+        assert detector.asked == []
+
+    def test_no_provider(self) -> None:
+        """F-39: without a provider a namespace is unsupported unless the user lists it."""
+        detector = FixedDetector({"nvidia": {"sm_arch": ["90_real"]}})
+        detection = ask(None, detector).detections["nvidia"]
+        assert detection.source == "the metadata names no provider for it"
+        assert detector.asked == []
+
+    def test_broken_provider(self) -> None:
+        """F-130: a broken entry makes its namespace unsupported."""
+        detection = ask(BrokenProvider("two kinds"), FixedDetector()).detections["nvidia"]
+        assert detection.source == "its provider entry is broken: two kinds"
+
+
+class TestBuiltin:
+    """P-16: a built-in provider replaces steps 2 to 6."""
+
+    def test_abi_dependency(self) -> None:
+        """P-50, A-49: who does not implement it treats it as incompatible and says so."""
+        detector = HostDetector(host("abi", {"torch": ["2.8"]}), "node.toml")
+        support = ask(BuiltinProvider("abi_dependency"), detector, "abi")
+        assert support.detections["abi"].status is Status.UNKNOWN
+        assert support.notes == (
+            "abi: builds for a version of another package are not supported yet",
+        )
+
+    def test_unknown(self) -> None:
+        """P-8: an unknown name makes the namespace unsupported, not the document."""
+        detection = ask(BuiltinProvider("new"), FixedDetector(), "abi").detections["abi"]
+        assert detection.source == "there is no built-in provider 'new'"
+
+
+class TestAsking:
+    """P-22: only what is needed is asked, in a stable order."""
+
+    def test_namespaces_of_the_document(self) -> None:
+        """P-22: namespaces that no label uses are not asked for; priority decides the order."""
+        detector = FixedDetector()
+        document = VariantDocument(
+            ("x86_64", "nvidia", "aarch64"),
+            {"x86_64": X86, "nvidia": NVIDIA},
+            {
+                Label("a"): PropertySet.of(Property("nvidia", "sm_arch", "90_real")),
+                Label("b"): PropertySet.of(Property("x86_64", "level", "v1")),
+                Label("null"): EMPTY,
+            },
+        )
+        support = support_for(document, detector, environment=LINUX)
+        assert detector.asked == ["x86_64", "nvidia"]
+        assert list(support.detections) == ["x86_64", "nvidia"]
+
+    def test_namespaces_used(self) -> None:
+        """P-22: the namespaces of the labels that may still be chosen."""
+        one = PropertySet.of(Property("a", "b", "c"), Property("d", "e", "f"))
+        assert namespaces_used([one, EMPTY]) == {"a", "d"}
+
+
+class TestRefusal:
+    """F-28: OR over values, AND over features."""
+
+    SUPPORT = Support({"x86_64": supported("x86_64", LEVELS), "blas": supported("blas", {})})
+
+    def test_accepted(self) -> None:
+        """F-28: one supported value per feature is enough; no properties always fit."""
+        fitting = PropertySet.from_mapping({"x86_64": {"level": ["v3", "v4"]}})
+        assert self.SUPPORT.accepts(fitting)
+        assert self.SUPPORT.refusal(fitting) is None
+        assert self.SUPPORT.refusal(EMPTY) is None
+
+    def test_missing(self) -> None:
+        """F-28: every missing feature is listed with what would do and what there is."""
+        wanted = PropertySet.from_mapping(
+            {"x86_64": {"level": ["v4"]}, "tpu": {"kind": ["v5"]}, "blas": {"library": ["mkl"]}}
+        )
+        refusal = self.SUPPORT.refusal(wanted)
+        assert refusal is not None
+        assert not self.SUPPORT.accepts(wanted)
+        assert refusal.missing == (
+            Missing(Feature("blas", "library"), ("mkl",), ()),
+            Missing(Feature("tpu", "kind"), ("v5",), ()),
+            Missing(Feature("x86_64", "level"), ("v4",), ("v3", "v2", "v1")),
+        )
+        for item in wanted:  # A-25, A-39: the missing property is named
+            assert str(item) in refusal.reason
+
+    def test_device(self) -> None:
+        """P-88: the device that caused a rejection is named."""
+        detection = Detection(
+            "nvidia",
+            (FeatureConfig("sm_arch", ("90_real", "75_real")),),
+            Status.SUPPORTED,
+            devices=(
+                DeviceValues("sm_arch", "GPU 0 (H100, 9.0)", frozenset(["90_real"])),
+                DeviceValues("sm_arch", "GPU 1 (Tesla T4, 7.5)", frozenset(["75_real"])),
+            ),
+        )
+        refusal = Support({"nvidia": detection}).refusal(
+            PropertySet.of(Property("nvidia", "sm_arch", "90_real"))
+        )
+        assert refusal is not None
+        assert refusal.missing[0].device == "GPU 1 (Tesla T4, 7.5)"
+        assert refusal.reason == (
+            "needs a GPU of compute capability 9.0, which GPU 1 (Tesla T4, 7.5) does not meet "
+            "(nvidia :: sm_arch :: 90_real)"
+        )
+
+    def test_filter(self) -> None:
+        """F-103: expanded per value, filtered to what the target supports."""
+        wanted = PropertySet.from_mapping({"x86_64": {"level": ["v3", "v4"]}})
+        assert list(self.SUPPORT.filter(wanted)) == [Property("x86_64", "level", "v3")]
