@@ -116,6 +116,7 @@ def test_providers_that_mean_the_same(first: PluginProvider, second: PluginProvi
     [
         (X, Y),
         (X, PluginProvider(("x-plugin>=2",))),
+        (X, PluginProvider(("no requirement",))),
         (X, PluginProvider(("x-plugin>=1", "other"))),
         (X, PluginProvider(("x-plugin>=1",), "other")),
         (X, replace(X, optional=True)),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import time
 import tracemalloc
+from datetime import date
 from typing import Any
 
 import pytest
@@ -167,7 +168,7 @@ def test_values_in_messages() -> None:
     """A value in a message is escaped and short."""
     assert shown("a\nb") == r"'a\nb'"
     assert len(shown("x" * 10_000)) < 100
-    values: list[Any] = [None, True, 1, 1.5, [], {}, "é"]
+    values: list[Any] = [None, True, 1, 1.5, [], {}, "é", date(2026, 1, 1)]
     assert [shown(value) for value in values] == [
         "null",
         "true",
@@ -176,4 +177,5 @@ def test_values_in_messages() -> None:
         "a list",
         "an object",
         r"'\xe9'",
+        "a date",
     ]

@@ -108,6 +108,9 @@ def test_static_values_nobody_declared() -> None:
     assert found.priorities == ("nvidia", "blas")
     assert found.providers["blas"] == StaticProvider((FeatureConfig("library", ("mkl",)),))
     assert len(found.notes) == 2
+    broken = read(document(**{"static-properties": {"blas": {"library": "mkl"}, "B": {}}}))
+    assert isinstance(broken.providers["blas"], BrokenProvider)
+    assert broken.priorities == ("nvidia", "blas")
 
 
 def test_static_values_of_a_plugin() -> None:
@@ -276,6 +279,16 @@ def test_abi_dependency_that_is_not_listed(schema: str | None) -> None:
     assert found.providers["abi_dependency"] == BuiltinProvider("abi_dependency")
     assert "one" in found.variants
     assert any("F-54" in note for note in found.notes)
+
+
+def test_abi_dependency_without_provider() -> None:
+    """F-54: ranked and used, but without provider, it is built in at its place."""
+    made = document(
+        variants={"one": {"abi_dependency": {"torch": ["2.8.0"]}}},
+        **{"default-priorities": {"namespace": ["abi_dependency", "nvidia"]}},
+    )
+    assert read(made).priorities == ("abi_dependency", "nvidia")
+    assert read(made).providers["abi_dependency"] == BuiltinProvider("abi_dependency")
 
 
 def test_abi_dependency_with_two_spellings() -> None:
