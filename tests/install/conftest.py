@@ -138,7 +138,7 @@ def pin() -> Callable[..., Pin]:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         file = File(filename.text, path.as_uri(), {"sha256": digest}, size=path.stat().st_size)
         properties = EMPTY
-        if filename.label is not None:
+        if filename.label is not None and "properties" not in changes:
             with zipfile.ZipFile(path) as archive:
                 (name,) = (n for n in archive.namelist() if n.endswith("/variant.json"))
                 document = read_document(archive.read(name), where=name)
