@@ -72,10 +72,13 @@ class ScriptedServer:
                     self.send_header("Connection", "close")
                 elif "Content-Length" not in reply.headers and reply.status != 304:
                     self.send_header("Content-Length", str(len(reply.body)))
-                self.end_headers()
-                self.wfile.write(reply.body[: reply.cut_after])
-                if reply.cut_after is not None or reply.chunked:
+                try:
+                    self.end_headers()
+                    self.wfile.write(reply.body[: reply.cut_after])
                     self.wfile.flush()
+                except ConnectionError:  # the client has read enough
+                    self.close_connection = True
+                if reply.cut_after is not None or reply.chunked:
                     self.close_connection = True
 
             def setup(self) -> None:

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wheelfit.errors import Unreachable
+from wheelfit.sources.cache import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        """Tell the time."""
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Give a clock."""
+    return Clock()
+
+
+@pytest.fixture
+def pages(make_pages: Any, tmp_path: Path, clock: Clock) -> Any:
+    """Give pages that remember."""
+    return make_pages(store=Store(tmp_path), clock=clock)
+
+
+def versioned(server: Any, *, control: str | None = None, validator: str = "ETag") -> list[bytes]:
+    """Serve a page that can change; return the list that holds its present content."""
+    content = [b"one"]
+
+    def answer(request: Any) -> Any:
+        value = (
+            f'"{content[0].decode()}"' if validator == "ETag" else "Thu, 01 Jan 2026 00:00:00 GMT"
+        )
+        headers = {validator: value, "Content-Type": "text/html"}
+        if control is not None:
+            headers["Cache-Control"] = control
+        asked = request.headers.get("if-none-match" if validator == "ETag" else "if-modified-since")
+        if asked == value:
+            return server.reply(status=304, headers=headers)
+        return server.reply(content[0], headers=headers)
+
+    server.replies["/p"] = answer
+    return content
+
+
+@pytest.mark.parametrize("validator", ["ETag", "Last-Modified"])
+def test_revalidation(server: Any, pages: Any, validator: str) -> None:
+    """Without a word about freshness the server is asked each time, at the cost of no bytes."""
+    versioned(server, validator=validator)
+    url = f"{server.url}/p"
+    first, second = pages.get(url), pages.get(url)
+    assert first.body == second.body == b"one"
+    assert second.status == 200
+    assert second.headers["content-type"] == "text/html"
+    assert "if-none-match" in server.requests[1].headers or validator != "ETag"
+    assert len(server.requests) == 2
+
+
+def test_changes_are_seen(server: Any, pages: Any) -> None:
+    """A page that changed is a new page at once."""
+    content = versioned(server)
+    pages.get(f"{server.url}/p")
+    content[0] = b"two"
+    assert pages.get(f"{server.url}/p").body == b"two"
+
+
+def test_freshness(server: Any, pages: Any, clock: Clock) -> None:
+    """What the server calls fresh is not asked about until it is not."""
+    content = versioned(server, control="public, max-age=600")
+    url = f"{server.url}/p"
+    pages.get(url)
+    content[0] = b"two"
+    clock.now += 599
+    assert pages.get(url).body == b"one"
+    clock.now += 2
+    assert pages.get(url).body == b"two"
+    clock.now -= 700
+    content[0] = b"three"
+    assert pages.get(url).body == b"three"  # the clock was turned back: rely on nothing
+
+
+@pytest.mark.parametrize("control", ["max-age=99999999999", "no-cache, max-age=600", "no-store"])
+def test_limits_of_freshness(server: Any, pages: Any, clock: Clock, control: str) -> None:
+    """Nothing is fresh for more than an hour, and no-cache and no-store are obeyed."""
+    versioned(server, control=control)
+    pages.get(f"{server.url}/p")
+    clock.now += 3601
+    pages.get(f"{server.url}/p")
+    assert len(server.requests) == 2
+    assert ("if-none-match" in server.requests[1].headers) == (control != "no-store")
+
+
+def test_refresh(server: Any, make_pages: Any, tmp_path: Path, clock: Clock) -> None:
+    """The user can insist on asking, which still costs no bytes if nothing changed."""
+    versioned(server, control="max-age=600")
+    store = Store(tmp_path)
+    make_pages(store=store, clock=clock).get(f"{server.url}/p")
+    make_pages(store=store, clock=clock, refresh=True).get(f"{server.url}/p")
+    assert "if-none-match" in server.requests[1].headers
+
+
+def test_offline(server: Any, make_pages: Any, tmp_path: Path, clock: Clock) -> None:
+    """Offline, what is kept counts, however old; what is not kept is an error."""
+    versioned(server)
+    store = Store(tmp_path)
+    make_pages(store=store, clock=clock).get(f"{server.url}/p")
+    clock.now += 10_000_000
+    offline = make_pages(store=store, clock=clock, offline=True)
+    assert offline.get(f"{server.url}/p").body == b"one"
+    with pytest.raises(Unreachable, match="offline"):
+        offline.get(f"{server.url}/q")
+    assert len(server.requests) == 1
+
+
+def test_users_do_not_share(server: Any, make_pages: Any, tmp_path: Path) -> None:
+    """What one login was shown is not given to another."""
+    server.replies["/p"] = lambda request: server.reply(
+        request.headers.get("authorization", "nobody").encode(),
+        headers={"Cache-Control": "max-age=600"},
+    )
+    store = Store(tmp_path)
+    url = f"{server.url}/p"
+    login = server.url.replace("://", "://me:pw@")
+    assert make_pages(login, store=store).get(url).body != b"nobody"
+    assert make_pages(store=store).get(url).body == b"nobody"
+
+
+def test_missing_pages_are_not_remembered(server: Any, pages: Any) -> None:
+    """A project that appears is found at once."""
+    assert pages.get(f"{server.url}/p").status == 404
+    versioned(server)
+    assert pages.get(f"{server.url}/p").status == 200
+
+
+def test_unprotected_answers_are_not_kept(server: Any, make_pages: Any, tmp_path: Path) -> None:
+    """What anybody on the way could have changed does not outlive the run."""
+    versioned(server, control="max-age=600")
+    pages = make_pages(store=Store(tmp_path), may_keep=lambda _url: False)
+    pages.get(f"{server.url}/p")
+    pages.get(f"{server.url}/p")
+    assert [request.headers.get("if-none-match") for request in server.requests] == [None, None]
+
+
+def test_redirected_page(server: Any, pages: Any) -> None:
+    """A remembered page still knows where it came from, so its links keep their meaning."""
+    versioned(server, control="max-age=600")
+    server.replies["/from"] = server.reply(status=302, headers={"Location": "/p"})
+    for _ in range(2):
+        assert pages.get(f"{server.url}/from").url == f"{server.url}/p"
+    assert server.paths == ["/from", "/p"]

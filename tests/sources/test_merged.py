@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from packaging.utils import canonicalize_name
+
+from wheelfit.errors import ProjectNotFound, UnexpectedStatus, Unreachable
+from wheelfit.sources.merged import FirstMatch
+from wheelfit.sources.page import File, ProjectPage
+from wheelfit.sources.progress import NO_PROGRESS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.progress import Progress
+
+A = canonicalize_name("a")
+
+
+class NamedRepository:
+    """A repository that knows some projects, or fails."""
+
+    def __init__(self, name: str, *known: str, error: Exception | None = None) -> None:
+        self.name = name
+        self.known = known
+        self.error = error
+        self.asked = 0
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Answer, or fail."""
+        self.asked += 1
+        if self.error is not None:
+            raise self.error
+        if name not in self.known:
+            return None
+        file = File(f"{name}-1-py3-none-any.whl", "https://h.example/x", source=self.name)
+        return ProjectPage(name, (file,), self.name)
+
+    def read(self, file: File) -> bytes:
+        """Say who reads."""
+        return f"{self.name} reads {file.filename}".encode()
+
+    def metadata(self, file: File) -> bytes:
+        """Say who reads."""
+        return self.read(file)
+
+    def variant_document(self, file: File) -> bytes | None:
+        """Say who reads."""
+        return self.read(file)
+
+    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
+        """Say who downloads."""
+        progress.done()
+        return folder / self.name / file.filename
+
+
+def test_the_first_that_knows_supplies_all() -> None:
+    """F-126: files of two sources never meet; those after the first are not even asked."""
+    one, two, three = (
+        NamedRepository("one"),
+        NamedRepository("two", "a"),
+        NamedRepository("three", "a"),
+    )
+    page = FirstMatch([one, two, three]).project(A)
+    assert page is not None
+    assert (page.source, len(page.files), three.asked) == ("two", 1, 0)
+
+
+def test_nobody_knows() -> None:
+    """Unknown everywhere is unknown; no source at all knows nothing."""
+    assert FirstMatch([NamedRepository("one")]).project(A) is None
+    assert FirstMatch([]).project(A) is None
+    with pytest.raises(ProjectNotFound):
+        FirstMatch([]).read(File("a", "https://h/a"))
+
+
+def test_files_are_read_where_they_were_listed(tmp_path: Path) -> None:
+    """Each file is read by the repository that listed it."""
+    merged = FirstMatch([NamedRepository("one", "b"), NamedRepository("two", "a")])
+    page = merged.project(A)
+    assert page is not None
+    (file,) = page.files
+    for read in (merged.read, merged.metadata, merged.variant_document):
+        assert read(file) == b"two reads a-1-py3-none-any.whl"
+    assert merged.download(file, tmp_path) == tmp_path / "two" / file.filename
+
+
+@pytest.mark.parametrize("error", [Unreachable("down"), UnexpectedStatus("500", status=500)])
+def test_an_outage_is_no_way_in(error: Exception) -> None:
+    """If a server cannot be read, the next server is not asked in its place."""
+    later = NamedRepository("later", "a")
+    with pytest.raises(type(error)):
+        FirstMatch([NamedRepository("first", error=error), later]).project(A)
+    assert later.asked == 0
+
+
+def test_folders_of_the_user_may_stand_in() -> None:
+    """Folders of this machine belong to the user; they are used, with a note."""
+    notes: list[str] = []
+    sources = [
+        NamedRepository("down", error=Unreachable("down cannot be read")),
+        NamedRepository("web", "a"),
+        NamedRepository("folder", "a"),
+    ]
+    merged = FirstMatch(sources, local=["folder"], note=notes.append)
+    page = merged.project(A)
+    assert page is not None
+    assert page.source == "folder"
+    assert notes == ["a comes from folder, because down cannot be read"]
+    with pytest.raises(Unreachable):
+        merged.project(canonicalize_name("b"))
