@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from wheelfit.testing.drivers import FakeDriver, compile_fake_driver, find_compiler
+
 PIP = "pip==26.3"
 UV = "uv==0.13.8"
 VARIANTLIB = "variantlib==0.2.2"
@@ -45,6 +47,20 @@ def uv(request: pytest.FixtureRequest) -> Path:
 def variantlib_python(request: pytest.FixtureRequest) -> Path:
     """Give an interpreter that has the reference library."""
     return _tool(request, VARIANTLIB) / "bin" / "python"
+
+
+@pytest.fixture(scope="session")
+def fake_driver_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a scratch folder for fake drivers, or skip without a C compiler."""
+    if find_compiler() is None:
+        pytest.skip("needs a C compiler (cc, gcc or clang) for the fake NVIDIA driver")
+    return tmp_path_factory.mktemp("fake driver")
+
+
+@pytest.fixture(scope="session")
+def fake_driver(fake_driver_folder: Path) -> FakeDriver:
+    """Return a driver with NVML and libcuda."""
+    return compile_fake_driver(fake_driver_folder / "both")
 
 
 def _tool(request: pytest.FixtureRequest, requirement: str) -> Path:

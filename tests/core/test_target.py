@@ -80,3 +80,21 @@ class TestTarget:
         assert target.environment["python_full_version"] == "3.13"
         with pytest.raises(TypeError):
             target.environment["os_name"] = "nt"  # type: ignore[index]
+
+    @pytest.mark.parametrize(
+        ("platform", "architecture"),
+        [
+            ("manylinux_2_28_x86_64", "x86_64"),
+            ("win_amd64", "x86_64"),
+            ("linux_i686", "i686"),
+            ("win32", "i686"),
+            ("macosx_14_0_arm64", "aarch64"),
+            ("musllinux_1_2_aarch64", "aarch64"),
+            ("any", "mips"),
+        ],
+    )
+    def test_architecture(self, platform: str, architecture: str) -> None:
+        """P-104: the interpreter's architecture counts, not the kernel's."""
+        values = {"python_full_version": "3.13.0", "platform_machine": "mips"}
+        target = Target.of("here", values, [Tag("cp313", "cp313", platform)])
+        assert target.architecture == architecture

@@ -1,4 +1,4 @@
-"""The fake NVIDIA driver, compiled once."""
+"""Kinds of the fake NVIDIA driver."""
 
 from __future__ import annotations
 
@@ -6,24 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.testing.drivers import FakeDriver, compile_fake_driver, find_compiler
+from wheelfit.testing.drivers import FakeDriver, compile_fake_driver
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@pytest.fixture(scope="session")
-def fake_driver_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a scratch folder for fake drivers, or skip without a C compiler."""
-    if find_compiler() is None:
-        pytest.skip("needs a C compiler (cc, gcc or clang) for the fake NVIDIA driver")
-    return tmp_path_factory.mktemp("fake driver")
-
-
-@pytest.fixture(scope="session")
-def fake_driver(fake_driver_folder: Path) -> FakeDriver:
-    """Return a driver with NVML and libcuda."""
-    return compile_fake_driver(fake_driver_folder / "both")
 
 
 @pytest.fixture(scope="session")

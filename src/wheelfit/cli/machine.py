@@ -92,7 +92,7 @@ def choose_machine(
         ignore_static=frozenset(arguments.ignore_static),
         device_policy=arguments.devices,
     )
-    here = Machine(environ=environ)
+    here = Machine(environ=environ, architecture=current.architecture)
     if arguments.host is None:
         overrides = here.overrides_in_effect()
         for override in overrides:

@@ -26,6 +26,21 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_ARCHITECTURES = {
+    "x86_64": "x86_64",
+    "amd64": "x86_64",
+    "aarch64": "aarch64",
+    "arm64": "aarch64",
+    "i686": "i686",
+    "win32": "i686",
+    "armv7l": "armv7l",
+    "ppc64le": "ppc64le",
+    "s390x": "s390x",
+    "riscv64": "riscv64",
+}
+"""Endings of platform tags."""
+
+
 @dataclass(frozen=True, slots=True)
 class TagPreference:
     """Hold the wheel tags a target can use, best first.
@@ -80,6 +95,19 @@ class Target:
     def __post_init__(self) -> None:
         frozen = MappingProxyType(dict(self.environment))
         object.__setattr__(self, "environment", frozen)
+
+    @property
+    def architecture(self) -> str:
+        """Return what the interpreter was built for, as ``x86_64``, ``aarch64`` or ``i686``.
+
+        The tags say it; ``platform_machine`` may speak of the kernel, which runs 32-bit
+        interpreters too.
+        """
+        platform = next((tag.platform for tag in self.tags if tag.platform != "any"), "")
+        for ending, architecture in _ARCHITECTURES.items():
+            if platform.endswith(ending):
+                return architecture
+        return self.environment.get("platform_machine", "")
 
     @classmethod
     def of(cls, name: str, environment: Mapping[str, str], tags: Iterable[Tag]) -> Target:

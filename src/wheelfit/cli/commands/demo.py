@@ -129,7 +129,7 @@ def _machines(
     from wheelfit.core.support import ProviderPolicy
     from wheelfit.platforms.discovery import Machine
 
-    here = Machine(environ=environ)
+    here = Machine(environ=environ, architecture=target.architecture)
     overrides = here.overrides_in_effect()
     for override in overrides:
         output.warn(f"the environment overrides detection: {override}")
