@@ -79,6 +79,15 @@ class Admission:
             )
         return listed
 
+    def counted(self, name: NormalizedName) -> tuple[Version, ...]:
+        """Return the versions that count at present, newest first."""
+        listed = self.listed(name)
+        doubtful = frozenset(self._doubtful[name])
+        if not doubtful:
+            return listed
+        counting = self._admitted_of(name) | {self._releases.kept(name)}
+        return tuple(one for one in listed if one not in doubtful or one in counting)
+
     def choices(self, name: NormalizedName, versions: VersionSet) -> tuple[Version, ...]:
         """Return the members of a set that count, in the order to try them.
 
@@ -97,11 +106,7 @@ class Admission:
     def _sorted_out(
         self, name: NormalizedName, versions: VersionSet, members: Sequence[Version]
     ) -> list[Version]:
-        admitted = self._admitted.get(name)
-        if admitted is None:
-            needs = self._asked.get(name, ())
-            admitted = frozenset(version for need in needs for version in self._welcome(name, need))
-            self._admitted[name] = admitted
+        admitted = self._admitted_of(name)
         doubtful = frozenset(self._doubtful[name])
         yanked = self._releases.yanked(name)
         kept = self._releases.kept(name)
@@ -114,6 +119,15 @@ class Admission:
                 willing = version not in yanked and versions.welcomes(version)
                 (first if willing else last).append(version)
         return first + last
+
+    def _admitted_of(self, name: NormalizedName) -> frozenset[Version]:
+        """Return the doubtful versions that some need admits."""
+        admitted = self._admitted.get(name)
+        if admitted is None:
+            needs = self._asked.get(name, ())
+            admitted = frozenset(version for need in needs for version in self._welcome(name, need))
+            self._admitted[name] = admitted
+        return admitted
 
     def _welcome(self, name: NormalizedName, need: Need) -> frozenset[Version]:
         """Return the doubtful versions that a need admits."""

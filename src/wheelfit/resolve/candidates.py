@@ -100,11 +100,19 @@ class ReleaseChoice:
     def refusals(self) -> tuple[str, ...]:
         """Return why wheels were rejected, those with equal reasons together (F-92)."""
         groups: dict[str, dict[str, None]] = {}
+        elsewhere: dict[str, dict[str, None]] = {}
+        misfits = {w.filename.text for w in self.release.wheels if w.rejection is NO_TAG}
         for verdict in self.selection.verdicts:
             if verdict.verdict == "rejected":
                 label = verdict.filename.label or "plain wheel"
-                groups.setdefault(verdict.reason, {})[label] = None
-        return tuple(f"{', '.join(labels)}: {reason}" for reason, labels in groups.items())
+                group = elsewhere if verdict.filename.text in misfits else groups
+                group.setdefault(verdict.reason, {})[label] = None
+        lines = [f"{', '.join(labels)}: {reason}" for reason, labels in groups.items()]
+        for reason, labels in list(elsewhere.items())[:_EXAMPLES]:
+            lines.append(f"{', '.join(labels)}: {reason}")
+        if len(elsewhere) > _EXAMPLES:
+            lines.append("and others for other Pythons or platforms")
+        return tuple(lines)
 
     def context(self) -> VariantContext:
         """Return what variant markers see of the chosen wheel (F-102 to F-104)."""
@@ -124,6 +132,10 @@ class ReleaseChoice:
         if filename is None or filename.label is None or document is None:
             return EMPTY
         return document.properties(filename.label) or EMPTY
+
+
+_EXAMPLES = 2
+"""Wheels for other Pythons or platforms that are named when a release does not fit."""
 
 
 class Candidates:

@@ -53,7 +53,7 @@ def _cited(requirement: Requirement) -> str:
 
 
 class Catalogue:
-    """Implement ``Releases`` and ``Knowledge``.
+    """Implement ``Releases``.
 
     :param request: for what is kept and how far to go.
     :param candidates: what the sources have.
@@ -74,6 +74,7 @@ class Catalogue:
         self._kept: dict[NormalizedName, Present | None] = {}
         self._installed_core: dict[NormalizedName, CoreMetadata] = {}
         self._versions: dict[NormalizedName, tuple[Version, ...]] = {}
+        self._yanked: dict[NormalizedName, frozenset[Version]] = {}
         self._tried: dict[tuple[NormalizedName, Version], bool] = {}
         self._roots = {need.package.name for need in roots}
         self.notes: dict[str, None] = {}
@@ -95,15 +96,15 @@ class Catalogue:
 
     def yanked(self, name: NormalizedName) -> frozenset[Version]:
         """Return the versions of which every possible wheel was yanked."""
-        listing = self._candidates.listing(name)
-        kept = self.kept(name)
-        if listing is None:
-            return frozenset()
-        return frozenset(
-            version
-            for version, release in listing.releases.items()
-            if release.is_yanked and version != kept
-        )
+        yanked = self._yanked.get(name)
+        if yanked is None:
+            listing, kept = self._candidates.listing(name), self.kept(name)
+            yanked = self._yanked[name] = frozenset(
+                version
+                for version, release in ({} if listing is None else listing.releases).items()
+                if release.is_yanked and version != kept
+            )
+        return yanked
 
     def kept(self, name: NormalizedName) -> Version | None:
         """Return the installed version, unless something else is wanted."""
@@ -157,14 +158,7 @@ class Catalogue:
             if kept is None or kept not in need.versions:
                 self._lookahead.announce(need)
 
-    # --- Knowledge --------------------------------------------------------------------
-
-    def listed(self, name: NormalizedName) -> Sequence[Version]:
-        """Return every listed version, newest first, for proofs."""
-        if not self._candidates.is_listed(name):
-            present = self.present(name)
-            return () if present is None else (present.version,)
-        return self.versions(name)
+    # --- what became of it ---------------------------------------------------------------
 
     def is_tried(self, name: NormalizedName, version: Version) -> bool:
         """Tell whether the solver asked about a release."""

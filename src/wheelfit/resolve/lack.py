@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from wheelfit.errors import NoCompatibleWheel, NoSolution, UnknownLabel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.catalogue import Catalogue
     from wheelfit.resolve.listing import Release
+    from wheelfit.resolve.proof import Step, Term
     from wheelfit.resolve.version_set import VersionSet
 
 __all__ = ["Lack"]
@@ -44,10 +45,6 @@ class Lack:
         self._prereleases = prereleases
         self._unfit: dict[tuple[NormalizedName, Version], None] = {}
         self._only_prereleases: dict[NormalizedName, None] = {}
-
-    def listed(self, name: NormalizedName) -> Sequence[Version]:
-        """Return the listed versions of a project, newest first."""
-        return self._catalogue.listed(name)
 
     def lack(self, name: NormalizedName, versions: VersionSet) -> str:
         """Say in a clause why none of some versions can be had."""
@@ -83,9 +80,13 @@ class Lack:
 
     def details(self) -> Iterator[str]:
         """Yield lines that say what is wrong with the wheels of releases mentioned."""
+        alike: dict[tuple[NormalizedName, tuple[str, ...]], list[str]] = {}
         for name, version in self._unfit:
-            yield f"{name} {version}:"
-            for line in self.wheels(name, version):
+            lines = tuple(self.wheels(name, version))
+            alike.setdefault((name, lines), []).append(str(version))
+        for (name, lines), versions in alike.items():
+            yield f"{name} {', '.join(versions)}:"
+            for line in lines:
                 yield f"  {line}"
 
     def wheels(self, name: NormalizedName, version: Version) -> Iterator[str]:
@@ -98,12 +99,27 @@ class Lack:
         if not lines:
             yield _without_wheels(choice.release)
 
-    def hint(self) -> str | None:
-        """Say what might help."""
+    def hint(self, facts: Iterable[Step] = ()) -> str | None:
+        """Say what might help.
+
+        :param facts: of the proof.
+        """
+        for fact in facts:
+            for term in fact.terms:
+                self._look_for_prereleases(term)
         if self._only_prereleases:
             names = ", ".join(self._only_prereleases)
             return f"--pre takes pre-releases of {names} too"
         return None
+
+    def _look_for_prereleases(self, term: Term) -> None:
+        """Remember a project whose newest releases did not count."""
+        listing = self._candidates.listing(term.package.name) if term.known else None
+        if listing is None or self._prereleases:
+            return
+        newest = next(iter(listing.possible()), None)
+        if newest is not None and newest.is_prerelease and newest > term.known[0]:
+            self._only_prereleases[term.package.name] = None
 
     def alone(self, name: NormalizedName, versions: VersionSet) -> NoSolution | NoCompatibleWheel:
         """Return the error for one project that cannot be had, whatever else is asked."""

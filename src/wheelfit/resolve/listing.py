@@ -21,6 +21,7 @@ from wheelfit.errors import InvalidFilename
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from packaging.tags import Tag
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
@@ -149,6 +150,7 @@ class _Sorting:
     allowed: AllowedHashes
     notes: list[str]
     found: dict[Version, _Files] = field(default_factory=dict)
+    fitting: dict[frozenset[Tag], bool] = field(default_factory=dict)
 
     def place(self, file: File) -> None:
         if file.filename.endswith(".whl"):
@@ -176,23 +178,26 @@ class _Sorting:
         if filename.name != self.name:
             self.notes.append(f"ignored: {file.filename} belongs to {filename.name}")
             return
-        rejection = _rejection(file, filename, self.target)
+        rejection = self._rejection(file, filename)
         if self.allowed and rejection is None:
             file, rejection = _promised(file, self.allowed)
         self._files(filename.version).wheels.append(Wheel(file, filename, rejection))
 
+    def _rejection(self, file: File, filename: WheelFilename) -> str | None:
+        fits = self.fitting.get(filename.tags)  # a page has few sets of tags, many files
+        if fits is None:
+            fits = self.target.tags.best(filename.tags) is not None
+            self.fitting[filename.tags] = fits
+        if not fits:
+            return NO_TAG
+        if file.requires_python is not None:
+            wanted, here = _specifiers(file.requires_python), self.target.python_full_version
+            if wanted is not None and not _contains(wanted, here):
+                return f"needs Python {wanted}, this is {here}"
+        return None
+
     def _files(self, version: Version) -> _Files:
         return self.found.setdefault(version, _Files())
-
-
-def _rejection(file: File, filename: WheelFilename, target: Target) -> str | None:
-    if target.tags.best(filename.tags) is None:
-        return NO_TAG
-    if file.requires_python is not None:
-        wanted = _specifiers(file.requires_python)
-        if wanted is not None and not wanted.contains(target.python_full_version, prereleases=True):
-            return f"needs Python {wanted}, this is {target.python_full_version}"
-    return None
 
 
 def _promised(file: File, allowed: AllowedHashes) -> tuple[File, str | None]:
@@ -213,6 +218,11 @@ def _promised(file: File, allowed: AllowedHashes) -> tuple[File, str | None]:
     if not single:
         return file, "the index gives no hash to compare with the allowed ones"
     return replace(file, hashes=MappingProxyType({**file.hashes, **single})), None
+
+
+@lru_cache(maxsize=1024)
+def _contains(specifiers: SpecifierSet, version: Version) -> bool:
+    return specifiers.contains(version, prereleases=True)
 
 
 @lru_cache(maxsize=1024)

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -50,6 +50,8 @@ class Term:
     versions: VersionSet
     positive: bool = True
     """Whether it is among them; if not, it is another version or absent."""
+    known: tuple[Version, ...] = ()
+    """Every version of the project that counts, newest first; empty: nobody looked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,10 +81,7 @@ class Step:
 
 
 class Knowledge(Protocol):
-    """Know what is listed, and why something cannot be had."""
-
-    def listed(self, name: NormalizedName) -> Sequence[Version]:
-        """Return the listed versions of a project, newest first."""
+    """Know why something cannot be had."""
 
     def lack(self, name: NormalizedName, versions: VersionSet) -> str:
         """Say in a clause why none of some versions can be had.
@@ -97,7 +96,7 @@ def tell(top: Step, knowledge: Knowledge) -> str:
     A derivation that nobody would read to the end is told by its facts alone.
 
     :param top: the step that says the request cannot be met.
-    :param knowledge: what is listed and why not.
+    :param knowledge: why something cannot be had.
     """
     words = _Words(knowledge)
     if len(_derived(top)) > _LONG:
@@ -277,9 +276,8 @@ class _Words:
         return self._subject(term)[0]
 
     def _subject(self, term: Term) -> tuple[str, bool]:
-        listed = self._knowledge.listed(term.package.name)
+        listed, package = term.known, term.package
         inside = term.versions.members(listed)
-        package = term.package
         if not inside:
             return f"{package}{term.versions}", False
         if len(inside) == 1:
@@ -289,7 +287,7 @@ class _Words:
         if len(inside) == 2:
             return f"{package} {inside[1]} and {inside[0]}", True
         start = listed.index(inside[0])
-        if tuple(listed[start : start + len(inside)]) == tuple(inside):
+        if listed[start : start + len(inside)] == tuple(inside):
             return f"{package} {inside[-1]} to {inside[0]}", True
         if len(inside) <= _FEW:
             names = ", ".join(str(version) for version in reversed(inside[1:]))

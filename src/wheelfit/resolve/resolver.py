@@ -253,7 +253,7 @@ class _Resolving:
         return NoSolution(
             "the requirements cannot all be met",
             note="\n".join([note, *details]),
-            hint=lack.hint(),
+            hint=lack.hint(facts),
         )
 
 

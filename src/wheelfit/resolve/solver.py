@@ -105,6 +105,7 @@ def solve(
         except _Grown:
             # What was learned may be wrong now. Every round admits more versions
             # of a finite number, so this ends; listings and choices are kept.
+            provider = _Provider(releases, admission)
             continue
         except ResolutionTerminatedError as error:
             raise Exhausted(str(error)) from error
@@ -244,13 +245,17 @@ class _Provider(BaseProvider[Package, Any]):
             raise _Grown
         return together
 
+    def known(self, name: NormalizedName) -> tuple[Version, ...]:
+        """Return the versions that count, newest first; none if nobody looked."""
+        return self._admission.counted(name) if self._admission.is_listed(name) else ()
+
     # --- long histories ---------------------------------------------------------
 
     def widen_decision(self, package: Package, version: Version) -> VersionSet | None:
-        """Return the gap between the releases below and above.
+        """Return the gap between the releases below and above that count.
 
-        No other version can ever be chosen inside it, so what holds of this
-        version holds of the gap; gaps of adjacent versions merge seamlessly.
+        No other version can be chosen inside it before everything begins anew, so
+        what holds of this version holds of the gap; adjacent gaps merge seamlessly.
         """
         return self._gap(package.name, version)
 
@@ -259,9 +264,9 @@ class _Provider(BaseProvider[Package, Any]):
         if key not in self._gaps:
             neighbours = self._neighbours.get(name)
             if neighbours is None:
-                if not self._admission.is_listed(name):
+                listed = self.known(name)
+                if not listed:
                     return None  # a kept version, whose listing nobody has asked for
-                listed = self._admission.listed(name)
                 neighbours = {
                     here: (below, above)
                     for above, here, below in zip(
@@ -275,12 +280,12 @@ class _Provider(BaseProvider[Package, Any]):
 
     def narrow_for_display(self, package: Any, constraint: Any) -> Any:
         """Return the listed versions of a set, run by run."""
-        if not isinstance(package, Package) or not self._admission.is_listed(package.name):
+        listed = self.known(package.name) if isinstance(package, Package) else ()
+        if not listed:
             return constraint
         key = (package.name, constraint)
         shown = self._shown.get(key)
         if shown is None:
-            listed = self._admission.listed(package.name)
             inside = set(constraint.members(listed))
             runs: list[tuple[Version, Version]] = []
             previous = None
@@ -327,7 +332,8 @@ class _Translation:
             Term(
                 term.package,
                 self._shown(node, term),
-                positive=term.is_positive(),
+                term.is_positive(),
+                self._provider.known(term.package.name),
             )
             for term in node.terms
             if term.package is not ROOT

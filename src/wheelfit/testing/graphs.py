@@ -81,10 +81,6 @@ class Graph:
         """Return the versions of a project, newest first."""
         return self._versions.get(name, [])
 
-    def listed(self, name: NormalizedName) -> Sequence[Version]:
-        """Return the same for proofs."""
-        return self.versions(name)
-
     def lack(self, name: NormalizedName, versions: VersionSet) -> str:
         """Say that nothing is there."""
         if name not in self._versions:
