@@ -9,11 +9,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import zipfile
-from typing import TYPE_CHECKING
+import zlib
+from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+
+from wheelfit.wheels.zip_directory import STORED, Member
+from wheelfit.wheels.zip_writing import encode_end, encode_entry, encode_local_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SCHEMA",
     "add_member",
+    "build_large_wheel",
     "build_wheel",
     "release_document",
     "single_label_document",
@@ -143,6 +149,49 @@ def add_member(
     info.create_system = 3
     info.external_attr = (0o100755 if executable else 0o100644) << 16
     archive.writestr(info, content, method, _DEFLATE_LEVEL)
+
+
+def build_large_wheel(folder: Path, name: str, version: str, size: int, **arguments: Any) -> Path:
+    """Write a wheel with a large file of zeros, which takes no room on most disks.
+
+    The file ``{name}/zeros.bin`` is stored, not packed, so the wheel is as large as it.
+
+    :param folder: where to put it.
+    :param name: as for `build_wheel`.
+    :param version: as for `build_wheel`.
+    :param size: bytes of the file.
+    :param arguments: as for `build_wheel`; ``files`` are beside it.
+    """
+    package = canonicalize_name(name).replace("-", "_")
+    small = build_wheel(folder, name, version, **arguments)
+    with zipfile.ZipFile(small) as archive:
+        contents = {member: archive.read(member) for member in archive.namelist()}
+    zeros = f"{package}/zeros.bin"
+    digest, crc, left = hashlib.sha256(), 0, size
+    while left:
+        piece = bytes(min(left, 1 << 20))
+        digest.update(piece)
+        crc = zlib.crc32(piece, crc)
+        left -= len(piece)
+    record = next(member for member in contents if member.endswith(".dist-info/RECORD"))
+    row = (
+        f"{zeros},sha256={base64.urlsafe_b64encode(digest.digest()).decode().rstrip('=')},{size}\n"
+    )
+    contents[record] = row.encode() + contents[record]
+    clock, date = 0, (_DATE[0] - 1980) << 9 | _DATE[1] << 5 | _DATE[2]
+    members = [Member(zeros, STORED, 0, clock, date, crc, size, size, 0, 3, 0o100644 << 16)]
+    with small.open("wb") as file:
+        file.write(encode_local_header(members[0]))
+        file.seek(size, os.SEEK_CUR)
+        for member, content in contents.items():
+            length, crc = len(content), zlib.crc32(content)
+            place = (crc, length, length, file.tell(), 3, 0o100644 << 16)
+            members.append(Member(member, STORED, 0, clock, date, *place))
+            file.write(encode_local_header(members[-1]) + content)
+        offset = file.tell()
+        directory = b"".join(map(encode_entry, members))
+        file.write(directory + encode_end(len(members), len(directory), offset))
+    return small
 
 
 def release_document(
