@@ -37,7 +37,7 @@ class Family:
     """Best first; each also runs what comes after it."""
     provider: PluginProvider
     machines: tuple[tuple[str, str], ...]
-    """Simulated machines: a name for people, and the best value it supports."""
+    """Simulated machines: name of the host file, and the best value it supports."""
 
     def host_file(self, best: str) -> HostFile:
         """Describe a machine whose best value is ``best``."""
@@ -52,9 +52,9 @@ _X86_64 = Family(
     ("v4", "v3", "v2", "v1"),
     PluginProvider(requires=("x86-64-variant-provider>=0.2.1,<1",)),
     (
-        ("a server with AVX-512", "v4"),
-        ("a laptop of 2015", "v3"),
-        ("a desktop of 2009", "v2"),
+        ("server-with-avx512.toml", "v4"),
+        ("laptop-of-2015.toml", "v3"),
+        ("desktop-of-2009.toml", "v2"),
     ),
 )
 _AARCH64 = Family(
@@ -63,9 +63,9 @@ _AARCH64 = Family(
     ("9.0a", "8.5a", "8.4a", "8.3a", "8.2a", "8.1a", "8a"),
     PluginProvider(requires=("aarch64-variant-provider>=0.2.0,<1",)),
     (
-        ("a Grace server", "9.0a"),
-        ("a Graviton 3 server", "8.4a"),
-        ("a single-board computer", "8a"),
+        ("grace-server.toml", "9.0a"),
+        ("graviton3-server.toml", "8.4a"),
+        ("single-board-computer.toml", "8a"),
     ),
 )
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from wheelfit.cli.machine import ChosenMachine
-    from wheelfit.cli.output import Output
+    from wheelfit.cli.output import Output, Style
     from wheelfit.core.selection import Verdict
     from wheelfit.resolve.explain import Explanation
 
@@ -18,6 +19,9 @@ __all__ = ["print_explanation"]
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_STYLES: dict[str, Style] = {"chosen": "good", "compatible": "plain", "rejected": "dim"}
 
 
 def print_explanation(explanation: Explanation, machine: ChosenMachine, output: Output) -> None:
@@ -31,27 +35,45 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
     if explanation.chosen is None:
         output.result(f"{title}: nothing fits {machine.name}", "bad")
     else:
-        output.result(f"{title} for {machine.name}", "strong")
-        output.result(f"  chosen  {explanation.chosen.text}", "good")
-        for one in explanation.properties:
-            output.result(f"            {one}")
-    for verdict, shown in _shown(explanation.candidates, output):
-        output.result(f"  {verdict:<8}{shown}", "plain" if verdict != "rejected" else "dim")
+        output.result(f"{title} for {machine.name}: {explanation.chosen.text}", "strong")
+    if explanation.properties:
+        values = (
+            f"{feature} :: {', '.join(some)}" for feature, some in explanation.properties.features()
+        )
+        for number, line in enumerate(values):
+            output.result(f"  {'' if number else 'properties':<12}{line}")
+    width = max((len(_who(one)) for one in explanation.candidates), default=0)
+    for verdict, who, reason in _rows(explanation.candidates, output):
+        # A reason may be long; its lines stay together under their own margin.
+        head = f"  {verdict:<12}{who:<{width}}  "
+        text = textwrap.fill(
+            reason,
+            width=max(100, len(head) + 40),
+            initial_indent=head,
+            subsequent_indent=" " * len(head),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        output.result(text, _STYLES[verdict])
     for warning in explanation.warnings:
         output.warn(f"{explanation.name}: {warning}")
     for note in explanation.notes:
         output.say(f"  note: {note}", "dim")
 
 
-def _shown(verdicts: Iterable[Verdict], output: Output) -> Iterator[tuple[str, str]]:
-    """Name each wheel with its reason; many that fail for one reason become one line."""
-    for (kind, reason, label), group in groupby(
-        verdicts, key=lambda one: (str(one.verdict), one.reason, one.filename.label)
-    ):
+def _who(verdict: Verdict) -> str:
+    return verdict.filename.label or "plain wheel"
+
+
+def _rows(verdicts: tuple[Verdict, ...], output: Output) -> Iterator[tuple[str, str, str]]:
+    """Name each wheel with its reason; several of one label that share it become one line."""
+    groups = groupby(verdicts, key=lambda one: (str(one.verdict), _who(one), one.reason))
+    for (verdict, who, full_reason), group in groups:
         wheels = list(group)
-        if kind == "rejected" and len(wheels) > 1 and output.verbosity <= 0:
-            what = f"{len(wheels)} wheels" + (f" labelled {label}" if label else "")
-            yield kind, f"{what}: {reason}"
-            continue
-        for wheel in wheels:
-            yield kind, f"{wheel.filename.text}: {reason}"
+        reason = full_reason.removeprefix(f"{verdict}; ")
+        if output.verbosity > 0:
+            for wheel in wheels:
+                yield verdict, who, f"{wheel.filename.text}: {reason}"
+        else:
+            count = f"{len(wheels)} wheels: " if len(wheels) > 1 else ""
+            yield verdict, who, count + reason

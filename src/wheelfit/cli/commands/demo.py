@@ -8,7 +8,7 @@ cleans up. Without a network it uses a wheel it builds itself, and says so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wheelfit.cli.options import add_sources
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from wheelfit.cli.demonstration import Family
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
     from wheelfit.core.target import Target
@@ -54,7 +55,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         with LoopbackIndex(folder / "index") as index:
             _step(output, f"serving {len(wheels)} wheels at {index.url}")
             explanations = []
-            for machine in _machines(family, target, environ, output):
+            for machine in _machines(family, target, folder, environ, output):
                 explanation = _explain(project, machine, index.url, environ, output)
                 explanations.append((machine, explanation))
             installed = _install(project, index.url, folder / "environment", environ, output)
@@ -121,11 +122,14 @@ def _plain_wheel(
 
 
 def _machines(
-    family: Any, target: Target, environ: Mapping[str, str], output: Output
+    family: Family, target: Target, folder: Path, environ: Mapping[str, str], output: Output
 ) -> list[ChosenMachine]:
-    """Return this machine and the simulated ones."""
-    from wheelfit.cli.machine import ChosenMachine
+    """Return this machine and the simulated ones, each from a host file as ``--for`` takes it."""
+    import tomli_w
+
+    from wheelfit.cli.machine import ChosenMachine, load_host_file
     from wheelfit.core.host_file import HostDetector
+    from wheelfit.core.host_file_mapping import to_mapping
     from wheelfit.core.support import ProviderPolicy
     from wheelfit.platforms.discovery import Machine
 
@@ -138,7 +142,9 @@ def _machines(
         ChosenMachine("this machine", target, here, None, policy, here.namespaces, overrides)
     ]
     for name, best in family.machines:
-        detector = HostDetector(family.host_file(best), name)
+        path = folder / name
+        path.write_text(tomli_w.dumps(to_mapping(family.host_file(best))))
+        detector = HostDetector(load_host_file(str(path)), name)
         machines.append(
             ChosenMachine(name, target, detector, None, policy, (family.namespace,), ())
         )
@@ -211,7 +217,7 @@ def _install(
             )
             for pin in planned.install
         }
-        apply(planned, environment, wheels, progress=bars.transfer("unpacking", "unpacked"))
+        apply(planned, environment, wheels, progress=bars.transfer("1 wheel", "unpacked"))
     for pin in planned.install:
         output.result(f"  installed {pin}: {pin.reason}")
     return planned.to_mapping()

@@ -18,13 +18,13 @@ from wheelfit.cli.options import (
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from wheelfit.cli.opened import Opened
     from wheelfit.cli.output import Output
     from wheelfit.install.plan import Plan
     from wheelfit.resolve.request import Request
-    from wheelfit.resolve.resolution import Resolution
+    from wheelfit.resolve.resolution import Pin, Resolution
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -151,7 +151,7 @@ def _carry_out(
             planned,
             opened.environment,
             wheels,
-            progress=bars.transfer("unpacking", "unpacked"),
+            progress=bars.transfer(_count(planned.install), "unpacked"),
             replace=arguments.replace_files,
             compile_bytecode=arguments.compile,
             break_system_packages=arguments.break_system_packages,
@@ -159,6 +159,10 @@ def _carry_out(
     for note in applied.notes:
         output.warn(note)
     return planned
+
+
+def _count(pins: Sequence[Pin]) -> str:
+    return "1 wheel" if len(pins) == 1 else f"{len(pins)} wheels"
 
 
 def _report(planned: Plan, resolution: Resolution, output: Output, *, dry_run: bool) -> None:
