@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-__all__ = ["checking_context", "trusting_context"]
+__all__ = ["check_named", "checking_context", "trusting_context"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
+_GO_ON = "correct or remove the setting; wheelfit does not go on with other certificates"
+_CLIENT = "it must be one PEM file with the certificate and its private key without password"
 _BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
@@ -52,6 +54,17 @@ def checking_context(
     return context
 
 
+def check_named(cert: str | None, client_cert: str | None, *, environ: Mapping[str, str]) -> None:
+    """Check that everything named is there, which costs little; the contexts check the rest.
+
+    :raises InvalidConfiguration: a named file or folder does not exist or cannot be opened.
+    """
+    for setting, text in _named(cert, environ):
+        _open(text, "the certificates to trust cannot be read", f"named by {setting}: ", _GO_ON)
+    if client_cert is not None:
+        _open(client_cert, "the client certificate cannot be read", "", _CLIENT)
+
+
 def trusting_context(client_cert: str | None) -> ssl.SSLContext:
     """Return the context for trusted hosts: encrypted, but nobody's name is checked.
 
@@ -79,6 +92,18 @@ def _named(cert: str | None, environ: Mapping[str, str]) -> list[tuple[str, str]
     return named + [("SSL_CERT_DIR", each) for each in present]
 
 
+def _open(text: str, message: str, note: str, hint: str) -> None:
+    path = Path(text).expanduser()
+    if path.is_dir():
+        return
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise InvalidConfiguration(
+            message, where=str(path), note=note + _words(error), hint=hint
+        ) from error
+
+
 def _trust(context: ssl.SSLContext, setting: str, text: str) -> None:
     path = Path(text).expanduser()
     try:
@@ -91,7 +116,7 @@ def _trust(context: ssl.SSLContext, setting: str, text: str) -> None:
             "the certificates to trust cannot be read",
             where=str(path),
             note=f"named by {setting}: {_words(error)}",
-            hint="correct or remove the setting; wheelfit does not go on with other certificates",
+            hint=_GO_ON,
         ) from error
     if not context.get_ca_certs() and not context.cert_store_stats().get("x509"):
         raise InvalidConfiguration(
@@ -110,8 +135,7 @@ def _identify(context: ssl.SSLContext, text: str) -> None:
             "the client certificate cannot be read",
             where=str(path),
             note=_words(error),
-            hint="it must be one PEM file with the certificate and its private key, "
-            "the key without password",
+            hint=_CLIENT,
         ) from error
 
 

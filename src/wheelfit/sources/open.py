@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,20 +12,20 @@ from urllib.parse import urlsplit
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.sources.cache import Store
 from wheelfit.sources.cached import CachedPages
-from wheelfit.sources.certificates import checking_context, trusting_context
+from wheelfit.sources.certificates import check_named, checking_context, trusting_context
 from wheelfit.sources.client import Client
 from wheelfit.sources.credentials import Credentials, read_netrc
 from wheelfit.sources.directory import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.http import HttpIndex
 from wheelfit.sources.keyring_access import open_keyring
 from wheelfit.sources.merged import FirstMatch
+from wheelfit.sources.on_demand import OnDemandTransport
 from wheelfit.sources.prefetch import Prefetching
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.proxies import ProxyRules
 from wheelfit.sources.reading import AllFiles
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.retries import RetryPolicy
-from wheelfit.sources.urllib3_transport import Urllib3Transport
 from wheelfit.sources.urls import file_path, is_loopback, origin, redact
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
+    from wheelfit.sources.transport import Transport
 
 
 __all__ = ["default_cache_folder", "open_sources"]
@@ -118,20 +118,29 @@ def _client(
     home: Path,
     note: Callable[[str], None],
 ) -> Client:
-    transport = Urllib3Transport(
-        context=checking_context(settings.cert, settings.client_cert, environ=environ),
-        insecure=trusting_context(settings.client_cert) if trusted else None,
-        is_trusted=trusted.contains,
-        proxy=_proxy_rules(settings, environ).proxy_for,
-        timeout=settings.timeout,
-    )
+    check_named(settings.cert, settings.client_cert, environ=environ)
+    proxies = _proxy_rules(settings, environ)
+
+    def connect() -> Transport:
+        # A run that finds everything in folders and in the cache does without
+        # urllib3 and certificates, a tenth of a second.
+        from wheelfit.sources.urllib3_transport import Urllib3Transport  # noqa: PLC0415
+
+        return Urllib3Transport(
+            context=checking_context(settings.cert, settings.client_cert, environ=environ),
+            insecure=trusting_context(settings.client_cert) if trusted else None,
+            is_trusted=trusted.contains,
+            proxy=proxies.proxy_for,
+            timeout=settings.timeout,
+        )
+
     credentials = Credentials(
         (*settings.index_urls, *settings.find_links),
         logins=read_netrc(environ, home, note=note),
         keyring=open_keyring(settings.keyring, environ=environ, note=note),
     )
     return Client(
-        transport,
+        OnDemandTransport(connect),
         credentials=credentials,
         policy=RetryPolicy(settings.retries),
         resume_policy=RetryPolicy(settings.resume_retries),
@@ -144,8 +153,12 @@ def _proxy_rules(settings: SourceSettings, environ: Mapping[str, str]) -> ProxyR
         return ProxyRules.for_all(settings.proxy)
     if settings.no_proxy_env:
         return ProxyRules({})
-    # Windows and macOS know proxies of their own; elsewhere this is the environment.
-    system = urllib.request.getproxies() if sys.platform in {"win32", "darwin"} else None
+    system = None
+    if sys.platform in {"win32", "darwin"}:
+        # These systems have proxy settings of their own, which this module knows.
+        from urllib.request import getproxies  # noqa: PLC0415 - 50 ms
+
+        system = getproxies()
     return ProxyRules.from_environ(environ, system)
 
 

@@ -35,6 +35,8 @@ class TooCostly(NetworkError):
     good; only peeking into it is out of reach.
     """
 
+    reference = "too-costly"
+
 
 class Files(Protocol):
     """Read files that a listing named.

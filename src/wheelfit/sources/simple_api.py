@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from email.message import Message
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +56,7 @@ _HTML_TYPES = frozenset(
 _DISTRIBUTION = re.compile(r"[^-]+-.+\.(?:whl|tar\.gz|zip|tgz|tar\.bz2|tar\.xz|egg)")
 _FILE_NAME = re.compile(r"(?!\.{1,2}$)(?!\s)[^/\\\x00-\x1f\x7f]++(?<!\s)")
 _HASH = re.compile(r"(?:^|&)([a-z0-9_]+)=([0-9A-Fa-f]+)(?=&|$)")
+_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
 _FOREIGN_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
@@ -103,14 +103,12 @@ def parse_links(
 
 
 def _kind(content_type: str, body: bytes) -> tuple[str, str]:
-    message = Message()
-    message["content-type"] = content_type
-    media = message.get_content_type() if content_type else ""
-    charset = message.get_param("charset", "utf-8")
+    media = content_type.partition(";")[0].strip().lower()
     if media in _JSON_TYPES:
         return "json", "utf-8"
     if media in _HTML_TYPES:
-        return "html", charset if isinstance(charset, str) else "utf-8"
+        charset = _CHARSET.search(content_type)
+        return "html", charset[1] if charset else "utf-8"
     if not content_type:  # a file on disk, or a server that says nothing
         return ("json" if body.lstrip()[:1] == b"{" else "html"), "utf-8"
     return "", ""
