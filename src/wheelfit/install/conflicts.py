@@ -7,22 +7,21 @@ replaced, or that exist with the very same content (several distributions share 
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from installer.scripts import Script
 
 from wheelfit.errors import FileConflict, InvalidWheel
 from wheelfit.install.removal import recorded_files
-from wheelfit.wheels.record import row_for
+from wheelfit.wheels.record import encode_digest, row_for
 
 if TYPE_CHECKING:
     import io
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from installer.scripts import LauncherKind, ScriptSection
 
@@ -63,7 +62,7 @@ def lay_out(
     wheels: Sequence[CheckedWheel],
     environment: Environment,
     *,
-    leaving: frozenset[Path],
+    leaving: frozenset[str],
     staying: Iterable[Installed],
     replace: bool = False,
 ) -> tuple[Layout, ...]:
@@ -78,7 +77,7 @@ def lay_out(
     """
     disk = _Disk()
     owners = _Owners(staying)
-    taken: dict[Path, tuple[str, str]] = {}
+    taken: dict[str, tuple[str, str]] = {}
     layouts = []
     for wheel in wheels:
         folders = scheme_folders(environment.schemes.folders(), wheel.pin.name)
@@ -86,9 +85,9 @@ def lay_out(
         present = set()
         conflicts: list[str] = []
         for scheme, path, content in _writes(wheel, environment):
-            root = folders[scheme]
-            final = root / path
-            if disk.leaves(final.parent, root):
+            root = str(folders[scheme])
+            final = os.path.join(root, *path.split("/"))  # noqa: PTH118  # many of them
+            if disk.leaves(os.path.dirname(final), root):  # noqa: PTH120
                 raise InvalidWheel(
                     f"{path} would leave the environment through a link", where=where
                 )
@@ -106,7 +105,7 @@ def lay_out(
                 present.add((scheme, path))
             elif owner := owners.of(final):
                 conflicts.append(f"{final} belongs to {owner}")
-            elif not replace or (final.is_dir() and not final.is_symlink()):
+            elif not replace or (os.path.isdir(final) and not os.path.islink(final)):  # noqa: PTH112, PTH114
                 conflicts.append(f"{final} belongs to no installed distribution")
         if conflicts:
             _refuse(conflicts, where)
@@ -147,25 +146,26 @@ class _Disk:
     """Answer questions about files; each folder is looked at once."""
 
     def __init__(self) -> None:
-        self._names: dict[Path, frozenset[str] | None] = {}
-        self._leaves: dict[tuple[Path, Path], bool] = {}
+        self._names: dict[str, frozenset[str] | None] = {}
+        self._leaves: dict[tuple[str, str], bool] = {}
 
-    def exists(self, path: Path) -> bool:
+    def exists(self, path: str) -> bool:
         """Say whether something is in the way: the path itself, or a file among its folders."""
-        names = self._listing(path.parent)
+        folder, name = os.path.split(path)
+        names = self._listing(folder)
         if names is not None:
-            return path.name in names or os.path.lexists(path)
+            # A file system may ignore case, then the listing does not tell.
+            return name in names or (bool(names) and os.path.lexists(path))
         # There is no such folder; a file of its name would be in the way as well.
-        folder = path.parent
-        while self._listing(folder) is None and folder != folder.parent:
-            if folder.name in (self._listing(folder.parent) or ()):
-                return True
-            folder = folder.parent
-        return False
+        while names is None and name:
+            folder, name = os.path.split(folder)
+            names = self._listing(folder)
+        return names is not None and name in names
 
-    def _listing(self, folder: Path) -> frozenset[str] | None:
+    def _listing(self, folder: str) -> frozenset[str] | None:
         if folder not in self._names:
-            if folder != folder.parent and self._listing(folder.parent) is None:
+            above = os.path.dirname(folder)  # noqa: PTH120
+            if above != folder and self._listing(above) is None:
                 self._names[folder] = None  # nothing is below what does not exist
             else:
                 try:
@@ -174,7 +174,7 @@ class _Disk:
                     self._names[folder] = None
         return self._names[folder]
 
-    def leaves(self, folder: Path, root: Path) -> bool:
+    def leaves(self, folder: str, root: str) -> bool:
         """Say whether a folder below a root leads out of it through a link (CVE-2026-34591)."""
         key = folder, root
         if key not in self._leaves:
@@ -182,14 +182,14 @@ class _Disk:
             self._leaves[key] = os.path.commonpath([real, base]) != base
         return self._leaves[key]
 
-    def has_content(self, path: Path, content: str) -> bool:
+    def has_content(self, path: str, content: str) -> bool:
         """Say whether a file has the content of a hash as RECORD writes it."""
         algorithm, _, digest = content.partition("=")
-        if not content or path.is_symlink() or not path.is_file():
+        if not content or os.path.islink(path) or not os.path.isfile(path):  # noqa: PTH113, PTH114
             return False
-        with path.open("rb") as stream:
+        with Path(path).open("rb") as stream:
             found = hashlib.file_digest(cast("io.BytesIO", stream), algorithm).digest()
-        return base64.urlsafe_b64encode(found).rstrip(b"=") == digest.rstrip("=").encode()
+        return encode_digest(found) == digest.rstrip("=")
 
 
 class _Owners:
@@ -197,9 +197,9 @@ class _Owners:
 
     def __init__(self, distributions: Iterable[Installed]) -> None:
         self._distributions = distributions
-        self._of: dict[Path, str] | None = None
+        self._of: dict[str, str] | None = None
 
-    def of(self, path: Path) -> str:
+    def of(self, path: str) -> str:
         """Return the owner in words; empty if nobody has it in RECORD."""
         if self._of is None:
             self._of = {}

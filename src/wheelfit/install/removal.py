@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,15 +39,18 @@ _BYTECODE = re.compile(r"(.+?)\.[^.]+(?:\.opt-\d+)?\.pyc")
 class Removal:
     """List what one distribution leaves behind when it goes."""
 
-    files: tuple[Path, ...]
-    """Files and links to remove; they exist."""
-    folders: tuple[Path, ...]
+    files: tuple[str, ...]
+    """Absolute paths of files and links to remove; they exist."""
+    folders: tuple[str, ...]
     """Folders to remove if they are empty then, the deepest first."""
     notes: tuple[str, ...] = ()
     """What stays and why, one sentence each."""
 
 
-def recorded_files(installed: Installed) -> tuple[Path, ...]:
+# Paths are plain strings in this module: there may be tens of thousands of them.
+
+
+def recorded_files(installed: Installed) -> tuple[str, ...]:
     """Return the files that RECORD names, as absolute paths without ``..``.
 
     :param installed: any distribution; one without RECORD has no files.
@@ -60,7 +64,7 @@ def recorded_files(installed: Installed) -> tuple[Path, ...]:
     location = str(installed.location)
     # Joining with an absolute row gives that row.
     return tuple(
-        Path(os.path.abspath(os.path.join(location, row.path)))  # noqa: PTH100, PTH118  # speed
+        os.path.abspath(os.path.join(location, row.path))  # noqa: PTH100, PTH118
         for row in parse_record(data, where=str(record)).rows
     )
 
@@ -84,19 +88,17 @@ def plan_removal(
             f"{installed} cannot be removed: {error.message}", where=error.where
         ) from None
     shared = _shared(recorded, others)
-    bounds = _Bounds(environment)
-    files: dict[Path, None] = {}
+    bounds = _Bounds(environment, own=installed.path)
+    files: dict[str, None] = {}
     notes = []
     # What tools add later is not always recorded.
-    for path in (*recorded, *_inside(installed.path)):
-        if path in files:
-            continue
-        reason = bounds.why_not(path, installed.path)
+    for path in dict.fromkeys((*recorded, *_inside(installed.path))):
+        reason = bounds.why_not(path)
         if reason is None and path in shared:
             reason = "another distribution has it too"
         if reason is not None:
             notes.append(f"{path} stays: {reason}")
-        elif os.path.lexists(path) and (path.is_symlink() or not path.is_dir()):
+        elif _is_file_or_link(path):
             files[path] = None
     for cache in _bytecode(files):
         files[cache] = None
@@ -126,17 +128,24 @@ def _check_removable(installed: Installed, environment: Environment) -> None:
         )
 
 
-def _inside(folder: Path) -> list[Path]:
+def _inside(folder: Path) -> list[str]:
     found = []
     for base, _, names in os.walk(folder):
-        found += [Path(base, name) for name in names]
+        found += [os.path.join(base, name) for name in names]  # noqa: PTH118
     return found
 
 
-def _shared(recorded: Collection[Path], others: Iterable[Installed]) -> frozenset[Path]:
+def _is_file_or_link(path: str) -> bool:
+    try:
+        return not stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _shared(recorded: Collection[str], others: Iterable[Installed]) -> frozenset[str]:
     """Return the recorded files that others have in their RECORD too."""
     mine = frozenset(recorded)
-    shared: set[Path] = set()
+    shared: set[str] = set()
     for other in others:
         try:
             shared.update(mine.intersection(recorded_files(other)))
@@ -146,43 +155,52 @@ def _shared(recorded: Collection[Path], others: Iterable[Installed]) -> frozense
 
 
 class _Bounds:
-    """Know which files of an environment a distribution may own; ask the disk once a folder."""
+    """Know which files of an environment a distribution may own; ask the disk once a folder.
 
-    def __init__(self, environment: Environment) -> None:
-        self._real: dict[Path, str] = {}
+    :param own: the ``.dist-info`` folder of the distribution.
+    """
+
+    def __init__(self, environment: Environment, own: Path) -> None:
+        self._verdicts: dict[str, str | None] = {}
+        self._own = str(own)
+        self._beside = str(own.parent) + os.sep
         schemes = environment.schemes
-        self.roots = tuple(dict.fromkeys(map(self.real, schemes.folders().values())))
+        self.roots = tuple(dict.fromkeys(map(os.path.realpath, schemes.folders().values())))
         """The folders of the environment, links followed."""
-        self._libraries = tuple(map(self.real, schemes.libraries()))
-        self._scripts = self.real(schemes.scripts)
-        self._prefix = self.real(environment.interpreter.prefix)
-        self._stdlib = self.real(environment.interpreter.stdlib)
+        self._libraries = tuple(map(os.path.realpath, schemes.libraries()))
+        self._scripts = os.path.realpath(schemes.scripts)
+        self._prefix = os.path.realpath(environment.interpreter.prefix)
+        self._stdlib = os.path.realpath(environment.interpreter.stdlib)
 
-    def real(self, folder: Path) -> str:
-        """Return where a folder is, links followed."""
-        if folder not in self._real:
-            self._real[folder] = os.path.realpath(folder)
-        return self._real[folder]
-
-    def why_not(self, path: Path, own: Path) -> str | None:
-        """Say why a file cannot belong to a distribution; None if it can.
+    def why_not(self, path: str) -> str | None:
+        """Say why a file cannot belong to the distribution; None if it can.
 
         :param path: absolute, without ``..``.
-        :param own: the ``.dist-info`` folder of the distribution.
         """
+        folder, name = os.path.split(path)
+        if folder not in self._verdicts:
+            self._verdicts[folder] = self._why_not_in(folder)
+        if (reason := self._verdicts[folder]) is not None:
+            return reason
+        if is_interpreter_name(name) and os.path.realpath(folder) == self._scripts:
+            return "it is the Python interpreter"
+        if name == "pyvenv.cfg" and os.path.realpath(folder) == self._prefix:
+            return "it makes the folder an environment"
+        return None
+
+    def _why_not_in(self, folder: str) -> str | None:
         # The file itself may be a link anywhere, only the link would be removed; but the
         # folder that holds it must be one of the environment.
-        folder = self.real(path.parent)
-        if not any(_is_below(folder, root) for root in self.roots):
+        real = os.path.realpath(folder)
+        if not any(_is_below(real, root) for root in self.roots):
             return "it lies outside the environment"
-        if any(part.endswith(".dist-info") for part in path.parts) and not path.is_relative_to(own):
-            return "it is a record of another distribution"
-        if folder == self._scripts and is_interpreter_name(path.name):
-            return "it is the Python interpreter"
-        if folder == self._prefix and path.name == "pyvenv.cfg":
-            return "it makes the folder an environment"
-        if _is_below(folder, self._stdlib) and not any(
-            _is_below(folder, library) for library in self._libraries
+        # Only beside its own: deeper ones are vendored copies of other projects.
+        if folder.startswith(self._beside) and not _is_below(folder, self._own):
+            beside = folder[len(self._beside) :].partition(os.sep)[0]
+            if beside.endswith(".dist-info"):
+                return "it is a record of another distribution"
+        if _is_below(real, self._stdlib) and not any(
+            _is_below(real, library) for library in self._libraries
         ):
             return "it belongs to the standard library"
         return None
@@ -193,34 +211,37 @@ def _is_below(folder: str, root: str) -> bool:
     return folder == root or folder.startswith(root.rstrip(os.sep) + os.sep)
 
 
-def _bytecode(files: Iterable[Path]) -> list[Path]:
+def _bytecode(files: Collection[str]) -> list[str]:
     """Return the bytecode that Python keeps of the modules among some files."""
-    modules: dict[Path, set[str]] = {}
+    modules: dict[str, set[str]] = {}
     for path in files:
-        if path.suffix == ".py":
-            modules.setdefault(path.parent / "__pycache__", set()).add(path.stem)
+        if path.endswith(".py"):
+            folder, name = os.path.split(path)
+            modules.setdefault(folder, set()).add(name.removesuffix(".py"))
     found = []
     for folder, stems in modules.items():
+        cache = os.path.join(folder, "__pycache__")  # noqa: PTH118
         try:
-            names = sorted(os.listdir(folder))  # noqa: PTH208  # names suffice
+            names = sorted(os.listdir(cache))  # noqa: PTH208
         except OSError:
             continue
         for name in names:
             match = _BYTECODE.fullmatch(name)
-            if match is not None and match[1] in stems and folder / name not in files:
-                found.append(folder / name)
+            path = os.path.join(cache, name)  # noqa: PTH118
+            if match is not None and match[1] in stems and path not in files:
+                found.append(path)
     return found
 
 
-def _folders(files: Iterable[Path], bounds: _Bounds) -> tuple[Path, ...]:
+def _folders(files: Iterable[str], bounds: _Bounds) -> tuple[str, ...]:
     """Return the folders that may be empty afterwards, never a root or one above it."""
     kept = {str(folder) for root in bounds.roots for folder in (Path(root), *Path(root).parents)}
-    folders: set[Path] = set()
-    for path in files:
-        folder = path.parent
-        while folder not in folders and bounds.real(folder) not in kept:
-            if folder.is_symlink():
+    folders: set[str] = set()
+    for folder in {os.path.dirname(path) for path in files}:  # noqa: PTH120
+        above = folder
+        while above not in folders and os.path.realpath(above) not in kept:
+            if os.path.islink(above):  # noqa: PTH114
                 break
-            folders.add(folder)
-            folder = folder.parent
-    return tuple(sorted(folders, key=lambda folder: (-len(folder.parts), folder)))
+            folders.add(above)
+            above = os.path.dirname(above)  # noqa: PTH120
+    return tuple(sorted(folders, key=lambda folder: (-folder.count(os.sep), folder)))

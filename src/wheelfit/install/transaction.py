@@ -73,6 +73,7 @@ class Transaction:
         self._undo: list[Callable[[], None]] = []
         self._workplaces: dict[int, Path] = {}
         self._stored = 0
+        self._stores: dict[str, str] = {}
         self._lost: list[str] = []
 
     def __enter__(self) -> Self:
@@ -113,29 +114,31 @@ class Transaction:
             path.mkdir()
             self._undo.append(partial(_remove_folder, path))
 
-    def put_away(self, path: Path) -> None:
+    def put_away(self, path: str | Path) -> None:
         """Move a file or a whole folder out of the environment.
 
         :param path: what exists there; a link is moved, not what it leads to.
         """
         self._stored += 1
-        stored = self._workplace(path.parent) / f"old-{self._stored}"
-        self._move(path, stored)
+        folder = os.path.dirname(path)  # noqa: PTH120
+        if folder not in self._stores:
+            self._stores[folder] = str(self._workplace(Path(folder)))
+        self._move(path, f"{self._stores[folder]}{os.sep}old-{self._stored}")
 
-    def remove_empty(self, folder: Path) -> bool:
+    def remove_empty(self, folder: str | Path) -> bool:
         """Remove a folder if nothing is in it.
 
         :return: whether it was removed.
         """
         try:
-            mode = folder.lstat().st_mode
-            folder.rmdir()
+            mode = os.lstat(folder).st_mode
+            os.rmdir(folder)  # noqa: PTH106
         except OSError:
             return False
 
         def restore() -> None:
-            folder.mkdir()
-            folder.chmod(mode & 0o7777)
+            os.mkdir(folder)  # noqa: PTH102
+            os.chmod(folder, mode & 0o7777)  # noqa: PTH101
 
         self._undo.append(restore)
         return True
@@ -183,7 +186,7 @@ class Transaction:
         if not self._lost:  # else it holds the only copy of something
             shutil.rmtree(workplace, ignore_errors=True)
 
-    def _move(self, source: Path, target: Path) -> None:
+    def _move(self, source: str | Path, target: str | Path) -> None:
         _rename(source, target)
         self._undo.append(partial(_rename, target, source))
 
@@ -204,21 +207,28 @@ def _remove_folder(folder: Path) -> None:
         folder.rmdir()
 
 
-def _rename(source: Path, target: Path) -> None:
+def _rename(source: str | Path, target: str | Path) -> None:
     try:
         os.rename(source, target)  # noqa: PTH104
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
         # A link or a mount inside the environment leads to another file system.
-        try:
-            if source.is_dir() and not source.is_symlink():
-                shutil.copytree(source, target, symlinks=True)
-            else:
-                shutil.copy2(source, target, follow_symlinks=False)
-        except BaseException:
-            _delete(target)
-            raise
+        _copy_and_delete(Path(source), Path(target))
+
+
+def _copy_and_delete(source: Path, target: Path) -> None:
+    is_folder = source.is_dir() and not source.is_symlink()
+    try:
+        if is_folder:
+            shutil.copytree(source, target, symlinks=True)
+        else:
+            shutil.copy2(source, target, follow_symlinks=False)
+            source.unlink()
+    except BaseException:
+        _delete(target)
+        raise
+    if is_folder:  # whole folders are only ever ours, staged
         _delete(source)
 
 
