@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ssl
+import sys
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -44,6 +45,17 @@ class Request:
 
     path: str
     headers: Mapping[str, str]
+
+
+class PatientServer(ThreadingHTTPServer):
+    """A server that does not mind clients that hang up."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Show only what is not the client's doing."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class ScriptedServer:
@@ -88,8 +100,7 @@ class ScriptedServer:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = PatientServer(("127.0.0.1", 0), Handler)
         scheme = "http"
         if certificate is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -69,6 +69,11 @@ class CachedPages:
         return self._client
 
     @property
+    def store(self) -> Store:
+        """What remembers."""
+        return self._store
+
+    @property
     def offline(self) -> bool:
         """Whether no server may be asked."""
         return self._offline

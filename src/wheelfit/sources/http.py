@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.sources.client import unexpected
+from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.reading import ReadsFiles
-from wheelfit.sources.simple_api import ACCEPT, parse_page
+from wheelfit.sources.simple_api import ACCEPT
 from wheelfit.sources.urls import redact, split_userinfo
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class HttpIndex(ReadsFiles):
         super().__init__(files)
         self._url = split_userinfo(url)[0].rstrip("/")
         self._pages = pages
+        self._parsed = ParsedPages(pages.store)
         self._note = note
         self.name = redact(url)
 
@@ -55,8 +57,7 @@ class HttpIndex(ReadsFiles):
         url = f"{self._url}/{name}/"
         answer = self._pages.get(url, accept=ACCEPT)
         if answer.status == 200:
-            content_type = answer.headers.get("content-type", "")
-            return parse_page(answer.body, content_type, answer.url, name, source=self.name)
+            return self._parsed.page(answer, name, source=self.name)
         if answer.status in {404, 410}:
             return None
         if answer.status == 403 and not self._pages.client.user_at(url):

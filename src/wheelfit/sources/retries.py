@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -73,6 +72,8 @@ def _seconds(text: str | None, now: float) -> float | None:
     text = text.strip()
     if text.isascii() and text.isdecimal():
         return float(text)
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - 10 ms, seldom needed
+
     try:
         when = parsedate_to_datetime(text)
     except ValueError:

@@ -1,0 +1,128 @@
+"""Remember what large pages said, so that they are not taken apart again in every run."""
+
+from __future__ import annotations
+
+import hashlib
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from wheelfit import __version__
+from wheelfit.sources.page import NO_HASHES, File, ProjectPage
+from wheelfit.sources.simple_api import parse_page
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.cache import Store
+    from wheelfit.sources.client import Answer
+
+
+__all__ = ["ParsedPages"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_WORTH = 16 << 10  # bytes; a smaller page is parsed in no time
+_KIND = "parsed"
+_Row: TypeAlias = tuple[
+    str,
+    str,
+    dict[str, str] | None,
+    str | None,
+    str | None,
+    int | None,
+    str | None,
+    dict[str, str] | None,
+]
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(tuple[list[_Row], list[str]])
+
+
+class ParsedPages:
+    """Turn answers into pages, with the help of a store.
+
+    An entry belongs to the exact bytes of a page, where it came from and the
+    version of wheelfit, so it is never out of date. Reading it back takes a
+    sixth of the time that HTML takes.
+
+    :param store: remembers.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def page(self, answer: Answer, project: NormalizedName, *, source: str) -> ProjectPage:
+        """Return the page in an answer.
+
+        :param project: whose page was asked for.
+        :param source: name of the repository.
+        :raises InvalidPage: as `parse_page`.
+        """
+        content_type = answer.headers.get("content-type", "")
+        worth = len(answer.body) >= _WORTH and self._store.keeps
+        key = ""
+        if worth:
+            digest = hashlib.sha256(answer.body).hexdigest()
+            key = f"{__version__}\n{source}\n{answer.url}\n{content_type}\n{digest}"
+            entry = self._store.read(_KIND, key)
+            if entry is not None:
+                return _decoded(entry.body, project, source)
+        page = parse_page(answer.body, content_type, answer.url, project, source=source)
+        if worth:
+            self._store.write(_KIND, key, {}, _encoded(page))
+        return page
+
+
+def _encoded(page: ProjectPage) -> bytes:
+    rows: list[_Row] = [
+        (
+            file.filename,
+            file.url,
+            dict(file.hashes) or None,
+            file.requires_python,
+            file.yanked,
+            file.size,
+            file.upload_time,
+            None if file.metadata_hashes is None else dict(file.metadata_hashes),
+        )
+        for file in page.files
+    ]
+    return _encoder.encode((rows, page.notes))
+
+
+def _decoded(data: bytes, project: NormalizedName, source: str) -> ProjectPage:
+    rows, notes = _decoder.decode(data)
+    files = tuple(
+        File(
+            filename=filename,
+            url=url,
+            hashes=_frozen(hashes),
+            requires_python=requires_python,
+            yanked=yanked,
+            size=size,
+            upload_time=upload_time,
+            metadata_hashes=None if metadata_hashes is None else _frozen(metadata_hashes),
+            source=source,
+        )
+        for (
+            filename,
+            url,
+            hashes,
+            requires_python,
+            yanked,
+            size,
+            upload_time,
+            metadata_hashes,
+        ) in rows
+    )
+    return ProjectPage(project, files, source, tuple(notes))
+
+
+def _frozen(hashes: dict[str, str] | None) -> Mapping[str, str]:
+    return MappingProxyType(hashes) if hashes else NO_HASHES
