@@ -32,16 +32,10 @@ JSON = "application/vnd.pypi.simple.v1+json"
 HTML = "application/vnd.pypi.simple.v1+html"
 LEGACY_HTML = "text/html"
 
-# What a client may ask for, and what it gets; of equal wishes the first one counts.
-_OFFERED = {
-    JSON: JSON,
-    "application/vnd.pypi.simple.latest+json": JSON,
-    HTML: HTML,
-    "application/vnd.pypi.simple.latest+html": HTML,
-    LEGACY_HTML: LEGACY_HTML,
-}
-# Who takes anything may be a browser, or an installer that knows HTML only.
-_WILDCARDS = {"*/*": LEGACY_HTML, "text/*": LEGACY_HTML, "application/*": JSON}
+# Who takes anything may be a browser, or an installer that knows HTML only; who names
+# types knows what they are.
+_IF_ANYTHING = (LEGACY_HTML, JSON, HTML)
+_IF_NAMED = (JSON, HTML, LEGACY_HTML)
 
 
 def choose_type(accept: str | None) -> str | None:
@@ -54,14 +48,18 @@ def choose_type(accept: str | None) -> str | None:
     :return: None if nothing acceptable can be offered.
     """
     wishes: dict[str, float] = {}
-    for wish in (accept or "*/*").split(","):
-        kind, *parameters = (part.strip().lower() for part in wish.split(";"))
-        wishes[kind] = _quality(parameters)
-    best: tuple[float, str] = (0.0, "")
-    for kind, answer in (_OFFERED | _WILDCARDS).items():
-        if wishes.get(kind, 0.0) > best[0] and wishes.get(answer, 1.0) > 0:
-            best = (wishes[kind], answer)
-    return best[1] or None
+    for wish in (accept or "*/*").lower().split(","):
+        kind, *parameters = (part.strip() for part in wish.split(";"))
+        wishes[kind.replace(".latest+", ".v1+")] = _quality(parameters)
+    named = {kind: wishes[kind] for kind in _IF_NAMED if kind in wishes}
+    others = {
+        kind: wishes.get(f"{kind.partition('/')[0]}/*", wishes.get("*/*", 0.0))
+        for kind in _IF_ANYTHING
+        if kind not in named
+    }
+    qualities = named | others
+    best = max(qualities, key=qualities.__getitem__)  # of equal ones the first
+    return best if qualities[best] > 0 else None
 
 
 def _quality(parameters: Iterable[str]) -> float:

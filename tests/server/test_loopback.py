@@ -1,0 +1,191 @@
+"""The server with its sockets."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+from urllib.request import urlopen
+
+import pytest
+
+from wheelfit.server.loopback import LoopbackIndex, LoopbackServer
+from wheelfit.server.messages import Answer, Disconnect, Request
+from wheelfit.testing.wheels import build_large_wheel, build_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def connect(server: LoopbackServer) -> http.client.HTTPConnection:
+    """Open a connection."""
+    return http.client.HTTPConnection(server.origin.removeprefix("http://"), timeout=10)
+
+
+def test_an_index(tmp_path: Path) -> None:
+    """Pages and files come over HTTP, on the loopback interface only."""
+    path = build_wheel(tmp_path, "some", "1.0")
+    with LoopbackIndex(tmp_path) as index:
+        assert index.url.startswith("http://127.0.0.1:")
+        assert path.name in urlopen(f"{index.url}some/").read().decode()
+        assert urlopen(f"{index.origin}/files/{path.name}").read() == path.read_bytes()
+        assert not index.failures
+
+
+def test_connections_are_kept() -> None:
+    """Several requests go over one connection; HEAD has the headers and no body."""
+    with LoopbackServer(lambda request: Answer.text(200, request.path)) as server:
+        connection = connect(server)
+        for path in ("/a", "/b"):
+            connection.request("GET", path)
+            assert connection.getresponse().read() == f"{path}\n".encode()
+        first = connection.sock
+        connection.request("HEAD", "/abc")
+        response = connection.getresponse()
+        assert response.headers["content-length"] == "5"
+        assert response.read() == b""
+        connection.request("GET", "/d?x=1")
+        assert connection.getresponse().read() == b"/d\n"
+        assert connection.sock is first
+        connection.close()
+
+
+def test_closing_ends_everything() -> None:
+    """After closing no thread is left, even if a client keeps its connection open."""
+    before = threading.active_count()
+    server = LoopbackServer(lambda _: Answer.text(200, "hello"))
+    with server:
+        connection = connect(server)
+        connection.request("GET", "/")
+        connection.getresponse().read()
+        assert threading.active_count() > before
+    assert threading.active_count() == before
+    with pytest.raises(OSError, match=r"."):
+        socket.create_connection(("127.0.0.1", int(server.origin.rpartition(":")[2])), timeout=1)
+    connection.close()
+
+
+def test_never_started() -> None:
+    """A server that was never started can be closed, even twice."""
+    server = LoopbackServer(lambda _: Answer.text(200, "hello"))
+    server.close()
+    server.close()
+
+
+def test_faults_of_the_application() -> None:
+    """An unexpected exception is answered with 500, told to the owner, and ends nothing."""
+
+    def application(request: Request) -> Answer:
+        if request.path == "/bad":
+            raise RuntimeError("secret detail")
+        return Answer.text(200, "fine")
+
+    with LoopbackServer(application) as server:
+        connection = connect(server)
+        connection.request("GET", "/bad")
+        response = connection.getresponse()
+        assert response.status == 500
+        assert b"secret" not in response.read()
+        connection.request("GET", "/good")
+        assert connection.getresponse().read() == b"fine\n"
+        connection.close()
+        assert [str(error) for error in server.failures] == ["secret detail"]
+
+
+def test_disconnect() -> None:
+    """An application can drop the connection, at once or in the middle."""
+
+    def half() -> Iterator[bytes]:
+        yield b"x" * 1000
+        raise Disconnect
+
+    def application(request: Request) -> Answer:
+        if request.path == "/half":
+            return Answer(200, {}, half(), 2000)
+        raise Disconnect
+
+    with LoopbackServer(application) as server:
+        connection = connect(server)
+        connection.request("GET", "/")
+        with pytest.raises(ConnectionError):
+            connection.getresponse()
+        connection.close()
+        connection.request("GET", "/half")
+        with pytest.raises((ConnectionError, http.client.IncompleteRead)):
+            connection.getresponse().read()
+        connection.close()
+
+
+def test_short_bodies() -> None:
+    """A body shorter than announced cuts the connection, so that the client notices."""
+    with LoopbackServer(lambda _: Answer(200, {}, (b"abc",), 10)) as server:
+        connection = connect(server)
+        connection.request("GET", "/")
+        with pytest.raises(http.client.IncompleteRead):
+            connection.getresponse().read()
+        connection.close()
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+def test_other_methods(method: str) -> None:
+    """There is nothing to change here."""
+    with LoopbackServer(lambda _: Answer.text(200, "hello")) as server:
+        connection = connect(server)
+        connection.request(method, "/")
+        assert connection.getresponse().status == 501
+        connection.close()
+
+
+def test_the_host_header_changes_nothing(tmp_path: Path) -> None:
+    """URLs on a page never come from what the client says."""
+    build_wheel(tmp_path, "some", "1.0")
+    with LoopbackIndex(tmp_path) as index:
+        connection = connect(index)
+        headers = {"Host": "evil.example", "Accept": "application/vnd.pypi.simple.v1+json"}
+        connection.request("GET", "/simple/some/", headers=headers)
+        (entry,) = json.loads(connection.getresponse().read())["files"]
+        connection.close()
+        assert entry["url"].startswith(index.origin)
+
+
+def test_large_files(tmp_path: Path) -> None:
+    """Files are streamed, whole and in parts."""
+    path = build_large_wheel(tmp_path, "some", "1.0", 30_000_000)
+    with LoopbackIndex(tmp_path) as index:
+        connection = connect(index)
+        target = f"/files/{path.name}"
+        connection.request("GET", target, headers={"Range": "bytes=-1000"})
+        assert connection.getresponse().read() == path.read_bytes()[-1000:]
+        connection.request("GET", target)
+        assert connection.getresponse().read() == path.read_bytes()
+        connection.close()
+
+
+def test_many_at_once(tmp_path: Path) -> None:
+    """Many threads ask at once, and all get the right page."""
+    path = build_wheel(tmp_path, "some", "1.0")
+    with LoopbackIndex(tmp_path) as index, ThreadPoolExecutor(16) as pool:
+        bodies = list(pool.map(lambda _: urlopen(f"{index.url}some/").read(), range(100)))
+    assert len(set(bodies)) == 1
+    assert path.name.encode() in bodies[0]
+
+
+def test_pip_installs_from_it(tmp_path: Path) -> None:
+    """A-1: pip finds the plain wheel, checks its hash, and takes its metadata apart."""
+    build_wheel(tmp_path / "wheels", "some", "1.0", requires=["other>=2"])
+    build_wheel(tmp_path / "wheels", "other", "2.0")
+    build_wheel(tmp_path / "wheels", "other", "3.0", requires_python="<3")
+    with LoopbackIndex(tmp_path / "wheels") as index:
+        command = [sys.executable, "-m", "pip", "install", "--isolated", "--no-input"]
+        command += ["--disable-pip-version-check", "--no-cache-dir", "--target"]
+        command += [str(tmp_path / "target"), "--index-url", index.url, "some"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "target" / "some").is_dir()
+    assert (tmp_path / "target" / "other-2.0.dist-info").is_dir()

@@ -1,0 +1,89 @@
+"""Answers with ranges and conditions, without any socket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wheelfit.server.messages import Answer, FilePart, Request, as_asked
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONTENT = b"0123456789"
+ETAG = '"abc"'
+
+
+def ask(**headers: str) -> Answer:
+    """Ask for ten bytes."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = Request("GET", "/files/x", named)
+    return as_asked(request, CONTENT, len(CONTENT), etag=ETAG, headers={"x": "y"})
+
+
+@pytest.mark.parametrize(
+    ("header", "expected", "content_range"),
+    [
+        ("bytes=0-3", b"0123", "bytes 0-3/10"),
+        ("bytes=4-", b"456789", "bytes 4-9/10"),
+        ("bytes=-3", b"789", "bytes 7-9/10"),
+        ("bytes=-30", CONTENT, "bytes 0-9/10"),
+        ("bytes=9-9", b"9", "bytes 9-9/10"),
+        ("bytes=5-99", b"56789", "bytes 5-9/10"),
+    ],
+)
+def test_ranges(header: str, expected: bytes, content_range: str) -> None:
+    """RFC 9110: single ranges, open ends and suffixes."""
+    answer = ask(range=header)
+    assert answer.status == 206
+    assert b"".join(answer.body) == expected
+    assert answer.length == len(expected)
+    assert answer.headers["content-range"] == content_range
+
+
+@pytest.mark.parametrize("header", ["bytes=10-", "bytes=20-30", "bytes=-0"])
+def test_unsatisfiable_ranges(header: str) -> None:
+    """RFC 9110: bytes that are not there are refused, with the size."""
+    answer = ask(range=header)
+    assert answer.status == 416
+    assert answer.headers["content-range"] == "bytes */10"
+
+
+@pytest.mark.parametrize(
+    "header", ["", "bytes=", "bytes=a-b", "bytes=3-1", "lines=0-3", "bytes=0-1,4-5", "bytes=-"]
+)
+def test_ranges_that_are_ignored(header: str) -> None:
+    """RFC 9110: what is no range, or several, is answered with the whole."""
+    answer = ask(range=header)
+    assert answer.status == 200
+    assert b"".join(answer.body) == CONTENT
+    assert answer.headers["accept-ranges"] == "bytes"
+
+
+@pytest.mark.parametrize(
+    ("condition", "status"),
+    [(ETAG, 304), (f'"x", W/{ETAG}', 304), ("*", 304), ('"x"', 200), ("", 200)],
+)
+def test_not_modified(condition: str, status: int) -> None:
+    """RFC 9110: a client that has the bytes is told so."""
+    answer = ask(if_none_match=condition)
+    assert answer.status == status
+    assert answer.headers["etag"] == ETAG
+    assert answer.length == (0 if status == 304 else 10)
+
+
+def test_if_range() -> None:
+    """RFC 9110: a part is sent only of the state that the client knows."""
+    assert ask(range="bytes=0-3", if_range=ETAG).status == 206
+    assert ask(range="bytes=0-3", if_range='"other"').status == 200
+
+
+def test_parts_of_files(tmp_path: Path) -> None:
+    """Files are read in pieces, while they are sent."""
+    path = tmp_path / "file"
+    path.write_bytes(CONTENT * 100_000)
+    pieces = list(FilePart(path, 5, 900_005))
+    assert b"".join(pieces) == (CONTENT * 100_000)[5:900_005]
+    assert max(map(len, pieces)) <= 1 << 18
+    assert b"".join(FilePart(path, 0, 2_000_000)) == CONTENT * 100_000
