@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
 
-__all__ = ["COMMANDS", "Command", "main"]
+__all__ = ["COMMANDS", "Command", "main", "make_parser"]
 
 
 def __dir__() -> list[str]:
@@ -99,12 +99,17 @@ def _dispatch(words: list[str]) -> int:
             hint=_suggestion(name),
         )
     command = cast(Command, import_module(f"wheelfit.cli.commands.{name}"))
-    parser = _parser(name, command)
+    parser = make_parser(name, command)
     arguments = parser.parse_args(words[1:])
     return command.run(arguments, _output(words), os.environ)
 
 
-def _parser(name: str, command: Command) -> ArgumentParser:
+def make_parser(name: str, command: Command) -> ArgumentParser:
+    """Return the parser of one command.
+
+    :param name: name of the command.
+    :param command: its module.
+    """
     from argparse import ArgumentParser, RawDescriptionHelpFormatter
 
     from wheelfit.cli.options import add_output

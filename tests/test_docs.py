@@ -1,0 +1,70 @@
+"""The documentation is true where a test can tell."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from wheelfit.cli.main import COMMANDS, make_parser
+
+REPOSITORY = Path(__file__).parent.parent
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that the headings of a page make."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link names a file that exists, and a heading that is there."""
+    for link in LINK.findall(page.read_text()):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_in_the_reference(command: str) -> None:
+    """``docs/reference/commands.md`` has each option in the words of ``--help``."""
+    page = (REPOSITORY / "docs/reference/commands.md").read_text()
+    parser = make_parser(command, importlib.import_module(f"wheelfit.cli.commands.{command}"))
+    assert f"## `wheelfit {command}`" in page
+    for action in parser._actions:
+        if isinstance(action, argparse._HelpAction):
+            continue
+        names = ", ".join(f"`{name}`" for name in action.option_strings)
+        start = f"| {names or f'`{action.metavar}`'}"
+        rows = [line for line in page.splitlines() if line.startswith(start)]
+        assert any(f"| {action.help} |" in row for row in rows), action.option_strings
+
+
+def test_the_reference_has_no_other_options() -> None:
+    """An option that is gone is gone from the reference too."""
+    known = set()
+    for command in COMMANDS:
+        parser = make_parser(command, importlib.import_module(f"wheelfit.cli.commands.{command}"))
+        known |= {name for action in parser._actions for name in action.option_strings}
+    page = (REPOSITORY / "docs/reference/commands.md").read_text()
+    assert set(re.findall(r"`(--?[a-zA-Z][\w-]*)`", page)) <= known
+
+
+def test_every_page_is_reachable() -> None:
+    """Each page is linked from the overview of the documentation."""
+    overview = REPOSITORY / "docs" / "index.md"
+    linked = {(overview.parent / link).resolve() for link in LINK.findall(overview.read_text())}
+    missing = [page for page in PAGES[1:] if page != overview and page.resolve() not in linked]
+    assert not missing
