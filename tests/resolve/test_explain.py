@@ -147,7 +147,7 @@ class TestWarnings:
         world.detector = driver("12.7")
         (warning,) = explain(world).warnings
         assert warning == (
-            "nvidia hardware is present, but the chosen build (null) does not use it: "
+            "torch: nvidia hardware is present, but the chosen build (null) does not use it; "
             "cu128: needs CUDA driver >= 12.8, this machine has 12.7 "
             "(nvidia :: cuda_version_lower_bound :: 12.8)"
         )

@@ -52,6 +52,11 @@ def _cited(requirement: Requirement) -> str:
     return f"{requirement.name}{extras}{VersionSet.of(requirement.specifier)}"
 
 
+_BACKTRACKING = 3
+"""Releases of one project after which the next ones are fetched before they are asked for."""
+_FAR = 16
+
+
 class Catalogue:
     """Implement ``Releases``.
 
@@ -75,6 +80,7 @@ class Catalogue:
         self._installed_core: dict[NormalizedName, CoreMetadata] = {}
         self._versions: dict[NormalizedName, tuple[Version, ...]] = {}
         self._yanked: dict[NormalizedName, frozenset[Version]] = {}
+        self._tries: dict[NormalizedName, int] = {}
         self._tried: dict[tuple[NormalizedName, Version], bool] = {}
         self._roots = {need.package.name for need in roots}
         self.notes: dict[str, None] = {}
@@ -115,6 +121,7 @@ class Catalogue:
         """Tell whether a release has a wheel that fits, its core metadata read."""
         if version == self.kept(name):
             return True
+        self._look_further(name, version)
         while True:
             choice = self._candidates.usable(name, version)
             wheel = choice.chosen
@@ -247,6 +254,18 @@ class Catalogue:
         if label and marker is not None and marker.uses_variants:
             text = f"{text} (as {label})"
         return needs_of(requirement, text)
+
+    def _look_further(self, name: NormalizedName, version: Version) -> None:
+        """Fetch older releases ahead once the solver goes back through a history."""
+        if (name, version) in self._tried:
+            return
+        tries = self._tries[name] = self._tries.get(name, 0) + 1
+        if tries < _BACKTRACKING:
+            return
+        versions = self.versions(name)
+        start = versions.index(version) + 1
+        for older in versions[start : start + min(tries, _FAR)]:
+            self._lookahead.announce_release(name, older)
 
     def _foreign(self, wheel: Wheel, context: VariantContext) -> Requirement | None:
         """Return a need that says where to take something from, if there is one.

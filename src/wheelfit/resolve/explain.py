@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.core.phrases import PACKAGE_LIST
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.requirements import Requirement
 from wheelfit.errors import NoSolution, ProjectNotFound
-from wheelfit.platforms.features import Status
 from wheelfit.resolve.admission import Admission
 from wheelfit.resolve.catalogue import Catalogue, needs_of
+from wheelfit.resolve.cautions import about_choice
 from wheelfit.resolve.lookahead import Lookahead
 from wheelfit.resolve.request import Asked, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -24,18 +23,13 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.selection import Verdict
-    from wheelfit.core.support import Support
-    from wheelfit.resolve.candidates import Candidates, ReleaseChoice
+    from wheelfit.resolve.candidates import Candidates
 
-__all__ = ["ACCELERATORS", "Explanation", "explain_project", "explain_release", "warnings_about"]
+__all__ = ["Explanation", "explain_project", "explain_release"]
 
 
 def __dir__() -> list[str]:
     return __all__
-
-
-ACCELERATORS = frozenset({"amd", "ascend", "intel", "nvidia", "tpu"})
-"""Namespaces of hardware that people buy for speed (November 2026)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +92,7 @@ def explain_release(candidates: Candidates, name: NormalizedName, version: Versi
         choice.selection.chosen,
         choice.properties,
         tuple(choice.selection.verdicts),
-        tuple(warnings_about(choice)),
+        tuple(about_choice(choice)),
         choice.notes,
     )
 
@@ -157,58 +151,6 @@ def explain_project(
         )
     shown = next((one for one in members if not one.is_prerelease), members[0])
     return _with_notes(explain_release(candidates, name, shown), passed, listing.notes)
-
-
-def warnings_about(choice: ReleaseChoice) -> Iterator[str]:
-    """Yield what a user should not overlook about a choice.
-
-    :param choice: with or without a chosen wheel.
-    """
-    support = choice.support
-    if support is None:
-        return
-    used = set(choice.properties.namespaces)
-    chosen = choice.selection.chosen
-    for namespace in used:
-        # P-20: the standard says to believe the package; the user should know.
-        if namespace in ACCELERATORS and support.holders.get(namespace) == PACKAGE_LIST:
-            yield (
-                f"the package itself says that {namespace} is supported; this machine was not asked"
-            )
-    missed = [
-        namespace for namespace in sorted(ACCELERATORS - used) if _is_there(support, namespace)
-    ]
-    if chosen is not None and missed and not used & ACCELERATORS:
-        kind = "plain" if chosen.label is None else chosen.label
-        for namespace in missed:
-            reason = _why_not(choice, namespace)
-            if reason is not None:
-                yield (
-                    f"{namespace} hardware is present, but the chosen build "
-                    f"({kind}) does not use it: {reason}"
-                )
-    for namespace, detection in support.detections.items():
-        if detection.status is Status.FAILED:
-            what = "; ".join(f"{one.source}: {one.value}" for one in detection.evidence)
-            yield f"detection of {namespace} failed, so its builds count as unsupported: {what}"
-
-
-def _is_there(support: Support, namespace: str) -> bool:
-    detection = support.detections.get(namespace)
-    return (
-        detection is not None
-        and detection.status is Status.SUPPORTED
-        and support.holders.get(namespace) != PACKAGE_LIST
-    )
-
-
-def _why_not(choice: ReleaseChoice, namespace: str) -> str | None:
-    """Return why the best build that uses some hardware was not chosen."""
-    for verdict in choice.selection.verdicts:
-        properties = verdict.properties
-        if properties is not None and namespace in properties.namespaces:
-            return f"{verdict.filename.label}: {verdict.reason}"
-    return None
 
 
 def _joint(requirements: Sequence[Requirement]) -> Any:

@@ -73,6 +73,7 @@ class Lack:
                 self._only_prereleases[name] = None
                 verb = "is a pre-release" if len(count) == 1 else "are pre-releases"
                 return f"{self._named(name, count)} {verb}"
+        count = [one for one in count if not one.version.is_prerelease] or count
         for release in (count or releases)[:_RELEASES]:
             self._unfit[name, release.version] = None
         verb = "has" if len(releases) == 1 else "have"

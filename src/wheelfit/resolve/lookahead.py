@@ -12,8 +12,6 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Self
 
-from wheelfit.errors import WheelfitError
-
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -43,10 +41,10 @@ class Lookahead:
     ) -> None:
         self._candidates = candidates
         self._prereleases = prereleases
-        self._queue: SimpleQueue[Need | None] = SimpleQueue()
+        self._queue: SimpleQueue[Need | tuple[NormalizedName, Version] | None] = SimpleQueue()
         self._threads = threads
         self._started: list[Thread] = []
-        self._announced: set[NormalizedName] = set()
+        self._announced: set[NormalizedName | tuple[NormalizedName, Version]] = set()
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -66,24 +64,37 @@ class Lookahead:
 
     def announce(self, need: Need) -> None:
         """Begin to fetch what a need will probably lead to, once per project."""
-        name = need.package.name
-        if name in self._announced or self._closed:
+        self._begin(need.package.name, need)
+
+    def announce_release(self, name: NormalizedName, version: Version) -> None:
+        """Begin to fetch what tells whether a release is usable."""
+        self._begin((name, version), (name, version))
+
+    def _begin(
+        self,
+        key: NormalizedName | tuple[NormalizedName, Version],
+        work: Need | tuple[NormalizedName, Version],
+    ) -> None:
+        if key in self._announced or self._closed or not self._threads:
             return
-        self._announced.add(name)
+        self._announced.add(key)
         if len(self._started) < self._threads:
             thread = Thread(target=self._work, name="wheelfit-lookahead", daemon=True)
             self._started.append(thread)
             thread.start()
-        self._queue.put(need)
+        self._queue.put(work)
 
     def _work(self) -> None:
-        while (need := self._queue.get()) is not None:
+        while (work := self._queue.get()) is not None:
             if self._closed:
                 return
             try:
-                self._fetch(need)
-            except (WheelfitError, KeyError):
-                # Whoever really needs it will meet the same error.
+                if isinstance(work, tuple):
+                    self._candidates.usable(*work)
+                else:
+                    self._fetch(work)
+            except Exception:  # noqa: BLE001, S112
+                # Whoever really needs it will meet the same error, in their own thread.
                 continue
 
     def _fetch(self, need: Need) -> None:

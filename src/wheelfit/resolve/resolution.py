@@ -82,7 +82,7 @@ class Resolution:
     edges: tuple[Edge, ...] = ()
     """Who needs whom, by names."""
     notes: tuple[str, ...] = ()
-    """Everything worth telling, one sentence each."""
+    """Everything worth telling, one sentence each, the most important first."""
 
     def pin(self, name: NormalizedName) -> Pin | None:
         """Return the pin of a project, or None if it has none."""

@@ -15,6 +15,7 @@ from wheelfit.errors import (
     UserError,
 )
 from wheelfit.resolve.catalogue import Catalogue, needs_of
+from wheelfit.resolve.cautions import about_choice, about_mixture
 from wheelfit.resolve.lack import Lack
 from wheelfit.resolve.lookahead import Lookahead
 from wheelfit.resolve.proof import Kind, tell
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.problem import Need
     from wheelfit.resolve.proof import Step
-    from wheelfit.resolve.request import Request
+    from wheelfit.resolve.request import Present, Request
     from wheelfit.resolve.solver import Solved
 
 __all__ = ["resolve"]
@@ -175,7 +176,8 @@ class _Resolving:
             Edge(one.name, other.name) for one, other in solved.edges if one.name != other.name
         )
         requested = {need.package.name for need in roots}
-        pins, kept = [], []
+        pins: list[Pin] = []
+        kept: list[Present] = []
         for name in _needed_first(chosen, edges):
             present = catalogue.present(name)
             if present is not None and present.version == chosen[name]:
@@ -184,7 +186,7 @@ class _Resolving:
             pins.append(
                 self._pin(name, chosen[name], frozenset(extras.get(name, ())), name in requested)
             )
-        notes = [*self._notes, *catalogue.notes]
+        notes = [*self._cautions(pins, kept), *self._notes, *catalogue.notes]
         for pin in pins:
             for passed in catalogue.passed_over(pin.name, pin.version):
                 why = self._candidates.choice(pin.name, passed).reason
@@ -198,6 +200,14 @@ class _Resolving:
             tuple(edges),
             tuple(dict.fromkeys(notes)),
         )
+
+    @staticmethod
+    def _cautions(pins: Sequence[Pin], kept: Sequence[Present]) -> Iterable[str]:
+        for pin in pins:
+            yield from about_choice(pin.choice)
+        chosen = {present.name: present.properties for present in kept}
+        chosen |= {pin.name: pin.properties for pin in pins}
+        yield from about_mixture(chosen)
 
     def _pin(
         self,

@@ -1,0 +1,103 @@
+"""What a user should not overlook about what was chosen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.core.phrases import PACKAGE_LIST
+from wheelfit.platforms.features import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.core.support import Support
+    from wheelfit.resolve.candidates import ReleaseChoice
+
+__all__ = ["ACCELERATORS", "about_choice", "about_mixture"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+ACCELERATORS = frozenset({"amd", "ascend", "intel", "nvidia", "tpu"})
+"""Namespaces of hardware that people buy for speed (November 2026)."""
+
+
+def about_choice(choice: ReleaseChoice) -> Iterator[str]:
+    """Yield cautions about the choice among the wheels of one release.
+
+    :param choice: with or without a chosen wheel.
+    """
+    support = choice.support
+    if support is None:
+        return
+    used = ACCELERATORS.intersection(choice.properties.namespaces)
+    for namespace in sorted(used):
+        # P-20: the standard says to believe the package; the user should know.
+        if support.holders.get(namespace) == PACKAGE_LIST:
+            yield (
+                f"{choice.release.name}: the package itself says that {namespace} is supported; "
+                "this machine was not asked"
+            )
+    if choice.selection.chosen is not None and not used:
+        build = choice.selection.chosen.label or "plain"
+        for namespace in sorted(ACCELERATORS):
+            reason = _why_not(choice, namespace) if _is_there(support, namespace) else None
+            if reason is not None:
+                yield (
+                    f"{choice.release.name}: {namespace} hardware is present, but the chosen "
+                    f"build ({build}) does not use it; {reason}"
+                )
+    for namespace, detection in support.detections.items():
+        if detection.status is Status.FAILED:  # P-17
+            what = "; ".join(f"{one.source}: {one.value}" for one in detection.evidence)
+            yield f"detection of {namespace} failed, so its builds count as unsupported: {what}"
+
+
+def about_mixture(chosen: Mapping[str, PropertySet]) -> Iterator[str]:
+    """Yield cautions about builds that are to share one environment.
+
+    Libraries of two CUDA majors in one process are a known source of crashes; until
+    builds are chosen jointly, a caution is what can be given.
+
+    :param chosen: project to the properties of its build.
+    """
+    majors: dict[str, list[str]] = {}
+    for name, properties in sorted(chosen.items()):
+        found = {
+            value.partition(".")[0]
+            for feature, values in properties.features()
+            if str(feature) == "nvidia :: cuda_version_lower_bound"
+            for value in values
+        }
+        if found:
+            # Of several lower bounds the lowest says for which major it was built.
+            majors.setdefault(min(found, key=_number), []).append(name)
+    if len(majors) > 1:
+        parts = [
+            f"CUDA {major}: {', '.join(majors[major])}" for major in sorted(majors, key=_number)
+        ]
+        yield f"builds for different CUDA majors are mixed ({'; '.join(parts)})"
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
+
+
+def _is_there(support: Support, namespace: str) -> bool:
+    detection = support.detections.get(namespace)
+    return (
+        detection is not None
+        and detection.status is Status.SUPPORTED
+        and support.holders.get(namespace) != PACKAGE_LIST
+    )
+
+
+def _why_not(choice: ReleaseChoice, namespace: str) -> str | None:
+    """Return why the best build that uses some hardware was not chosen."""
+    for verdict in choice.selection.verdicts:
+        if verdict.properties is not None and namespace in verdict.properties.namespaces:
+            return f"{verdict.filename.label}: {verdict.reason}"
+    return None

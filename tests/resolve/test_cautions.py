@@ -1,0 +1,44 @@
+"""Cautions about what was chosen."""
+
+from __future__ import annotations
+
+from wheelfit.core.properties import Property, PropertySet
+from wheelfit.resolve.cautions import about_mixture
+from wheelfit.testing.detectors import FixedDetector
+from wheelfit.testing.wheels import release_document
+from wheelfit.testing.worlds import NVIDIA, World
+
+
+def cuda(*versions: str) -> PropertySet:
+    """Return the properties of a build for some CUDA versions."""
+    return PropertySet(
+        Property("nvidia", "cuda_version_lower_bound", version) for version in versions
+    )
+
+
+def test_two_cuda_majors() -> None:
+    """A-47: builds for two CUDA majors in one environment are told."""
+    (caution,) = about_mixture({"torch": cuda("13.0"), "xgboost": cuda("12.0"), "numpy": cuda()})
+    assert caution == (
+        "builds for different CUDA majors are mixed (CUDA 12: xgboost; CUDA 13: torch)"
+    )
+
+
+def test_one_cuda_major() -> None:
+    """A-47: minor versions of one major go together."""
+    assert not list(about_mixture({"torch": cuda("12.8", "13.0"), "xgboost": cuda("12.0")}))
+
+
+def test_an_installation_is_cautioned_first() -> None:
+    """A GPU that is there and not used heads the notes of a resolution."""
+    world = World(detector=FixedDetector({"nvidia": {"cuda_version_lower_bound": ["12.4"]}}))
+    document = release_document(
+        {"null": {}, "cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}}},
+        providers={"nvidia": NVIDIA},
+    )
+    for label in ("null", "cu129"):
+        world.repository.add_wheel(f"torch-2-py3-none-any-{label}.whl")
+    world.repository.add_file("torch-2-variants.json", document)
+    notes = world.resolve("torch").notes
+    assert notes[0].startswith("torch: nvidia hardware is present, but the chosen build (null)")
+    assert "needs CUDA driver >= 12.9, this machine has 12.4" in notes[0]
