@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import process_time
 
 import pytest
 
@@ -372,3 +373,19 @@ def test_preferences_are_refused(text: str) -> None:
     """F-5: anything else is an error, not a preference that never matches."""
     with pytest.raises(InvalidProperty):
         parse_preference(text)
+
+
+def test_many_labels() -> None:
+    """F-30: an index may allow very many labels; 20,000 take a fraction of a second."""
+    many = {
+        Label(f"l{number}"): properties(
+            nvidia=cuda(f"12.{number % 10}", "80_real", f"8{number % 7}_real"),
+            x86_64={"level": [f"v{number % 4 + 1}"]},
+        )
+        for number in range(20_000)
+    }
+    document = replace(DOCUMENT, variants=many)
+    start = process_time()
+    ordered = labels(document)
+    assert 0 < len(ordered) < len(many)
+    assert process_time() - start < 5  # far above what it takes, far below quadratic

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.core.properties import (
     Feature,
@@ -142,14 +143,42 @@ class RankedVariant:
     key: tuple[FeatureKey, ...]
     """Ascending; empty for a variant without properties (F-66, F-67)."""
 
+    @property
+    def place(self) -> tuple[tuple[FeatureKey, ...], str]:
+        """What variants of one `Ranking` are sorted by, best first (F-66)."""
+        return (*self.key, _END), self.label
 
-class _Entry(NamedTuple):
-    """Hold what counts for one feature."""
 
-    keys: dict[str, FeatureKey]
-    """The values that may count, with their keys."""
-    devices: tuple[DeviceValues, ...]
-    """On each of these devices one of the values must work (P-88)."""
+class _Entry:
+    """Find the key of one feature; labels of a release repeat few sets of values.
+
+    :param keys: the values that may count, with their keys.
+    :param devices: on each of them one of the values must work (P-88).
+    """
+
+    __slots__ = ("_devices", "_found", "keys")
+
+    def __init__(self, keys: dict[str, FeatureKey], devices: tuple[DeviceValues, ...] = ()) -> None:
+        self.keys = keys
+        self._devices = devices
+        self._found: dict[tuple[str, ...], FeatureKey | None] = {}
+
+    def key(self, wanted: tuple[str, ...]) -> FeatureKey | None:
+        """Return the key of the best value, or None when the feature is not met.
+
+        :param wanted: the values of which one would do.
+        """
+        try:
+            return self._found[wanted]
+        except KeyError:
+            found = self._found[wanted] = self._find(wanted)
+            return found
+
+    def _find(self, wanted: tuple[str, ...]) -> FeatureKey | None:
+        supported = [value for value in wanted if value in self.keys]
+        if any(device.values.isdisjoint(supported) for device in self._devices):  # P-88
+            return None
+        return min((self.keys[value] for value in supported), default=None)  # F-28, F-66
 
 
 _NO_FEATURES: dict[str, _Entry] = {}
@@ -248,16 +277,10 @@ class Ranking:
         entries = self._entries
         for feature, wanted in properties.features():
             entry = entries.get(feature.namespace, _NO_FEATURES).get(feature.name)
-            if entry is None:
-                return None
-            keys, devices = entry
-            supported = [value for value in wanted if value in keys]
-            if not supported:
+            key = entry.key(wanted) if entry is not None else None
+            if key is None:
                 return None  # F-28
-            for device in devices:  # P-88
-                if device.values.isdisjoint(supported):
-                    return None
-            found.append(min([keys[value] for value in supported]))
+            found.append(key)
         found.sort()
         return tuple(found)
 
@@ -268,19 +291,14 @@ class Ranking:
         """
         return tuple(self._properties[one] for one in key)
 
-    def order(self, variants: Mapping[Label, PropertySet]) -> tuple[RankedVariant, ...]:
-        """Return the variants that may be chosen, best first (F-66, F-67).
+    def rank(self, label: Label, properties: PropertySet) -> RankedVariant | None:
+        """Return a variant with its keys, or None when it may not be chosen.
 
-        :param variants: labels with all their properties.
+        :param label: what it is called.
+        :param properties: all its properties.
         """
-        ranked = []
-        for label, properties in variants.items():
-            key = self.key(properties)
-            if key is not None:
-                ranked.append(((*key, _END), label, key, properties))
-        # Labels differ, so that nothing behind them is ever compared.
-        ranked.sort()
-        return tuple(RankedVariant(label, properties, key) for _, label, key, properties in ranked)
+        key = self.key(properties)
+        return None if key is None else RankedVariant(label, properties, key)
 
 
 def _merged(*lists: Iterable[str]) -> list[str]:
@@ -299,4 +317,6 @@ def order_labels(
     :param support: what the target supports.
     :param preferences: what the user wants.
     """
-    return Ranking(document, support, preferences).order(document.variants)
+    ranking = Ranking(document, support, preferences)
+    ranked = (ranking.rank(label, properties) for label, properties in document.variants.items())
+    return tuple(sorted((one for one in ranked if one is not None), key=attrgetter("place")))

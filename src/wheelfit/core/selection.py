@@ -18,6 +18,8 @@ from wheelfit.core.tag_phrases import TagPhrases
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from packaging.tags import Tag
+
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
@@ -99,15 +101,6 @@ _NO_VARIANTS = "variant wheels are switched off"
 
 
 @dataclass(frozen=True, slots=True)
-class _Judgement:
-    """Hold what is known of a label before its wheels are compared."""
-
-    properties: PropertySet | None
-    rejection: str | None
-    """Why no wheel of the label may be chosen; None: they may."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Fitting:
     """Hold a wheel that may be chosen."""
 
@@ -135,7 +128,9 @@ class _Judge:
         self._extra_rejections = extra_rejections
         self._ranking = None if document is None else Ranking(document, support, preferences)
         self._tag_phrases = TagPhrases(tags)
-        self._labels: dict[Label, _Judgement] = {}
+        self._tag_ranks: dict[frozenset[Tag], int | None] = {}
+        # The label may be chosen, or why it may not.
+        self._labels: dict[Label, RankedVariant | str] = {}
         self._in: list[tuple[WheelFilename, int]] = []
         # By how far each came: through the tags, through its listing entry, neither.
         self._refused: list[Verdict] = []
@@ -145,7 +140,7 @@ class _Judge:
     # --- looking at one wheel (F-90, steps 1 to 5) ---------------------------------
 
     def look_at(self, filename: WheelFilename) -> None:
-        rank = self._tags.best(filename.tags)
+        rank = self._tag_rank(filename.tags)
         if rank is None:
             reason = self._tag_phrases.why_none_fits(filename.tags)
             properties = self._declared(filename)
@@ -165,6 +160,11 @@ class _Judge:
             return
         self._in.append((filename, rank))
 
+    def _tag_rank(self, tags: frozenset[Tag]) -> int | None:
+        if tags not in self._tag_ranks:  # many wheels share few sets of tags
+            self._tag_ranks[tags] = self._tags.best(tags)
+        return self._tag_ranks[tags]
+
     def _declared(self, filename: WheelFilename) -> PropertySet | None:
         if filename.label is None or self._document is None:
             return None
@@ -182,25 +182,26 @@ class _Judge:
         judgement = self._labels.get(label)
         if judgement is None:
             judgement = self._labels[label] = self._judge(label)
-        return judgement.rejection
+        return judgement if isinstance(judgement, str) else None
 
-    def _judge(self, label: Label) -> _Judgement:
+    def _judge(self, label: Label) -> RankedVariant | str:
         document, ranking = self._document, self._ranking
         if document is None or ranking is None:
-            return _Judgement(None, _NO_DOCUMENT)
+            return _NO_DOCUMENT
         broken = document.unusable.get(label)
         if broken is not None:  # F-130
-            return _Judgement(None, f"its label is broken in the variant metadata: {broken}")
+            return f"its label is broken in the variant metadata: {broken}"
         properties = document.properties(label)
         if properties is None:  # F-76
-            return _Judgement(None, _UNKNOWN_LABEL)
-        if ranking.key(properties) is not None:
-            return _Judgement(properties, None)
+            return _UNKNOWN_LABEL
+        ranked = ranking.rank(label, properties)
+        if ranked is not None:
+            return ranked
         refusal = self._support.refusal(properties)
         if refusal is not None:  # F-28, P-88
-            return _Judgement(properties, refusal.reason)
+            return refusal.reason
         objection = self._preferences.objection(properties, self._support)  # F-91
-        return _Judgement(properties, objection or "the preferences exclude it")
+        return objection or "the preferences exclude it"
 
     # --- all of them together (steps 6 to 8) ----------------------------------------
 
@@ -221,12 +222,8 @@ class _Judge:
 
     def _in_order(self) -> list[_Fitting]:
         """Return the wheels that may be chosen, best first (F-66 to F-68)."""
-        usable = {
-            label: judgement.properties
-            for label, judgement in self._labels.items()
-            if judgement.rejection is None and judgement.properties is not None
-        }
-        ranked = self._ranking.order(usable) if self._ranking is not None else ()
+        ranked = [one for one in self._labels.values() if not isinstance(one, str)]
+        ranked.sort(key=lambda one: one.place)
         variants = {variant.label: (place, variant) for place, variant in enumerate(ranked)}
         plain = (len(ranked), None)  # F-67
         rows = [
@@ -266,7 +263,7 @@ class _Judge:
 
     def _notes(self) -> Iterable[str]:
         missing = sorted(
-            label for label, judged in self._labels.items() if judged.rejection == _UNKNOWN_LABEL
+            label for label, judged in self._labels.items() if judged == _UNKNOWN_LABEL
         )
         if missing:  # F-76
             yield (
