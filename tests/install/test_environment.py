@@ -64,6 +64,17 @@ class TestSchemes:
         assert found.schemes.scripts == tmp_path / "flat" / "bin"
         assert found.name == str(tmp_path / "flat")
 
+    def test_one_library(self, environment: Environment, tmp_path: Path) -> None:
+        """Where lib64 is a link to lib, both schemes have one name for the folder."""
+        (tmp_path / "lib").mkdir()
+        (tmp_path / "lib64").symlink_to("lib")
+        two = replace(
+            environment.schemes, purelib=tmp_path / "lib" / "x", platlib=tmp_path / "lib64" / "x"
+        )
+        assert two.with_one_library().platlib == tmp_path / "lib" / "x"
+        other = replace(two, platlib=tmp_path / "other")
+        assert other.with_one_library() == other
+
     @pytest.mark.parametrize("other", ["prefix", "root"])
     def test_target_alone(self, venv: Path, tmp_path: Path, other: str) -> None:
         """--target cannot be combined."""

@@ -19,7 +19,7 @@ from wheelfit.core.core_metadata import read_metadata, without_variant_markers
 from wheelfit.core.metadata import read_document
 from wheelfit.errors import InvalidDocument, InvalidWheel, MetadataDisagreement
 from wheelfit.install.choice import CHOICE_FILE, Choice, format_choice
-from wheelfit.install.entry_points import Command, is_interpreter_name, parse_commands
+from wheelfit.install.entry_points import Command, parse_commands
 from wheelfit.wheels.archive import SIGNATURES
 from wheelfit.wheels.dist_info import header_value
 from wheelfit.wheels.record import DIGEST_SIZES, RecordRow
@@ -246,14 +246,8 @@ def _parts(
         scheme, _, path = rest.partition("/")
         if scheme not in _SCHEMES or not path:
             raise InvalidWheel(f"{row.path} belongs to no known place", where=base.where)
-        if scheme == "scripts":
-            if is_interpreter_name(path):
-                raise InvalidWheel(
-                    f"the script {path!r} would take the place of the Python interpreter",
-                    where=base.where,
-                )
-            if path in wrappers:
-                continue  # generated instead, for this interpreter
+        if scheme == "scripts" and path in wrappers:
+            continue  # generated instead, for this interpreter
         yield Part(row.path, scheme, path, row)
 
 

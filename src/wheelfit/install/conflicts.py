@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 from installer.scripts import Script
 
 from wheelfit.errors import FileConflict, InvalidWheel
+from wheelfit.install.entry_points import is_interpreter_name
 from wheelfit.install.removal import recorded_files
 from wheelfit.wheels.record import encode_digest, row_for
 
@@ -77,6 +78,7 @@ def lay_out(
     """
     disk = _Disk()
     owners = _Owners(staying)
+    scripts = str(environment.schemes.scripts)
     taken: dict[str, tuple[str, str]] = {}
     layouts = []
     for wheel in wheels:
@@ -90,6 +92,10 @@ def lay_out(
             if disk.leaves(os.path.dirname(final), root):  # noqa: PTH120
                 raise InvalidWheel(
                     f"{path} would leave the environment through a link", where=where
+                )
+            if os.path.dirname(final) == scripts and is_interpreter_name(os.path.basename(final)):  # noqa: PTH119, PTH120
+                raise InvalidWheel(
+                    f"{path} would take the place of the Python interpreter", where=where
                 )
             other = taken.get(final)
             if other is not None:

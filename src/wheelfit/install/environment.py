@@ -166,7 +166,7 @@ def open_environment(
         other = "--prefix" if prefix is not None else "--root"
         raise UsageError(f"--target and {other} cannot be used together")
     interpreter = inspect_interpreter(find_interpreter(python, environ), environ)
-    kind, runtime = Kind.ENVIRONMENT, interpreter.schemes
+    kind, runtime = Kind.ENVIRONMENT, interpreter.schemes.with_one_library()
     search = tuple(dict.fromkeys((*runtime.libraries(), *interpreter.site_packages)))
     if target is not None:
         kind, runtime = Kind.TARGET, _flat(_absolute(target))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,6 +44,17 @@ class Schemes:
     def libraries(self) -> tuple[Path, ...]:
         """Return the folders in which distributions are found, each once."""
         return tuple(dict.fromkeys((self.purelib, self.platlib)))
+
+    def with_one_library(self) -> Schemes:
+        """Return the schemes with one name for the library folder, if it has two.
+
+        On some systems ``lib64`` is a link to ``lib``; a file would have two paths.
+        """
+        if self.platlib != self.purelib and os.path.realpath(self.platlib) == os.path.realpath(
+            self.purelib
+        ):
+            return replace(self, platlib=self.purelib)
+        return self
 
     def moved(self, old: str, new: Path) -> Schemes:
         """Return the schemes with a leading folder replaced.
