@@ -15,8 +15,9 @@ from wheelfit.errors import (
     Unreachable,
     WheelfitError,
 )
-from wheelfit.resolve.candidates import ChoicePolicy, ReleaseChoice
+from wheelfit.resolve.candidates import ChoicePolicy
 from wheelfit.resolve.listing import NO_SOURCES
+from wheelfit.resolve.release_choice import ReleaseChoice
 from wheelfit.resolve.release_metadata import MetadataPolicy
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.index_metadata import agrees
-from wheelfit.core.markers import VariantContext
 from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import Preferences
-from wheelfit.core.properties import EMPTY, Feature, Property
+from wheelfit.core.properties import Feature, Property
 from wheelfit.core.selection import select
 from wheelfit.core.support import ProviderPolicy, namespaces_used, support_for
 from wheelfit.errors import InvalidDocument, InvalidRequirement, InvalidWheel
 from wheelfit.resolve.listing import NO_TAG, AllowedHashes, Listing, sort_page
 from wheelfit.resolve.once import Once
+from wheelfit.resolve.release_choice import ReleaseChoice
 from wheelfit.resolve.release_metadata import MetadataPolicy, ReleaseMetadata, obtain
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.ordering import Choice
     from wheelfit.core.properties import PropertySet
-    from wheelfit.core.selection import Selection
     from wheelfit.core.support import Detector, Support
     from wheelfit.core.target import Target
     from wheelfit.resolve.listing import Release, Wheel
@@ -58,84 +57,6 @@ class ChoicePolicy:
     metadata: MetadataPolicy = field(default_factory=MetadataPolicy)
     hashes: Mapping[NormalizedName, AllowedHashes] = field(default_factory=dict, hash=False)
     """Digests of which a project's file must have one (F-94); projects not listed are free."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseChoice:
-    """Hold the verdict on every wheel of one release."""
-
-    release: Release
-    selection: Selection
-    """The verdicts, best first."""
-    metadata: ReleaseMetadata = field(default_factory=ReleaseMetadata)
-    """What decided about variants."""
-    support: Support | None = None
-    """What the target supports of it; None when no variant wheel had fitting tags."""
-    notes: tuple[str, ...] = ()
-    """What went wrong on the way, one sentence each (F-136)."""
-
-    @property
-    def chosen(self) -> Wheel | None:
-        """The wheel to take; None when none fits."""
-        filename = self.selection.chosen
-        return None if filename is None else self.wheel(filename.text)
-
-    def wheel(self, filename: str) -> Wheel:
-        """Return a wheel by its file name.
-
-        :raises KeyError: the release has no such wheel.
-        """
-        for wheel in self.release.wheels:
-            if wheel.filename.text == filename:
-                return wheel
-        raise KeyError(filename)
-
-    @property
-    def reason(self) -> str:
-        """Why the chosen wheel was chosen, or why none was, in words."""
-        if self.selection.chosen is not None:
-            return self.selection.verdicts[0].reason
-        return "; ".join(self.refusals()[:2]) or "the release has no wheels"
-
-    def refusals(self) -> tuple[str, ...]:
-        """Return why wheels were rejected, those with equal reasons together (F-92)."""
-        groups: dict[str, dict[str, None]] = {}
-        elsewhere: dict[str, dict[str, None]] = {}
-        misfits = {w.filename.text for w in self.release.wheels if w.rejection is NO_TAG}
-        for verdict in self.selection.verdicts:
-            if verdict.verdict == "rejected":
-                label = verdict.filename.label or "plain wheel"
-                group = elsewhere if verdict.filename.text in misfits else groups
-                group.setdefault(verdict.reason, {})[label] = None
-        lines = [f"{', '.join(labels)}: {reason}" for reason, labels in groups.items()]
-        for reason, labels in list(elsewhere.items())[:_EXAMPLES]:
-            lines.append(f"{', '.join(labels)}: {reason}")
-        if len(elsewhere) > _EXAMPLES:
-            lines.append("and others for other Pythons or platforms")
-        return tuple(lines)
-
-    def context(self) -> VariantContext:
-        """Return what variant markers see of the chosen wheel (F-102 to F-104)."""
-        filename = self.selection.chosen
-        if filename is None or filename.label is None:
-            return VariantContext.PLAIN
-        document, support = self.metadata.document, self.support
-        if document is None or support is None:
-            return VariantContext(filename.label, EMPTY)
-        # F-110: what the system supports counts, whatever the user forbids.
-        return VariantContext(filename.label, support.filter(self.properties))
-
-    @property
-    def properties(self) -> PropertySet:
-        """What the label of the chosen wheel declares; empty for a plain wheel."""
-        filename, document = self.selection.chosen, self.metadata.document
-        if filename is None or filename.label is None or document is None:
-            return EMPTY
-        return document.properties(filename.label) or EMPTY
-
-
-_EXAMPLES = 2
-"""Wheels for other Pythons or platforms that are named when a release does not fit."""
 
 
 class Candidates:

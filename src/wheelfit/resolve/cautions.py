@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.support import Support
-    from wheelfit.resolve.candidates import ReleaseChoice
+    from wheelfit.resolve.release_choice import ReleaseChoice
 
 __all__ = ["ACCELERATORS", "about_choice", "about_mixture"]
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
+    from wheelfit.core.properties import PropertySet
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.problem import Need
     from wheelfit.resolve.proof import Step
@@ -205,7 +206,7 @@ class _Resolving:
     def _cautions(pins: Sequence[Pin], kept: Sequence[Present]) -> Iterable[str]:
         for pin in pins:
             yield from about_choice(pin.choice)
-        chosen = {present.name: present.properties for present in kept}
+        chosen: dict[str, PropertySet] = {entry.name: entry.properties for entry in kept}
         chosen |= {pin.name: pin.properties for pin in pins}
         yield from about_mixture(chosen)
 

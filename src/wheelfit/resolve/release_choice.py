@@ -1,0 +1,101 @@
+"""What was decided about the wheels of one release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wheelfit.core.markers import VariantContext
+from wheelfit.core.properties import EMPTY
+from wheelfit.resolve.listing import NO_TAG
+from wheelfit.resolve.release_metadata import ReleaseMetadata
+
+if TYPE_CHECKING:
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.core.selection import Selection
+    from wheelfit.core.support import Support
+    from wheelfit.resolve.listing import Release, Wheel
+
+__all__ = ["ReleaseChoice"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_EXAMPLES = 2
+"""Wheels for other Pythons or platforms that are named when a release does not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseChoice:
+    """Hold the verdict on every wheel of one release."""
+
+    release: Release
+    selection: Selection
+    """The verdicts, best first."""
+    metadata: ReleaseMetadata = field(default_factory=ReleaseMetadata)
+    """What decided about variants."""
+    support: Support | None = None
+    """What the target supports of it; None when no variant wheel had fitting tags."""
+    notes: tuple[str, ...] = ()
+    """What went wrong on the way, one sentence each (F-136)."""
+
+    @property
+    def chosen(self) -> Wheel | None:
+        """The wheel to take; None when none fits."""
+        filename = self.selection.chosen
+        return None if filename is None else self.wheel(filename.text)
+
+    def wheel(self, filename: str) -> Wheel:
+        """Return a wheel by its file name.
+
+        :raises KeyError: the release has no such wheel.
+        """
+        for wheel in self.release.wheels:
+            if wheel.filename.text == filename:
+                return wheel
+        raise KeyError(filename)
+
+    @property
+    def reason(self) -> str:
+        """Why the chosen wheel was chosen, or why none was, in words."""
+        if self.selection.chosen is not None:
+            return self.selection.verdicts[0].reason
+        return "; ".join(self.refusals()[:2]) or "the release has no wheels"
+
+    def refusals(self) -> tuple[str, ...]:
+        """Return why wheels were rejected, those with equal reasons together (F-92)."""
+        groups: dict[str, dict[str, None]] = {}
+        elsewhere: dict[str, dict[str, None]] = {}
+        misfits = {w.filename.text for w in self.release.wheels if w.rejection is NO_TAG}
+        for verdict in self.selection.verdicts:
+            if verdict.verdict == "rejected":
+                label = verdict.filename.label or "plain wheel"
+                group = elsewhere if verdict.filename.text in misfits else groups
+                group.setdefault(verdict.reason, {})[label] = None
+        lines = [f"{', '.join(labels)}: {reason}" for reason, labels in groups.items()]
+        for reason, labels in list(elsewhere.items())[:_EXAMPLES]:
+            lines.append(f"{', '.join(labels)}: {reason}")
+        if len(elsewhere) > _EXAMPLES:
+            lines.append("and others for other Pythons or platforms")
+        return tuple(lines)
+
+    def context(self) -> VariantContext:
+        """Return what variant markers see of the chosen wheel (F-102 to F-104)."""
+        filename = self.selection.chosen
+        if filename is None or filename.label is None:
+            return VariantContext.PLAIN
+        document, support = self.metadata.document, self.support
+        if document is None or support is None:
+            return VariantContext(filename.label, EMPTY)
+        # F-110: what the system supports counts, whatever the user forbids.
+        return VariantContext(filename.label, support.filter(self.properties))
+
+    @property
+    def properties(self) -> PropertySet:
+        """What the label of the chosen wheel declares; empty for a plain wheel."""
+        filename, document = self.selection.chosen, self.metadata.document
+        if filename is None or filename.label is None or document is None:
+            return EMPTY
+        return document.properties(filename.label) or EMPTY
