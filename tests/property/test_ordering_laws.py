@@ -14,14 +14,20 @@ from wheelfit.core.compatible_tags import tags_for
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import Label
+from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import Preferences, Ranking, order_labels
 from wheelfit.core.properties import Feature, Property, PropertySet
 from wheelfit.core.selection import select
-from wheelfit.core.support import Support
+from wheelfit.core.support import Support, support_for
 from wheelfit.core.target import TagPreference
+from wheelfit.platforms.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.features import Detection, DeviceValues, FeatureConfig, Status
+from wheelfit.platforms.providers import nvidia
+from wheelfit.testing.detectors import FixedDetector
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from wheelfit.core.ordering import Choice
 
 NAMESPACES = ["n0", "n1", "n2"]
@@ -171,10 +177,8 @@ def test_filter_keeps_every_feature(document: VariantDocument, support: Support)
         assert support.filter(kept) == kept
 
 
-@settings(max_examples=150)
-@given(documents(), supports())
-def test_the_letter_of_the_rule(document: VariantDocument, support: Support) -> None:
-    """F-66: the order is the one of the rule, written out naively."""
+def naive_order(document: VariantDocument, support: Support) -> list[str]:
+    """Order the compatible labels by the letter of F-66 and F-49, without any table."""
     namespaces = list(document.priorities)
 
     def keys(wanted: PropertySet) -> list[tuple[int, int, int]]:
@@ -196,8 +200,8 @@ def test_the_letter_of_the_rule(document: VariantDocument, support: Support) -> 
             found.append(place)
         return sorted(found)
 
-    def compare(one: Label, other: Label) -> int:
-        left, right = keys(document.variants[one]), keys(document.variants[other])
+    def compare(one: str, other: str) -> int:
+        left, right = (keys(document.variants[Label(label)]) for label in (one, other))
         for ours, theirs in zip(left, right, strict=False):
             if ours != theirs:
                 return -1 if ours < theirs else 1
@@ -206,7 +210,58 @@ def test_the_letter_of_the_rule(document: VariantDocument, support: Support) -> 
         return -1 if one < other else 1
 
     compatible = [name for name, wanted in document.variants.items() if support.accepts(wanted)]
-    assert labels(document, support) == sorted(compatible, key=cmp_to_key(compare))
+    return sorted(compatible, key=cmp_to_key(compare))
+
+
+@settings(max_examples=150)
+@given(documents(), supports())
+def test_the_letter_of_the_rule(document: VariantDocument, support: Support) -> None:
+    """F-66: the order is the one of the rule, written out naively."""
+    assert labels(document, support) == naive_order(document, support)
+
+
+SYSTEMS = [
+    {"platform_system": "Linux", "platform_machine": "x86_64"},
+    {"platform_system": "Linux", "platform_machine": "aarch64"},
+    {"platform_system": "Windows", "platform_machine": "AMD64"},
+]
+PLATFORMS = [
+    (system, driver, capability)
+    for system in SYSTEMS
+    for driver in [(11, 8), (12, 0), (12, 6), (12, 8), (13, 0)]
+    for capability in [(5, 0), (7, 0), (7, 5), (9, 0), (12, 0)]
+][::2]
+
+
+def test_published_documents(shared_data: Path) -> None:
+    """A-80: every published document orders by the letter of the rule on 38 platforms."""
+    files = sorted(shared_data.rglob("*-variants.json"))
+    assert len(files) > 100
+    chosen = 0
+    for file in files:
+        document = read_document(file.read_bytes(), where=file.name)
+        for system, driver, capability in PLATFORMS:
+            gpu = NvidiaGpu(0, "", Capability(*capability))
+            detector = FixedDetector(
+                {
+                    "nvidia": nvidia.supported(
+                        NvidiaDriver(cuda_version=Capability(*driver), gpus=(gpu,))
+                    ),
+                    "x86_64": {"level": ["v3", "v2", "v1"]},
+                    "aarch64": {"version": ["8.2a", "8.1a", "8a"]},
+                    "amd": {"gfx_arch": ["gfx942"], "rocm_version": ["7.0"]},
+                    "intel": {"device_ip": ["20.4.4", "20.1.0"]},
+                }
+            )
+            support = support_for(document, detector, environment=system)
+            ordered = labels(document, support)
+            assert ordered == naive_order(document, support), file.name
+            chosen += bool(ordered and document.variants[Label(ordered[0])])
+            for wanted in document.variants.values():
+                refusal = support.refusal(wanted)
+                assert (refusal is None) == support.accepts(wanted)
+                assert refusal is None or refusal.reason
+    assert chosen > len(files) * len(PLATFORMS) / 4
 
 
 TAGS = TagPreference(
