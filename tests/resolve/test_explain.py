@@ -194,6 +194,13 @@ class TestWarnings:
         )
 
 
+def test_what_detection_has_to_say_is_told(world: World) -> None:
+    """P-21: warnings of a detection are in the notes."""
+    odd = Detection("nvidia", status=Status.DISABLED, warnings=("NV_FORCE='abc' is no version",))
+    world.detector = FixedDetector({"nvidia": odd})
+    assert "nvidia: NV_FORCE='abc' is no version" in explain(world).notes
+
+
 def test_degradations_are_told(world: World) -> None:
     """F-136: what made variants unusable is in the notes."""
     for file in world.repository.project(canonicalize_name("torch")).files:  # type: ignore[union-attr]

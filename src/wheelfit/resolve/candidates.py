@@ -235,7 +235,7 @@ class Candidates:
             preferences=_applying(self.policy.preferences, metadata.document),
             extra_rejections={**refused, **rejections},
         )
-        notes = (*metadata.notes, *selection.notes)
+        notes = (*metadata.notes, *(support.notes if support else ()), *selection.notes)
         if release.is_yanked and selection.chosen is not None:
             reason = next(_yanked(wheel.file) for wheel in release.wheels if wheel.is_yanked)
             notes = (*notes, f"{name} {version} was taken back by its publisher ({reason})")
