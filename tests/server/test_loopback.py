@@ -6,7 +6,6 @@ import http.client
 import json
 import socket
 import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -176,13 +175,13 @@ def test_many_at_once(tmp_path: Path) -> None:
     assert path.name.encode() in bodies[0]
 
 
-def test_pip_installs_from_it(tmp_path: Path) -> None:
+def test_pip_installs_from_it(pip: Path, tmp_path: Path) -> None:
     """A-1: pip finds the plain wheel, checks its hash, and takes its metadata apart."""
     build_wheel(tmp_path / "wheels", "some", "1.0", requires=["other>=2"])
     build_wheel(tmp_path / "wheels", "other", "2.0")
     build_wheel(tmp_path / "wheels", "other", "3.0", requires_python="<3")
     with LoopbackIndex(tmp_path / "wheels") as index:
-        command = [sys.executable, "-m", "pip", "install", "--isolated", "--no-input"]
+        command = [str(pip), "install", "--isolated", "--no-input"]
         command += ["--disable-pip-version-check", "--no-cache-dir", "--target"]
         command += [str(tmp_path / "target"), "--index-url", index.url, "some"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidWheel, UnexpectedStatus
@@ -284,32 +282,6 @@ def build_like_torch() -> bytes:
         for number in range(200):
             add_member(archive, f"some/{number}", noise(1000))
     return file.getvalue()
-
-
-@given(
-    before=st.integers(0, 30),
-    between=st.integers(0, 30),
-    behind=st.integers(0, 30),
-    size=st.sampled_from([0, 10, 3000, 30000]),
-    extra=st.sampled_from([0, 4, 5000, 60000]),
-)
-def test_any_layout(before: int, between: int, behind: int, size: int, extra: int) -> None:
-    """Wherever the files lie and however long their headers, the right bytes are found."""
-    expected = {"METADATA": b"m" * 500, "variant.json": b"v" * 300}
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        counts = iter([before, between, behind])
-        for name in (*expected, None):
-            for number in range(next(counts)):
-                add_member(archive, f"some/{name}/{number}", noise(size))
-            if name is not None:
-                info = zipfile.ZipInfo(f"some-1.0.dist-info/{name}")
-                if extra:
-                    info.extra = b"\xfe\xca" + (extra - 4).to_bytes(2, "little") + bytes(extra - 4)
-                archive.writestr(info, expected[name])
-    members, requests = read_file(file.getvalue())
-    assert members == expected
-    assert requests <= 5
 
 
 def test_damaged_members() -> None:
