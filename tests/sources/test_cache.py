@@ -1,3 +1,5 @@
+"""The store is sound whatever happens to it."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""Pages with memory are never staler than the server allows."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,3 +1,5 @@
+"""Whom TLS trusts is what the user says."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""A login goes where it belongs and nowhere else."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""Folders and single pages as sources."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,3 +1,5 @@
+"""A download is whole and right, or an error."""
+
 from __future__ import annotations
 
 import hashlib

@@ -1,3 +1,5 @@
+"""What was promised of bytes is checked."""
+
 from __future__ import annotations
 
 import hashlib

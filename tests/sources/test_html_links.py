@@ -1,3 +1,5 @@
+"""Links of HTML pages, odd and hostile ones included."""
+
 from __future__ import annotations
 
 import time

@@ -1,3 +1,5 @@
+"""An index over HTTP, on real servers."""
+
 from __future__ import annotations
 
 import json

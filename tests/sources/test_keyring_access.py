@@ -1,3 +1,5 @@
+"""Passwords from keyring."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""Several sources as one."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""The parts put together as settings say."""
+
 from __future__ import annotations
 
 import json

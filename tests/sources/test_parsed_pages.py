@@ -1,3 +1,5 @@
+"""Large pages are remembered as they were."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

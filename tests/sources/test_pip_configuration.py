@@ -1,3 +1,5 @@
+"""pip's configuration means here what it means to pip."""
+
 from __future__ import annotations
 
 import json

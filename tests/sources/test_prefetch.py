@@ -1,3 +1,5 @@
+"""What is fetched ahead is what is asked for."""
+
 from __future__ import annotations
 
 import threading

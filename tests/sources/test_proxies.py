@@ -1,3 +1,5 @@
+"""Which proxy serves what."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Files over HTTP, in the cheapest way the server allows."""
+
 from __future__ import annotations
 
 import hashlib

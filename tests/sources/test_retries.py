@@ -1,3 +1,5 @@
+"""What is repeated, and after which pause."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Options change settings as in pip."""
+
 from __future__ import annotations
 
 from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings

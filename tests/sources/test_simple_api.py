@@ -1,3 +1,5 @@
+"""Pages of the Simple API, in both forms."""
+
 from __future__ import annotations
 
 import json

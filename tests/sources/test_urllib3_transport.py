@@ -1,3 +1,5 @@
+"""The transport over real connections, TLS and proxies included."""
+
 from __future__ import annotations
 
 import socket

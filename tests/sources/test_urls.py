@@ -1,3 +1,5 @@
+"""URLs taken apart, joined and shown."""
+
 from __future__ import annotations
 
 import pytest
