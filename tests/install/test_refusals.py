@@ -155,7 +155,7 @@ class TestHostileWheels:
         outside = tmp_path / "outside"
         outside.mkdir()
         (environment.schemes.purelib / "demo").symlink_to(outside)
-        assert "through a link" in refused(build_wheel(home, "demo", "1")).message
+        assert "by a link" in refused(build_wheel(home, "demo", "1")).message
         assert list(outside.iterdir()) == []
 
     def test_wrong_hash(self, refused: Refused, home: Path) -> None:
@@ -354,6 +354,24 @@ class TestConflicts:
         install(environment, build_wheel(home, "a", "1", files={"m": "file", "n/x.py": ""}))
         assert isinstance(refused(build_wheel(home, "b", "1", files={"m/x.py": ""})), FileConflict)
         assert isinstance(refused(build_wheel(home, "c", "1", files={"n": ""})), FileConflict)
+
+    @pytest.mark.parametrize("order", [1, -1])
+    def test_file_as_folder_in_one_change(self, refused: Refused, home: Path, order: int) -> None:
+        """Nor can that happen between two wheels of one change."""
+        wheels = [
+            build_wheel(home, "b", "1", files={"m": "file"}),
+            build_wheel(home, "c", "1", files={"m/deep/x.py": ""}),
+        ][::order]
+        assert isinstance(refused(*wheels), FileConflict)
+
+    def test_file_becomes_folder(
+        self, environment: Environment, home: Path, install: Install
+    ) -> None:
+        """Within a distribution a file may become a folder, and the reverse."""
+        install(environment, build_wheel(home, "a", "1", files={"m": "", "n/x/y.py": ""}))
+        install(environment, build_wheel(home, "a", "2", files={"m/x/y.py": "", "n": ""}))
+        assert (environment.schemes.purelib / "m/x/y.py").is_file()
+        assert (environment.schemes.purelib / "n").is_file()
 
     def test_within_one_change(self, refused: Refused, home: Path) -> None:
         """Two wheels of one change cannot have different contents for one file."""

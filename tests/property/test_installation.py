@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import WheelfitError
+from wheelfit.errors import FileConflict, NotInstalled, WheelfitError
 from wheelfit.install.apply import apply
 from wheelfit.install.environment import open_environment
 from wheelfit.install.plan import plan
@@ -23,7 +23,10 @@ from wheelfit.sources.page import File
 from wheelfit.testing.wheels import build_wheel
 
 if TYPE_CHECKING:
+    from wheelfit.install.environment import Environment
     from wheelfit.resolve.candidates import ReleaseChoice
+
+    Change = str | list[tuple[str, str, dict[str, str]]]
 
 # Few names and contents, so that wheels collide, share and replace each other's files.
 PATHS = ("x.py", "p/__init__.py", "p/a.py", "p/q/b.py", "r", "r/c.py", "{}-{}.data/scripts/s")
@@ -53,31 +56,36 @@ def state(folder: Path) -> dict[str, bytes | None]:
     }
 
 
+def attempt(change: Change, environment: Environment, home: Path) -> WheelfitError | None:
+    """Make one change and return the error, if any."""
+    try:
+        if isinstance(change, str):
+            uninstall([canonicalize_name(change)], environment)
+            return None
+        wheels = {}
+        for name, version, files in change:
+            contents = {path.format(name, version): content for path, content in files.items()}
+            wheels[canonicalize_name(name)] = build_wheel(home, name, version, files=contents)
+        resolution = Resolution(tuple(map(pin, wheels.values())))
+        apply(plan(resolution, environment.installed(), reinstall=True), environment, wheels)
+    except WheelfitError as error:
+        return error
+    return None
+
+
 @settings(max_examples=60, deadline=None)
 @given(changes=st.lists(CHANGES, min_size=1, max_size=6))
-def test_sequences(changes: list[list[tuple[str, str, dict[str, str]]] | str]) -> None:
+def test_sequences(changes: list[Change]) -> None:
     """A failed change changes nothing; after any other, the files are those of the RECORDs."""
     with tempfile.TemporaryDirectory() as base:
         folder = Path(base) / "flat"
         environment = open_environment(None, environ={}, target=folder)
         for number, change in enumerate(changes):
             before = state(folder)
-            try:
-                if isinstance(change, str):
-                    uninstall([canonicalize_name(change)], environment)
-                else:
-                    wheels = {}
-                    for name, version, files in change:
-                        contents = {
-                            path.format(name, version): content for path, content in files.items()
-                        }
-                        path = build_wheel(Path(base) / str(number), name, version, files=contents)
-                        wheels[canonicalize_name(name)] = path
-                    resolution = Resolution(tuple(map(pin, wheels.values())))
-                    found = plan(resolution, environment.installed(), reinstall=True)
-                    apply(found, environment, wheels)
-            except WheelfitError as error:
-                event(type(error).__name__)
+            failure = attempt(change, environment, Path(base) / str(number))
+            if failure is not None:
+                event(type(failure).__name__)
+                assert isinstance(failure, NotInstalled | FileConflict)
                 assert state(folder) == before
                 continue
             event("changed")

@@ -153,8 +153,7 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
         if job.compile_bytecode:
             compile_modules(environment, stages[-1], layout.wheel.pin.name)
     # From here on the environment changes.
-    for removal in removals:
-        _remove(removal, transaction)
+    _remove(removals, transaction)
     for layout, stage in zip(layouts, stages, strict=True):
         finals = scheme_folders(environment.schemes.folders(), layout.wheel.pin.name)
         for scheme, folder in stage.items():
@@ -205,8 +204,10 @@ def _stage(
     return stages
 
 
-def _remove(removal: Removal, transaction: Transaction) -> None:
-    for path in removal.files:
+def _remove(removals: tuple[Removal, ...], transaction: Transaction) -> None:
+    # Two that go together may share a file.
+    for path in dict.fromkeys(path for removal in removals for path in removal.files):
         transaction.put_away(path)
-    for folder in removal.folders:
-        transaction.remove_empty(folder)
+    for removal in removals:
+        for folder in removal.folders:
+            transaction.remove_empty(folder)

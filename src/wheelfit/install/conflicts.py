@@ -76,43 +76,29 @@ def lay_out(
     :raises FileConflict: something would be overwritten; all conflicts of a wheel are named.
     :raises InvalidWheel: a member would leave the environment through a link.
     """
-    disk = _Disk()
-    owners = _Owners(staying)
+    ground = _Ground(leaving, staying, replace=replace)
     scripts = str(environment.schemes.scripts)
-    taken: dict[str, tuple[str, str]] = {}
     layouts = []
     for wheel in wheels:
         folders = scheme_folders(environment.schemes.folders(), wheel.pin.name)
         where = wheel.pin.filename.text
         present = set()
-        conflicts: list[str] = []
+        conflicts = []
         for scheme, path, content in _writes(wheel, environment):
             root = str(folders[scheme])
             final = os.path.join(root, *path.split("/"))  # noqa: PTH118  # many of them
-            if disk.leaves(os.path.dirname(final), root):  # noqa: PTH120
-                raise InvalidWheel(
-                    f"{path} would leave the environment through a link", where=where
-                )
-            if os.path.dirname(final) == scripts and is_interpreter_name(os.path.basename(final)):  # noqa: PTH119, PTH120
+            folder, name = os.path.split(final)
+            if ground.leaves(folder, root):
+                raise InvalidWheel(f"{path} would leave the environment by a link", where=where)
+            if folder == scripts and is_interpreter_name(name):
                 raise InvalidWheel(
                     f"{path} would take the place of the Python interpreter", where=where
                 )
-            other = taken.get(final)
-            if other is not None:
-                if other[1] == content and content:
+            match ground.take(final, content, where):
+                case True:
                     present.add((scheme, path))
-                else:
-                    conflicts.append(f"{final} is also in {other[0]}")
-                continue
-            taken[final] = where, content
-            if final in leaving or not disk.exists(final):
-                continue
-            if disk.has_content(final, content):
-                present.add((scheme, path))
-            elif owner := owners.of(final):
-                conflicts.append(f"{final} belongs to {owner}")
-            elif not replace or (os.path.isdir(final) and not os.path.islink(final)):  # noqa: PTH112, PTH114
-                conflicts.append(f"{final} belongs to no installed distribution")
+                case str(conflict):
+                    conflicts.append(conflict)
         if conflicts:
             _refuse(conflicts, where)
         layouts.append(Layout(wheel, frozenset(present)))
@@ -148,25 +134,98 @@ def _writes(wheel: CheckedWheel, environment: Environment) -> Iterator[tuple[str
         yield "scripts", name, row_for(name, data).hash
 
 
-class _Disk:
-    """Answer questions about files; each folder is looked at once."""
+class _Ground:
+    """Know what exists and what earlier wheels will write; look at each folder once.
 
-    def __init__(self) -> None:
+    :param leaving: files that are removed before.
+    :param staying: the distributions that are not.
+    :param replace: what belongs to no distribution may be replaced.
+    """
+
+    def __init__(
+        self, leaving: frozenset[str], staying: Iterable[Installed], *, replace: bool
+    ) -> None:
+        self._leaving = leaving
+        self._owners = _Owners(staying)
+        self._replace = replace
         self._names: dict[str, frozenset[str] | None] = {}
         self._leaves: dict[tuple[str, str], bool] = {}
+        self._files: dict[str, tuple[str, str]] = {}
+        self._folders: dict[str, str] = {}
 
-    def exists(self, path: str) -> bool:
-        """Say whether something is in the way: the path itself, or a file among its folders."""
+    def take(self, path: str, content: str, where: str) -> bool | str:
+        """Reserve a place for a file.
+
+        :param path: the final place.
+        :param content: hash as in RECORD; empty if unknown.
+        :param where: the wheel.
+        :return: whether the very file is there already; a text if something else is.
+        """
+        other = self._files.get(path)
+        if other is not None and content and other[1] == content:
+            return True
+        if other is not None or (taken := self._folder_or_file(path)):
+            return f"{path} is also in {other[0] if other is not None else taken}"
+        self._files[path] = where, content
+        folder = os.path.dirname(path)  # noqa: PTH120
+        while folder not in self._folders:
+            self._folders[folder] = where
+            folder = os.path.dirname(folder)  # noqa: PTH120
+        obstacle = self._obstacle(path)
+        if obstacle is None:
+            return False
+        if obstacle == path and _has_content(path, content):
+            return True
+        if owner := self._owners.of(obstacle):
+            return f"{obstacle} belongs to {owner}"
+        if self._replace and not _is_folder(obstacle):
+            return False
+        return f"{obstacle} belongs to no installed distribution"
+
+    def leaves(self, folder: str, root: str) -> bool:
+        """Say whether a folder below a root leads out of it through a link (CVE-2026-34591)."""
+        key = folder, root
+        if key not in self._leaves:
+            real, base = os.path.realpath(folder), os.path.realpath(root)
+            self._leaves[key] = os.path.commonpath([real, base]) != base
+        return self._leaves[key]
+
+    def _folder_or_file(self, path: str) -> str:
+        """Return the earlier wheel that has a folder for this file, or a file for its folder."""
+        if path in self._folders:
+            return self._folders[path]
+        folder = os.path.dirname(path)  # noqa: PTH120
+        while folder not in self._folders and folder != os.path.dirname(folder):  # noqa: PTH120
+            if folder in self._files:
+                return self._files[folder][0]
+            folder = os.path.dirname(folder)  # noqa: PTH120
+        return ""
+
+    def _obstacle(self, path: str) -> str | None:
+        """Return what is in the way: the path itself, or a file in the place of a folder."""
         folder, name = os.path.split(path)
         names = self._listing(folder)
-        if names is not None:
+        if names is None:
+            # There is no such folder; look for a file of its name.
+            while names is None and name:
+                folder, name = os.path.split(folder)
+                names = self._listing(folder)
+            path = os.path.join(folder, name)  # noqa: PTH118
+            there = names is not None and name in names
+        else:
             # A file system may ignore case, then the listing does not tell.
-            return name in names or (bool(names) and os.path.lexists(path))
-        # There is no such folder; a file of its name would be in the way as well.
-        while names is None and name:
-            folder, name = os.path.split(folder)
-            names = self._listing(folder)
-        return names is not None and name in names
+            there = name in names or (bool(names) and os.path.lexists(path))
+        if not there or path in self._leaving:
+            return None
+        return path if not _is_folder(path) or self._stays(path) else None
+
+    def _stays(self, folder: str) -> bool:
+        """Say whether anything in a folder is not removed before."""
+        return any(
+            os.path.join(base, name) not in self._leaving  # noqa: PTH118
+            for base, _, names in os.walk(folder)
+            for name in names
+        ) or not os.listdir(folder)  # noqa: PTH208  # an empty folder is nobody's
 
     def _listing(self, folder: str) -> frozenset[str] | None:
         if folder not in self._names:
@@ -180,22 +239,19 @@ class _Disk:
                     self._names[folder] = None
         return self._names[folder]
 
-    def leaves(self, folder: str, root: str) -> bool:
-        """Say whether a folder below a root leads out of it through a link (CVE-2026-34591)."""
-        key = folder, root
-        if key not in self._leaves:
-            real, base = os.path.realpath(folder), os.path.realpath(root)
-            self._leaves[key] = os.path.commonpath([real, base]) != base
-        return self._leaves[key]
 
-    def has_content(self, path: str, content: str) -> bool:
-        """Say whether a file has the content of a hash as RECORD writes it."""
-        algorithm, _, digest = content.partition("=")
-        if not content or os.path.islink(path) or not os.path.isfile(path):  # noqa: PTH113, PTH114
-            return False
-        with Path(path).open("rb") as stream:
-            found = hashlib.file_digest(cast("io.BytesIO", stream), algorithm).digest()
-        return encode_digest(found) == digest.rstrip("=")
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)  # noqa: PTH112, PTH114
+
+
+def _has_content(path: str, content: str) -> bool:
+    """Say whether a file has the content of a hash as RECORD writes it."""
+    algorithm, _, digest = content.partition("=")
+    if not content or os.path.islink(path) or not os.path.isfile(path):  # noqa: PTH113, PTH114
+        return False
+    with Path(path).open("rb") as stream:
+        found = hashlib.file_digest(cast("io.BytesIO", stream), algorithm).digest()
+    return encode_digest(found) == digest.rstrip("=")
 
 
 class _Owners:
