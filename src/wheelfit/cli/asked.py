@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from wheelfit.resolve.requirements_file import (
     RequirementsFile,
     read_requirements_file,
 )
+from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -92,7 +94,7 @@ def _read(name: str) -> str:
     if "://" in name and not name.startswith("file:"):
         raise UserError(
             "requirements files are read from this machine only",
-            where=name.partition("?")[0],
+            where=redact(name),
             hint="fetch the file first, and look at it",
         )
     try:
@@ -111,15 +113,24 @@ def _requirement_or_wheel(line: RequirementLine) -> Asked | GivenWheel:
     # "name @ URL" is a requirement; a bare URL or path is a wheel. A path is told from a name by
     # its separator or its ending, never by what happens to lie in the current folder.
     path, extras = _split_extras(text)
-    if urlsplit(path).scheme in ("http", "https", "file") and "@" not in text.partition("://")[0]:
+    if _is_url(path, line.where) and "@" not in text.partition("://")[0]:
         return given_wheel(path, extras=extras, hashes=promised, where=line.where)
     if path.endswith(".whl") or path.startswith((".", "/", "~")) or "\\" in path:
-        place = Path(path).expanduser()
+        place = Path(os.path.expanduser(path))  # noqa: PTH111  # an unknown user is no error yet
         if place.suffix == ".whl" and not place.is_file():
             raise FileProblem("there is no such wheel", where=str(place))
         url = place.resolve().as_uri()
         return given_wheel(url, extras=extras, hashes=promised, where=line.where)
     return Asked(_requirement(line), line.where)
+
+
+def _is_url(text: str, where: str) -> bool:
+    try:
+        return urlsplit(text).scheme in ("http", "https", "file")
+    except ValueError as error:
+        raise UserError(
+            f"this URL cannot be read: {error}", where=where or None, note=redact(text)
+        ) from None
 
 
 def _split_extras(text: str) -> tuple[str, frozenset[NormalizedName]]:

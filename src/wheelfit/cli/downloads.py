@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
 from wheelfit.wheels.archive import WheelArchive
@@ -42,7 +42,15 @@ def download(
     :raises HashMismatch: a wheel that the user named is not what was promised.
     """
     with ThreadPoolExecutor(_AT_ONCE, "download") as pool:
-        results = list(pool.map(lambda pin: _fetch(pin, opened, folder, bars), pins))
+        futures = [pool.submit(_fetch, pin, opened, folder, bars) for pin in pins]
+        try:
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            results = [future.result() for future in futures if future in done]
+        except BaseException:
+            # One failed, or the user has had enough: the others are in vain.
+            bars.cancel()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     paths = {}
     refused = []
     for pin, result in zip(pins, results, strict=True):

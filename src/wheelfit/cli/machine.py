@@ -74,6 +74,8 @@ def load_host_file(name: str) -> HostFile:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidHostFile(f"the host file is not TOML: {error}", where=name) from None
+    except RecursionError:
+        raise InvalidHostFile("the host file is nested too deeply", where=name) from None
 
 
 def choose_machine(

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from wheelfit import __version__
-from wheelfit.errors import UsageError, WheelfitError
+from wheelfit.errors import FileProblem, UsageError, WheelfitError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from wheelfit.cli.output import Output
 
@@ -37,9 +38,6 @@ COMMANDS: Mapping[str, str] = {
 }
 """The commands with one line each; ``wheelfit.cli.commands.NAME`` implements NAME."""
 
-INTERNAL_ERROR = 70
-INTERRUPTED = 130
-
 
 class Command(Protocol):
     """What a module in ``wheelfit.cli.commands`` offers."""
@@ -57,30 +55,54 @@ def main(argv: Sequence[str] | None = None) -> int:
     :param argv: the arguments without the program's name; default: those of the process.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    # Known before parsing, because a parsing error must be rendered the way that was asked for.
-    debug = "--debug" in words
+    # An error in the arguments must be rendered too, so what can be told before parsing is.
+    code = _guarded(
+        lambda: _dispatch(words), lambda: _lenient_output(words), debug="--debug" in words
+    )
+    return _delivered(code)
+
+
+def _guarded(work: Callable[[], int], output: Callable[[], Output], *, debug: bool) -> int:
+    """Work, and turn what goes wrong into words and an exit code.
+
+    :param work: returns the exit code.
+    :param output: how to speak; made only when needed.
+    :param debug: show the traceback as well.
+    """
     try:
-        return _dispatch(words)
-    except WheelfitError as error:
-        if debug:
-            raise
-        _output(words).error(error)
-        return error.exit_code
-    except KeyboardInterrupt:
-        if debug:
-            raise
-        sys.stderr.write("interrupted\n")
-        return INTERRUPTED
+        return work()
     except BrokenPipeError:
-        # The reader went away (``wheelfit list | head``); that is no error, but Python would
-        # complain again when it flushes standard output at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader went away (``wheelfit list | head``), which is no error. Only results go
+        # there, so the work is done.
+        _silence()
         return 0
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as caught:  # noqa: BLE001 - the last instance
+        error = _in_family(caught)
+        speaker = output()
         if debug:
-            raise
-        _output(words).error(_internal(error))
-        return INTERNAL_ERROR
+            speaker.traceback(caught)
+        speaker.error(error)
+        return error.exit_code
+
+
+def _delivered(code: int) -> int:
+    """Make sure that what was printed has arrived, before Python ends and complains itself."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _silence()
+    except OSError as error:
+        _silence()
+        sys.stderr.write(f"error: the output cannot be written: {error.strerror} [file-problem]\n")
+        return code or FileProblem.exit_code
+    return code
+
+
+def _silence() -> None:
+    """Let nothing more go to standard output, where nobody can take it."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(words: list[str]) -> int:
@@ -101,7 +123,10 @@ def _dispatch(words: list[str]) -> int:
     command = cast(Command, import_module(f"wheelfit.cli.commands.{name}"))
     parser = make_parser(name, command)
     arguments = parser.parse_args(words[1:])
-    return command.run(arguments, _output(words), os.environ)
+    output = _output(arguments)
+    return _guarded(
+        lambda: command.run(arguments, output, os.environ), lambda: output, debug=arguments.debug
+    )
 
 
 def make_parser(name: str, command: Command) -> ArgumentParser:
@@ -129,10 +154,31 @@ def make_parser(name: str, command: Command) -> ArgumentParser:
     return parser
 
 
-def _output(words: Sequence[str]) -> Output:
+def _output(arguments: Namespace) -> Output:
     from wheelfit.cli.output import Output
 
-    return Output.from_words(words, os.environ)
+    return Output.of(
+        json=arguments.json,
+        quiet=arguments.quiet,
+        verbose=arguments.verbose,
+        colour=arguments.color,
+        progress=not arguments.no_progress,
+        environ=os.environ,
+    )
+
+
+def _lenient_output(words: Sequence[str]) -> Output:
+    """Read how to speak from arguments that may be wrong."""
+    from wheelfit.cli.output import Output
+
+    options = words[: words.index("--")] if "--" in words else words
+    colours = [word.removeprefix("--color=") for word in options if word.startswith("--color=")]
+    return Output.of(
+        json="--json" in options,
+        quiet="--quiet" in options or "-q" in options,
+        colour=colours[-1] if colours else "auto",
+        environ=os.environ,
+    )
 
 
 def _overview() -> str:
@@ -160,12 +206,23 @@ def _suggestion(name: str) -> str:
     return f"did you mean {close[0]!r}?" if close else "wheelfit --help lists the commands"
 
 
-def _internal(error: Exception) -> WheelfitError:
-    class InternalError(WheelfitError):
-        reference = "internal-error"
-        exit_code = INTERNAL_ERROR
-
-    return InternalError(
+def _in_family(error: BaseException) -> WheelfitError:
+    """Return an error as one of the family; one that is none is a fault of ours."""
+    if isinstance(error, WheelfitError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return _Interrupted("interrupted from the keyboard")
+    return _InternalError(
         f"wheelfit failed in a way it should not: {type(error).__name__}: {error}",
         hint="run it again with --debug and report what it prints",
     )
+
+
+class _Interrupted(WheelfitError):
+    reference = "interrupted"
+    exit_code = 130
+
+
+class _InternalError(WheelfitError):
+    reference = "internal-error"
+    exit_code = 70

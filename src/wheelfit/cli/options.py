@@ -96,8 +96,8 @@ def add_sources(parser: ArgumentParser) -> None:
         metavar="HOST",
         help="do not verify the certificate of this host (HOST or HOST:PORT)",
     )
-    group.add_argument("--timeout", type=float, metavar="SECONDS", help="wait for a server")
-    group.add_argument("--retries", type=int, metavar="N", help="try a failing request again")
+    group.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="wait for a server")
+    group.add_argument("--retries", type=_count, metavar="N", help="try a failing request again")
     group.add_argument("--cache-dir", metavar="DIR", help="keep downloads and pages here")
     group.add_argument("--no-cache-dir", action="store_true", help="keep nothing")
     group.add_argument("--offline", action="store_true", help="use the cache and folders only")
@@ -181,3 +181,23 @@ def add_choice(parser: ArgumentParser) -> None:
     group.add_argument(
         "--strict", action="store_true", help="stop where bad metadata would only be skipped"
     )
+
+
+def _seconds(text: str) -> float:
+    from argparse import ArgumentTypeError
+
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return seconds
+
+
+def _count(text: str) -> int:
+    from argparse import ArgumentTypeError
+
+    if not (text.isascii() and text.isdecimal()):
+        raise ArgumentTypeError(f"{text!r} is not a number")
+    return int(text)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from wheelfit.errors import WheelfitError
 
@@ -52,43 +53,51 @@ class Output:
     """Whether standard error is a terminal on which progress bars may be drawn."""
 
     @classmethod
-    def from_words(cls, words: Sequence[str], environ: Mapping[str, str]) -> Output:
-        """Read how to speak from the arguments and the environment.
+    def of(
+        cls,
+        *,
+        json: bool = False,
+        quiet: bool = False,
+        verbose: bool = False,
+        colour: str = "auto",
+        progress: bool = True,
+        environ: Mapping[str, str],
+    ) -> Output:
+        """Decide how to speak.
 
-        Reads the raw words, because an error in the arguments must be rendered as well.
-
-        :param words: the arguments of the process.
+        :param json: print one JSON object.
+        :param quiet: results and errors only; counts more than ``verbose``.
+        :param verbose: everything worth knowing.
+        :param colour: ``always``, ``never``, or anything else: as the environment and the
+            terminal have it.
+        :param progress: whether bars may be drawn.
         :param environ: the environment; ``NO_COLOR``, ``FORCE_COLOR``, ``TERM`` and ``CI`` count.
         """
-        as_json = "--json" in words
-        quiet = any(word in ("-q", "--quiet") for word in words)
-        verbose = any(word in ("-v", "--verbose") for word in words)
-        wanted = _colour_wish(words, environ)
-        terminal = sys.stderr.isatty() and environ.get("TERM") != "dumb"
+        wanted = _colour_wish(colour, environ)
+        able = environ.get("TERM") != "dumb"
+        terminal = able and _is_terminal(sys.stderr)
         return cls(
-            json=as_json,
+            json=json,
             verbosity=-1 if quiet else int(verbose),
-            colour=not as_json
-            and (
-                sys.stdout.isatty() and environ.get("TERM") != "dumb" if wanted is None else wanted
-            ),
+            colour=not json and (able and _is_terminal(sys.stdout) if wanted is None else wanted),
             error_colour=terminal if wanted is None else wanted,
-            animate=terminal
-            and not quiet
-            and not environ.get("CI")
-            and "--no-progress" not in words,
+            animate=terminal and progress and not quiet and not environ.get("CI"),
         )
 
     def result(self, text: str = "", style: Style = "plain") -> None:
         """Print one line of the result; nothing under ``--json``."""
         if not self.json:
-            sys.stdout.write(self.styled(text, style) + "\n")
+            _write(sys.stdout, self.styled(text, style) + "\n")
 
     def result_json(self, value: object) -> None:
         """Print the result as one JSON object; only under ``--json``."""
-        if self.json:
-            json.dump(value, sys.stdout, indent=2, ensure_ascii=False)
-            sys.stdout.write("\n")
+        if not self.json or sys.stdout is None:
+            return
+        text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError:
+            sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
     def say(self, text: str, style: Style = "plain") -> None:
         """Tell what is going on, unless ``--quiet``."""
@@ -106,23 +115,71 @@ class Output:
 
     def error(self, error: WheelfitError) -> None:
         """Render an error: what happened, where, what else, what to do."""
+        parts = cast("dict[str, Any]", _without_secrets(error.parts()))
         if self.json:
-            self.result_json({"error": error.parts()})
+            self.result_json({"error": parts})
             return
-        self._aside(f"error: {error.message} [{error.reference}]", "bad")
-        for name, part in (("where", error.where), ("note", error.note), ("hint", error.hint)):
-            if part:
-                first, *rest = part.splitlines()
-                indented = "".join(f"\n         {line}" for line in rest)
-                self._aside(f"  {name}: {first}{indented}")
+        self._aside(f"error: {parts['message']} [{error.reference}]", "bad")
+        for name in ("where", "note", "hint"):
+            if parts[name]:
+                first, *rest = parts[name].splitlines()
+                head = f"  {name}: "
+                indented = "".join(f"\n{' ' * len(head)}{line}" for line in rest)
+                self._aside(f"{head}{first}{indented}")
+
+    def traceback(self, error: BaseException) -> None:
+        """Show where an error arose, for whoever repairs wheelfit."""
+        from traceback import format_exception
+
+        lines = "".join(format_exception(error)).rstrip()
+        self._aside(str(_without_secrets(lines)), "dim")
 
     def styled(self, text: str, style: Style) -> str:
         """Return ``text`` in a style, when standard output shows colour."""
         return _paint(text, style) if self.colour else text
 
     def _aside(self, text: str, style: Style = "plain") -> None:
-        stream: TextIO = sys.stderr
-        stream.write((_paint(text, style) if self.error_colour else text) + "\n")
+        # Whoever stops listening to remarks does not stop the work.
+        with suppress(BrokenPipeError):
+            _write(sys.stderr, (_paint(text, style) if self.error_colour else text) + "\n")
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is None:  # closed by whoever started us
+        return
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:
+        # A terminal without these characters, or the name of a file that is no text.
+        encoding = stream.encoding or "ascii"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
+
+
+def _without_secrets(value: object) -> object:
+    """Return text, or plain data, without the credentials of URLs.
+
+    Messages are made without them; this is for words of the user, who may have typed some into
+    the wrong place, and for words of others.
+    """
+    from wheelfit.sources.urls import redact
+
+    match value:
+        case str():
+            source, _, rest = value.partition("\n")
+            if rest.strip() != "^":
+                return redact(value)
+            # The caret stays under what it points at.
+            return f"{redact(source)}\n{' ' * len(redact(source[: rest.index('^')]))}^"
+        case dict():
+            return {key: _without_secrets(one) for key, one in value.items()}
+        case list():
+            return [_without_secrets(one) for one in value]
+        case _:
+            return value
 
 
 def _paint(text: str, style: Style) -> str:
@@ -130,14 +187,10 @@ def _paint(text: str, style: Style) -> str:
     return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
 
 
-def _colour_wish(words: Sequence[str], environ: Mapping[str, str]) -> bool | None:
+def _colour_wish(option: str, environ: Mapping[str, str]) -> bool | None:
     """Return what the user asked for; None when a terminal decides."""
-    for index, word in enumerate(words):
-        value = word.removeprefix("--color=") if word.startswith("--color=") else None
-        if word == "--color" and index + 1 < len(words):
-            value = words[index + 1]
-        if value in ("always", "never"):
-            return value == "always"
+    if option in ("always", "never"):
+        return option == "always"
     if environ.get("NO_COLOR"):
         return False
     if environ.get("FORCE_COLOR"):

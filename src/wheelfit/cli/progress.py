@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
 
-__all__ = ["Bars", "size_in_words"]
+__all__ = ["Bars", "Cancelled", "Transfer", "size_in_words"]
 
 
 def __dir__() -> list[str]:
@@ -36,6 +36,10 @@ def size_in_words(count: int) -> str:
     raise AssertionError
 
 
+class Cancelled(Exception):
+    """Somebody else failed, so this transfer is not wanted any more."""
+
+
 class Bars:
     """Draw a bar for each transfer while the block runs.
 
@@ -48,6 +52,7 @@ class Bars:
     def __init__(self, output: Output) -> None:
         self._output = output
         self._rich: RichProgress | None = None
+        self._cancelled = threading.Event()
 
     def __enter__(self) -> Self:
         if self._output.animate:
@@ -62,13 +67,15 @@ class Bars:
             )
 
             self._rich = Progress(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=30),
                 DownloadColumn(),
                 TransferSpeedColumn(),
                 TimeRemainingColumn(),
                 console=Console(stderr=True, no_color=not self._output.error_colour),
                 transient=True,
+                # Results never end up among the bars; remarks stand above them.
+                redirect_stdout=False,
             )
             self._rich.start()
         return self
@@ -89,17 +96,29 @@ class Bars:
         :param what: name of the file.
         :param verb: what has happened to it at the end, for the plain line.
         """
-        return Transfer(what, verb, self._output, self._rich)
+        return Transfer(what, verb, self._output, self._rich, self._cancelled)
+
+    def cancel(self) -> None:
+        """End every transfer at its next sign of life."""
+        self._cancelled.set()
 
 
 class Transfer:
     """Follow one transfer."""
 
-    def __init__(self, what: str, verb: str, output: Output, rich: RichProgress | None) -> None:
+    def __init__(
+        self,
+        what: str,
+        verb: str,
+        output: Output,
+        rich: RichProgress | None,
+        cancelled: threading.Event,
+    ) -> None:
         self._what = what
         self._verb = verb
         self._output = output
         self._rich = rich
+        self._cancelled = cancelled
         self._task: TaskID | None = None
         self._count = 0
         self._lock = threading.Lock()
@@ -114,7 +133,12 @@ class Transfer:
                 self._rich.reset(self._task, total=total)
 
     def advance(self, count: int) -> None:
-        """Add bytes."""
+        """Add bytes.
+
+        :raises Cancelled: they are not wanted any more.
+        """
+        if self._cancelled.is_set():
+            raise Cancelled
         with self._lock:
             self._count += count
         if self._rich is not None and self._task is not None:

@@ -46,6 +46,9 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     target = open_environment(arguments.python, environ=environ).target()
     machine = choose_machine(arguments, target, environ, output)
     detections = _detect(arguments.namespaces or machine.namespaces, machine)
+    if arguments.output:
+        # Before anything is printed: one object, and it is the error if there is one.
+        _write(arguments.output, detections, machine.target)
     output.result_json(
         {
             "version": 1,
@@ -63,7 +66,10 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     for detection in detections:
         _print(detection, output)
     if arguments.output:
-        _write(arguments.output, detections, machine.target, output)
+        output.say(
+            f"wrote {arguments.output}; use it anywhere: wheelfit install --for "
+            f"{arguments.output} …"
+        )
     return 0
 
 
@@ -136,7 +142,7 @@ def _clipped(text: str, output: Output) -> str:
     return f"{first[:_WIDTH]} …" if rest or len(first) > _WIDTH else first
 
 
-def _write(name: str, detections: Sequence[Detection], target: Target, output: Output) -> None:
+def _write(name: str, detections: Sequence[Detection], target: Target) -> None:
     import tomli_w
 
     from wheelfit import __version__
@@ -146,4 +152,3 @@ def _write(name: str, detections: Sequence[Detection], target: Target, output: O
 
     file = HostFile.from_detections(detections, target, created_by=f"wheelfit {__version__}")
     write_atomically(name, tomli_w.dumps(to_mapping(file), multiline_strings=False).encode())
-    output.say(f"wrote {name}; use it anywhere: wheelfit install --for {name} …")
