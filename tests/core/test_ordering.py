@@ -309,6 +309,15 @@ GPU_VARIANTS = {
 }
 
 
+def test_a_wish_in_vain() -> None:
+    """F-91: what is required and occurs in nothing that was chosen is named."""
+    texts = ("nvidia", "blas :: library", "x86_64 :: level :: v3", "x86_64 :: level :: v4")
+    wanted = Preferences(require=tuple(parse_preference(text) for text in texts))
+    present = [properties(x86_64={"level": ["v3"]}), properties(blas={"library": ["mkl"]}), EMPTY]
+    assert list(map(str, wanted.unmet(present))) == ["nvidia", "x86_64 :: level :: v4"]
+    assert not list(NO_PREFERENCES.unmet([]))
+
+
 class TestDevices:
     """P-88: several unlike devices."""
 

@@ -23,7 +23,7 @@ from wheelfit.core.properties import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
@@ -103,6 +103,16 @@ class Preferences:
             if not _names(properties, choice):
                 return f"{choice} is required, and this wheel does not have it"
         return self._forbidden(properties, support)
+
+    def unmet(self, present: Iterable[PropertySet]) -> Iterator[Choice]:
+        """Yield what is required and occurs in nothing that is there: a wish in vain.
+
+        :param present: the properties of everything chosen or kept.
+        """
+        sets = tuple(present)
+        for choice in self.require:
+            if not any(_names(properties, choice) for properties in sets):
+                yield choice
 
     def _forbidden(self, properties: PropertySet, support: Support) -> str | None:
         values: dict[Feature, set[str]] = {}
