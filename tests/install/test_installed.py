@@ -120,6 +120,13 @@ class TestScan:
         (broken,) = scan([tmp_path]).broken
         assert "interrupted" in broken.reason
 
+    def test_killed(self, tmp_path: Path) -> None:
+        """What an installation left that was killed is reported."""
+        (tmp_path / ".wheelfit-abc").mkdir()
+        (tmp_path / ".wheelfit.lock").touch()
+        (broken,) = scan([tmp_path]).broken
+        assert "killed" in broken.reason
+
     def test_unreadable_details(self, tmp_path: Path) -> None:
         """Damaged further files become notes."""
         dist_info(tmp_path, direct_url__json="{", variant__json="{", wheelfit__json="[]")

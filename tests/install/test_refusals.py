@@ -31,6 +31,7 @@ from wheelfit.install.environment import Environment, open_environment
 from wheelfit.install.locking import locked
 from wheelfit.install.plan import Plan
 from wheelfit.resolve.resolution import Pin
+from wheelfit.sources.progress import NoProgress
 from wheelfit.testing.wheels import add_member, build_wheel, release_document
 from wheelfit.wheels.record import format_record, parse_record, row_for
 
@@ -496,6 +497,25 @@ class TestEnvironment:
             apply(stale, environment, wheels)
         assert before.keys() != tree(environment.interpreter.prefix).keys()
         assert [str(entry) for entry in environment.installed()] == ["demo 3"]
+
+    def test_interrupt(
+        self, environment: Environment, home: Path, install: Install, tree: Tree
+    ) -> None:
+        """Ctrl-C while unpacking leaves the environment as it was."""
+
+        class Interrupt(NoProgress):
+            left = 3
+
+            def advance(self, count: int) -> None:
+                self.left -= min(count, 1)
+                if not self.left:
+                    raise KeyboardInterrupt
+
+        install(environment, build_wheel(home, "demo", "1"))
+        before = tree(environment.interpreter.prefix)
+        with pytest.raises(KeyboardInterrupt):
+            install(environment, build_wheel(home, "demo", "2"), progress=Interrupt())
+        assert tree(environment.interpreter.prefix) == before
 
     def test_unknown_files(
         self, refused: Refused, environment: Environment, home: Path, install: Install

@@ -65,6 +65,18 @@ class TestRemoved:
         assert done.notes == ()
         assert tree(environment.interpreter.prefix) == before
 
+    def test_dry_run(
+        self, environment: Environment, home: Path, install: Install, tree: Tree
+    ) -> None:
+        """A dry run says what would go, or why it cannot, and changes nothing."""
+        install(environment, build_wheel(home, "demo", "1"))
+        before = tree(environment.interpreter.prefix)
+        assert [str(one) for one in remove(environment, "demo", dry_run=True).removed] == ["demo 1"]
+        assert tree(environment.interpreter.prefix) == before
+        (environment.schemes.purelib / "demo-1.dist-info" / "RECORD").unlink()
+        with pytest.raises(NotRemovable):
+            remove(environment, "demo", dry_run=True)
+
     def test_several(self, environment: Environment, home: Path, install: Install) -> None:
         """Several at once; names are normalised, others stay."""
         install(environment, *(build_wheel(home, name, "1") for name in ("A.b", "c", "d")))

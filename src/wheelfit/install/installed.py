@@ -18,6 +18,7 @@ from wheelfit.core.metadata import read_document
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.errors import FileProblem, UserError
 from wheelfit.install.choice import CHOICE_FILE, parse_choice
+from wheelfit.install.transaction import WORKPLACE
 from wheelfit.resolve.request import Present
 
 if TYPE_CHECKING:
@@ -158,11 +159,13 @@ def _candidates(folder: Path) -> Iterator[Path]:
     except OSError:
         return
     for name in names:
-        if name.endswith((".dist-info", *_LEGACY)):
+        if name.endswith((".dist-info", *_LEGACY)) or name.startswith(WORKPLACE):
             yield folder / name
 
 
 def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
+    if path.name.startswith(WORKPLACE):
+        return Broken(path, "an installation is running, or was killed: moved files lie in it")
     legacy = path.suffix in _LEGACY
     if path.name.startswith("~"):
         return Broken(path, "it was left behind by an interrupted installation")

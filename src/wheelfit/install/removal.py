@@ -124,7 +124,7 @@ def _check_removable(installed: Installed, environment: Environment) -> None:
             f"{installed} has no RECORD, so nobody knows which files are its own",
             where=str(installed.path),
             note=f"it was installed by {by}" if by else None,
-            hint=f"remove it with {by}" if by and by != "pip" else "install it again first",
+            hint=f"remove it with {by}" if by and by != "pip" else "delete its files by hand",
         )
 
 

@@ -25,12 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-__all__ = ["Transaction", "environment_error"]
+__all__ = ["WORKPLACE", "Transaction", "environment_error"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
+
+WORKPLACE = ".wheelfit-"
+"""How the folders of stage and store begin."""
 
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -176,7 +179,7 @@ class Transaction:
         if device not in self._workplaces:
             homes = (home for home in self._homes if home.is_dir())
             home = next((home for home in homes if home.stat().st_dev == device), folder)
-            workplace = Path(tempfile.mkdtemp(prefix=".wheelfit-", dir=home))
+            workplace = Path(tempfile.mkdtemp(prefix=WORKPLACE, dir=home))
             self._workplaces[device] = workplace
             # Gone before the folder it lies in, should that one have been created as well.
             self._undo.append(partial(self._discard, workplace))

@@ -8,6 +8,7 @@ from wheelfit.errors import NotInstalled
 from wheelfit.install.apply import Applied, apply
 from wheelfit.install.locking import PATIENCE
 from wheelfit.install.plan import plan_uninstall
+from wheelfit.install.removal import plan_removal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,12 +28,14 @@ def uninstall(
     names: Iterable[NormalizedName],
     environment: Environment,
     *,
+    dry_run: bool = False,
     break_system_packages: bool = False,
     patience: float = PATIENCE,
 ) -> Applied:
     """Remove distributions; all of them, or none.
 
     :param names: what to remove.
+    :param dry_run: only find out what would be removed, and whether it can be.
     :param break_system_packages: change an externally managed environment too (PEP 668).
     :param patience: seconds to wait for another process that changes the environment.
     :raises NotInstalled: one of them is not there.
@@ -40,7 +43,8 @@ def uninstall(
     :raises ExternallyManaged: PEP 668 forbids it.
     :raises EnvironmentUnavailable: the environment cannot be written, or is busy.
     """
-    plan, missing = plan_uninstall(names, environment.installed())
+    installed = environment.installed()
+    plan, missing = plan_uninstall(names, installed)
     if missing:
         listed = ", ".join(missing)
         verb = "is" if len(missing) == 1 else "are"
@@ -49,6 +53,11 @@ def uninstall(
             where=environment.name,
             hint="nothing was removed; `wheelfit list` shows what is installed",
         )
+    if dry_run:
+        staying = tuple(entry for entry in installed if entry not in plan.remove)
+        removals = [plan_removal(entry, environment, staying) for entry in plan.remove]
+        notes = tuple(note for removal in removals for note in removal.notes)
+        return Applied(removed=plan.remove, notes=notes)
     return apply(
         plan,
         environment,
