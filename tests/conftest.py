@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from hypothesis import settings
 
 from wheelfit.testing.drivers import FakeDriver, compile_fake_driver, find_compiler
 
 PIP = "pip==26.3"
 UV = "uv==0.13.8"
 VARIANTLIB = "variantlib==0.2.2"
+
+_SETTINGS = ("CI", "FORCE_COLOR", "NO_COLOR", "VIRTUAL_ENV")
+
+# Machines are shared and noisy: how long an example takes says nothing.
+settings.register_profile("steady", deadline=None)
+settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +31,15 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the folder ../shared/data with the published documents is not here")
     return folder
+
+
+@pytest.fixture
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the settings of whoever runs the tests: pip's configuration, overrides, colours."""
+    for name in list(os.environ):
+        if name.startswith(("PIP_", "WHEELFIT_", "NV_VARIANT_")) or name in _SETTINGS:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
 
 
 @pytest.fixture(scope="session")
