@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.errors import FileProblem
 from wheelfit.sources.directory import DirectoryIndex, FileIndex, LinkPage
@@ -215,6 +215,14 @@ class TestFileIndex:
         """No folder, no project; a missing index knows none."""
         assert FileIndex(tmp_path, AllFiles()).project(A) is None
         assert FileIndex(tmp_path / "absent", AllFiles()).project(A) is None
+
+    @pytest.mark.parametrize("name", ["../upload", "upload/..", "a/../../etc", "/etc", "x\\y"])
+    def test_names_are_no_paths(self, tmp_path: Path, name: str) -> None:
+        """What is no project name reaches no other folder."""
+        (tmp_path / "simple").mkdir()
+        build_wheel(tmp_path / "upload", "a", "1")
+        index = FileIndex(tmp_path / "simple", AllFiles())
+        assert index.project(cast(NormalizedName, name)) is None
 
 
 def test_remote_files_need_a_reader(tmp_path: Path) -> None:

@@ -90,6 +90,15 @@ def test_files_are_read_where_they_were_listed(tmp_path: Path) -> None:
     assert merged.download(file, tmp_path) == tmp_path / "two" / file.filename
 
 
+def test_files_that_nobody_listed(tmp_path: Path) -> None:
+    """A wheel that the user named needs no source at all."""
+    given = File("a-1-py3-none-any.whl", "https://h/a", source="the request")
+    merged = FirstMatch([], others=NamedRepository("reader"))
+    assert merged.read(given) == b"reader reads a-1-py3-none-any.whl"
+    assert FirstMatch([NamedRepository("one")]).read(given).startswith(b"one")
+    assert merged.download(given, tmp_path).parent.name == "reader"
+
+
 @pytest.mark.parametrize("error", [Unreachable("down"), UnexpectedStatus("500", status=500)])
 def test_an_outage_is_no_way_in(error: Exception) -> None:
     """If a server cannot be read, the next server is not asked in its place."""

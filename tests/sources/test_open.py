@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.errors import InvalidConfiguration, UnexpectedStatus, Unreachable
 from wheelfit.sources.open import default_cache_folder, open_sources
+from wheelfit.sources.page import File
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.wheels import build_wheel
 
@@ -44,8 +46,9 @@ def opened(tmp_path: Path, notes: list[str]) -> Iterator[Callable[..., Prefetchi
             "working_folder": tmp_path,
             "note": notes.append,
         }
-        if "offline" in settings:
-            options["offline"] = settings.pop("offline")
+        options |= {
+            name: settings.pop(name) for name in ("offline", "given_urls") if name in settings
+        }
         if "index_url" in settings:
             settings["no_index"] = False
         made.append(open_sources(replace(QUICK, **settings), **options))
@@ -175,6 +178,27 @@ def test_login_reaches_files_and_nobody_else(server: Any, other_server: Any, ope
     assert [("authorization" in request.headers) for request in server.requests] == [True, True]
     assert "authorization" not in other_server.requests[0].headers
     assert "secret" not in json.dumps([sources.name, repr(found)])
+
+
+def test_given_wheels(server: Any, opened: Any, tmp_path: Path) -> None:
+    """A wheel named by path or URL needs no source; a login in its URL is used there only."""
+    wheel = build_wheel(tmp_path / "w", "a", "1")
+    server.serve_file(f"/{wheel.name}", wheel.read_bytes())
+    url = f"{server.url}/{wheel.name}"
+    sources = opened(given_urls=[url.replace("://", "://me:pw@")])
+    for given in (url, wheel.as_uri()):
+        file = File(wheel.name, given, source="the request")
+        assert b"Name: a" in sources.metadata(file)
+        assert sources.download(file, tmp_path).is_file()
+    assert all("authorization" in request.headers for request in server.requests)
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can be somebody else")
+def test_cache_of_another_user(opened: Any, tmp_path: Path, notes: list[str]) -> None:
+    """Root leaves nothing in the cache of a user, as in pip."""
+    os.chown(tmp_path, 1000, 1000)
+    opened()
+    assert "belongs to another user" in notes[0]
 
 
 def test_wanted_login(server: Any, opened: Any) -> None:

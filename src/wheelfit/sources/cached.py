@@ -92,7 +92,7 @@ class CachedPages:
             return _answer(entry, url)
         if self._offline:
             raise offline(url)
-        headers = {"Accept": accept, **_conditions(entry)}
+        headers = {"Accept": accept, **_conditions(entry, url)}
         answer = self._client.get(url, headers=headers, limit=limit)
         if answer.status == 304 and entry is not None:
             merged = {**_headers(entry), **_kept(answer.headers)}
@@ -144,12 +144,14 @@ def _kept(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: headers[name] for name in _KEPT if name in headers}
 
 
-def _conditions(entry: Entry | None) -> dict[str, str]:
+def _conditions(entry: Entry | None, url: str) -> dict[str, str]:
     headers = _headers(entry) if entry is not None else {}
     conditions = {}
     if "etag" in headers:
         conditions["If-None-Match"] = headers["etag"]
-    elif "last-modified" in headers:
+    elif "last-modified" in headers and url.startswith("https:"):
+        # A date tells two states of one page apart, but not the pages of two
+        # servers that were tried on one port of this machine.
         conditions["If-Modified-Since"] = headers["last-modified"]
     return conditions
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
-from wheelfit.errors import InvalidFilename, NetworkError
-from wheelfit.sources.client import unexpected
+from wheelfit.errors import InvalidFilename, InvalidPage, NetworkError
+from wheelfit.sources.client import PAGE_LIMIT, unexpected
 from wheelfit.sources.local_files import problem
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.reading import ReadsFiles
@@ -83,7 +83,7 @@ class DirectoryIndex(_FlatListing):
         for path in entries:
             if path.suffix.lower() in _HTML:
                 more, other = parse_links(
-                    path.read_bytes(), "text/html", file_url(path), source=self.name
+                    _page(path), "text/html", file_url(path), source=self.name
                 )
                 found.extend(more)
                 notes.extend(other)
@@ -134,11 +134,7 @@ class LinkPage(_FlatListing):
     def _list_local(self, path: Path) -> tuple[Iterable[File], tuple[str, ...]]:
         if path.suffix.lower() not in _HTML:
             return [_local_file(path, file_url(path.parent), self.name)], ()
-        try:
-            body = path.read_bytes()
-        except OSError as error:
-            raise problem(path, error) from error
-        return parse_links(body, "text/html", file_url(path), source=self.name)
+        return parse_links(_page(path), "text/html", file_url(path), source=self.name)
 
     def _fetch(self, url: str) -> tuple[Iterable[File], tuple[str, ...]]:
         if self._pages is None:
@@ -167,13 +163,13 @@ class FileIndex(ReadsFiles):
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, or None if it has no folder."""
+        if "/" in name or "\\" in name:  # no name of a project, and no path either
+            return None
         folder = self._path / name
         page = folder / "index.html"
         try:
             if page.is_file():
-                return parse_page(
-                    page.read_bytes(), "text/html", file_url(page), name, source=self.name
-                )
+                return parse_page(_page(page), "text/html", file_url(page), name, source=self.name)
             if not folder.is_dir():
                 return None
             base = file_url(folder)
@@ -189,6 +185,17 @@ class FileIndex(ReadsFiles):
 
 def _local_file(path: Path, base: str, source: str) -> File:
     return File(filename=path.name, url=f"{base}/{_quoted(path.name)}", source=source)
+
+
+def _page(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            body = file.read(PAGE_LIMIT + 1)
+    except OSError as error:
+        raise problem(path, error) from error
+    if len(body) > PAGE_LIMIT:
+        raise InvalidPage(f"the page is longer than {PAGE_LIMIT} bytes", where=str(path))
+    return body
 
 
 def _quoted(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.parsed_pages import ParsedPages
@@ -54,7 +55,7 @@ class HttpIndex(ReadsFiles):
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, or None if the index does not know it."""
-        url = f"{self._url}/{name}/"
+        url = f"{self._url}/{quote(name, safe='')}/"
         answer = self._pages.get(url, accept=ACCEPT)
         if answer.status == 200:
             return self._parsed.page(answer, name, source=self.name)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
-    from wheelfit.sources.repository import Repository
+    from wheelfit.sources.repository import Files, Repository
 
 
 __all__ = ["FirstMatch"]
@@ -37,6 +37,8 @@ class FirstMatch:
     machine are the exception: they belong to the user.
 
     :param repositories: the most important first.
+    :param others: reads files that none of them listed, such as a wheel that the
+        user named; None leaves them to the first repository.
     :param local: names of those that need no network.
     :param note: told when a folder stands in for a server.
     """
@@ -45,10 +47,12 @@ class FirstMatch:
         self,
         repositories: Iterable[Repository],
         *,
+        others: Files | None = None,
         local: Iterable[str] = (),
         note: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._repositories = tuple(repositories)
+        self._others = others
         self._local = frozenset(local)
         self._note = note
         self.name = ", ".join(each.name for each in self._repositories) or "no source"
@@ -88,11 +92,13 @@ class FirstMatch:
         """Put the whole file into a folder."""
         return self._of(file).download(file, folder, progress)
 
-    def _of(self, file: File) -> Repository:
-        """Return the repository that listed a file; the first for a file of nobody's."""
+    def _of(self, file: File) -> Files:
+        """Return who reads a file: the repository that listed it, if one of them did."""
         for repository in self._repositories:
             if repository.name == file.source:
                 return repository
+        if self._others is not None:
+            return self._others
         if not self._repositories:
             raise ProjectNotFound("there is no source to read files from")
         return self._repositories[0]

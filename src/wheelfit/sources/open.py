@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from dataclasses import dataclass
@@ -53,6 +54,7 @@ def open_sources(
     working_folder: Path | None = None,
     offline: bool = False,
     refresh: bool = False,
+    given_urls: Iterable[str] = (),
     note: Callable[[str], None] = lambda _text: None,
     progress: Progress = NO_PROGRESS,
 ) -> Prefetching:
@@ -66,6 +68,7 @@ def open_sources(
     :param working_folder: what relative paths start from; the current one by default.
     :param offline: ask no server; use folders and what is kept.
     :param refresh: ask servers even about what is still fresh.
+    :param given_urls: URLs of wheels that the user named, with a login if they have one.
     :param note: told, once each, what people should know (F-136).
     :param progress: told of wheels that must be fetched for their metadata alone.
     :raises InvalidConfiguration: a certificate cannot be read, or an index is
@@ -73,8 +76,14 @@ def open_sources(
     """
     note = _Once(note)
     trusted = _TrustedHosts(settings.trusted_hosts)
-    client = _client(settings, trusted, environ, home or Path.home(), note)
-    store = Store(cache_folder if settings.cache else None)
+    home = home or Path.home()
+    logins = Credentials(
+        (*settings.index_urls, *settings.find_links, *given_urls),
+        logins=read_netrc(environ, home, note=note),
+        keyring=open_keyring(settings.keyring, environ=environ, note=note),
+    )
+    client = _client(settings, trusted, logins, environ)
+    store = Store(_own(cache_folder, note) if settings.cache else None)
     pages = CachedPages(
         client,
         store,
@@ -93,7 +102,7 @@ def open_sources(
         repositories.append(repository)
         if is_local:
             local.append(repository.name)
-    return Prefetching(FirstMatch(repositories, local=local, note=note))
+    return Prefetching(FirstMatch(repositories, others=files, local=local, note=note))
 
 
 def default_cache_folder(environ: Mapping[str, str], home: Path, platform: str) -> Path:
@@ -111,12 +120,22 @@ def default_cache_folder(environ: Mapping[str, str], home: Path, platform: str) 
     return Path(environ.get("XDG_CACHE_HOME") or home / ".cache", "wheelfit")
 
 
+def _own(folder: Path | None, note: Callable[[str], None]) -> Path | None:
+    """Return the cache folder, unless root would leave files in somebody else's."""
+    if folder is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return folder
+    there = next((each for each in (folder, *folder.parents) if each.exists()), None)
+    if there is None or there.stat().st_uid == 0:
+        return folder
+    note(f"{folder} belongs to another user, so nothing is kept; with sudo, use sudo -H")
+    return None
+
+
 def _client(
     settings: SourceSettings,
     trusted: _TrustedHosts,
+    credentials: Credentials,
     environ: Mapping[str, str],
-    home: Path,
-    note: Callable[[str], None],
 ) -> Client:
     check_named(settings.cert, settings.client_cert, environ=environ)
     proxies = _proxy_rules(settings, environ)
@@ -134,11 +153,6 @@ def _client(
             timeout=settings.timeout,
         )
 
-    credentials = Credentials(
-        (*settings.index_urls, *settings.find_links),
-        logins=read_netrc(environ, home, note=note),
-        keyring=open_keyring(settings.keyring, environ=environ, note=note),
-    )
     return Client(
         OnDemandTransport(connect),
         credentials=credentials,
