@@ -276,6 +276,15 @@ class TestDisagreement:
         assert isinstance(error, MetadataDisagreement)
         assert field in error.message
 
+    def test_a_version_is_compared_by_value(
+        self, environment: Environment, home: Path, install: Install
+    ) -> None:
+        """PEP 440: 1 in the name and 1.0 in METADATA are one version."""
+        text = {"demo-1.dist-info/METADATA": b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n"}
+        install(environment, edit(build_wheel(home, "demo", "1"), text, honest=True))
+        (entry,) = environment.installed()
+        assert str(entry) == "demo 1.0"
+
     def test_properties(self, refused: Refused, home: Path) -> None:
         """F-93: other properties than those that drove the selection are refused."""
         wheel = build_wheel(home, "demo", "1", label="v3", document=DOCUMENT)

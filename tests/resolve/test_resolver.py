@@ -89,6 +89,13 @@ class TestMarkersOfTheChosenWheel:
         world.detector = FixedDetector()
         assert world.pins("torch") == {"torch": "2.8:null", "cpu-tools": "1", "numbers": "1"}
 
+    def test_versions_spelled_differently(self, world: World) -> None:
+        """F-78: files of one release may spell its version in two ways; a pin has the wheel's."""
+        world.repository.add_wheel("torch-3-py3-none-any.whl")
+        add_torch(world, "3.0", ["cu128"])
+        resolution = world.resolve("torch")
+        assert str(resolution.pins[-1]) == "torch 3.0 (cu128)"
+
     def test_the_plain_wheel(self, world: World) -> None:
         """F-104: a plain wheel has the empty label."""
         world.policy = ChoicePolicy(preferences=Preferences(variants=False))

@@ -146,11 +146,11 @@ def _check_identity(pin: Pin, metadata: bytes, where: str) -> None:
     core = read_metadata(metadata, where)
     for what, expected, found in (
         ("name", pin.name, core.name),
-        ("version", str(pin.version), str(core.version)),
+        ("version", pin.version, core.version),  # by value: 1.0 is 1.0.0
     ):
         if expected != found:
             raise MetadataDisagreement(
-                f"the metadata inside the wheel has the {what} {found!r}, not {expected!r}",
+                f"the metadata inside the wheel has the {what} '{found}', not '{expected}'",
                 where=where,
                 hint="nothing was installed; tell the index operator",
             )

@@ -61,7 +61,7 @@ class Explanation:
             }
         return {
             "name": self.name,
-            "version": None if self.version is None or chosen is None else str(self.version),
+            "version": None if self.chosen is None else str(self.chosen.version),
             "chosen": chosen,
             "candidates": [
                 {

@@ -223,7 +223,7 @@ class _Resolving:
             raise ValueError(name, version)  # the solver decided for a usable release
         return Pin(
             name,
-            version,
+            wheel.filename.version,  # files of one release may spell it differently: 1, 1.0
             wheel.file,
             wheel.filename,
             choice,
