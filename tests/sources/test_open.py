@@ -20,7 +20,7 @@ from wheelfit.testing.wheels import build_wheel
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from wheelfit.sources.prefetch import Prefetching
+    from wheelfit.sources.remembered import Remembered
 
 A = canonicalize_name("a")
 QUICK = SourceSettings(retries=0, timeout=5.0, keyring="disabled", no_index=True)
@@ -34,11 +34,11 @@ def notes() -> list[str]:
 
 
 @pytest.fixture
-def opened(tmp_path: Path, notes: list[str]) -> Iterator[Callable[..., Prefetching]]:
+def opened(tmp_path: Path, notes: list[str]) -> Iterator[Callable[..., Remembered]]:
     """Give a function that opens sources."""
-    made: list[Prefetching] = []
+    made: list[Remembered] = []
 
-    def make(**settings: Any) -> Prefetching:
+    def make(**settings: Any) -> Remembered:
         options = {
             "cache_folder": tmp_path / "cache",
             "environ": settings.pop("environ", {}),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.sources.page import File
-    from wheelfit.sources.prefetch import Prefetching
+    from wheelfit.sources.remembered import Remembered
 
 A = canonicalize_name("a")
 PLAIN = "a-1.0-py3-none-any.whl"
@@ -49,11 +49,11 @@ def index(request: pytest.FixtureRequest, folder: Path) -> Iterator[RecordingInd
 
 
 @pytest.fixture
-def opened(index: RecordingIndex, tmp_path: Path) -> Iterator[Callable[..., Prefetching]]:
+def opened(index: RecordingIndex, tmp_path: Path) -> Iterator[Callable[..., Remembered]]:
     """Give a function that opens the index, each time as in a new run."""
-    made: list[Prefetching] = []
+    made: list[Remembered] = []
 
-    def make(**options: Any) -> Prefetching:
+    def make(**options: Any) -> Remembered:
         settings = SourceSettings(
             index_url=options.pop("url", index.url),
             retries=1,
@@ -70,7 +70,7 @@ def opened(index: RecordingIndex, tmp_path: Path) -> Iterator[Callable[..., Pref
         sources.close()
 
 
-def listed(sources: Prefetching) -> dict[str, File]:
+def listed(sources: Remembered) -> dict[str, File]:
     """Return the files of the project by name."""
     page = sources.project(A)
     assert page is not None
@@ -239,14 +239,3 @@ def test_server_error(index: RecordingIndex, opened: Any) -> None:
         opened().project(A)
     assert caught.value.exit_code == 5
     assert len(index.requests) == 2
-
-
-def test_ahead(index: RecordingIndex, opened: Any) -> None:
-    """What is fetched ahead is fetched once."""
-    sources = opened()
-    sources.prefetch_projects([A, canonicalize_name("b")])
-    file = listed(sources)[PLAIN]
-    sources.prefetch_metadata(file)
-    assert b"Name: a" in sources.metadata(file)
-    assert sources.project(canonicalize_name("b")) is None
-    assert len(index.requests) == 3

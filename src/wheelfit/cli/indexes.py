@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
     from wheelfit.resolve.requirements_file import RequirementsFile
-    from wheelfit.sources.prefetch import Prefetching
+    from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
 
 __all__ = ["open_indexes", "read_settings"]
@@ -71,7 +71,7 @@ def read_settings(
 
 def open_indexes(
     arguments: Namespace, settings: SourceSettings, environ: Mapping[str, str], output: Output
-) -> Prefetching:
+) -> Remembered:
     """Open the sources; nobody is asked yet.
 
     :param arguments: the options of `wheelfit.cli.options.add_sources`.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
     from wheelfit.install.environment import Environment
-    from wheelfit.sources.prefetch import Prefetching
+    from wheelfit.sources.remembered import Remembered
 
 __all__ = ["Opened", "open_for_choice"]
 
@@ -35,7 +35,7 @@ class Opened:
 
     environment: Environment
     machine: ChosenMachine
-    repository: Prefetching
+    repository: Remembered
     candidates: Candidates
     wanted: Wanted
 

@@ -21,10 +21,10 @@ from wheelfit.sources.http import HttpIndex
 from wheelfit.sources.keyring_access import open_keyring
 from wheelfit.sources.merged import FirstMatch
 from wheelfit.sources.on_demand import OnDemandTransport
-from wheelfit.sources.prefetch import Prefetching
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.proxies import ProxyRules
 from wheelfit.sources.reading import AllFiles
+from wheelfit.sources.remembered import Remembered
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.retries import RetryPolicy
 from wheelfit.sources.urls import file_path, is_loopback, origin, redact
@@ -57,7 +57,7 @@ def open_sources(
     given_urls: Iterable[str] = (),
     note: Callable[[str], None] = lambda _text: None,
     progress: Progress = NO_PROGRESS,
-) -> Prefetching:
+) -> Remembered:
     """Return the repository that settings describe.
 
     Asks nobody yet: a server that is down shows when it is needed.
@@ -102,7 +102,7 @@ def open_sources(
         repositories.append(repository)
         if is_local:
             local.append(repository.name)
-    return Prefetching(FirstMatch(repositories, others=files, local=local, note=note))
+    return Remembered(FirstMatch(repositories, others=files, local=local, note=note), client.close)
 
 
 def default_cache_folder(environ: Mapping[str, str], home: Path, platform: str) -> Path:

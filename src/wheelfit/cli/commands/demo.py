@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.core.target import Target
     from wheelfit.resolve.explain import Explanation
-    from wheelfit.sources.prefetch import Prefetching
+    from wheelfit.sources.remembered import Remembered
 
 _PACKAGE = "numpy"
 
@@ -173,7 +173,7 @@ def _explain(
     return explanation
 
 
-def _demo_index(url: str, environ: Mapping[str, str]) -> Prefetching:
+def _demo_index(url: str, environ: Mapping[str, str]) -> Remembered:
     """Open the demo's own index and nothing else, with no cache: nothing of it may stay."""
     from wheelfit.sources.open import open_sources
     from wheelfit.sources.settings import SourceSettings

@@ -1,0 +1,91 @@
+"""A repository that answers the same question once, for any number of threads."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from wheelfit.sources.progress import NO_PROGRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.progress import Progress
+    from wheelfit.sources.repository import Repository
+
+
+__all__ = ["Remembered"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_T = TypeVar("_T")
+
+
+class Remembered:
+    """Remember every result of another repository, errors too.
+
+    Equal calls give equal results however many threads ask, even if the server
+    changes meanwhile; whoever asks second waits for the first. Downloads are not
+    remembered: they are files.
+
+    :param repository: what does the work.
+    :param close: called when this is closed, or left as a context manager.
+    """
+
+    def __init__(self, repository: Repository, close: Callable[[], None] = lambda: None) -> None:
+        self._repository = repository
+        self._close = close
+        self._results: dict[Hashable, Future[Any]] = {}
+        self._lock = threading.Lock()
+        self.name = repository.name
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection; what is asked for later opens new ones."""
+        self._close()
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project, or None if it is not known."""
+        return self._once(("project", name), partial(self._repository.project, name))
+
+    def read(self, file: File) -> bytes:
+        """Return the content of a small file."""
+        return self._once(("read", file), partial(self._repository.read, file))
+
+    def metadata(self, file: File) -> bytes:
+        """Return the METADATA of a wheel."""
+        return self._once(("metadata", file), partial(self._repository.metadata, file))
+
+    def variant_document(self, file: File) -> bytes | None:
+        """Return the ``variant.json`` inside a variant wheel."""
+        return self._once(("document", file), partial(self._repository.variant_document, file))
+
+    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
+        """Put the whole file into a folder."""
+        return self._repository.download(file, folder, progress)
+
+    def _once(self, key: Hashable, work: Callable[[], _T]) -> _T:
+        with self._lock:
+            known = self._results.get(key)
+            future: Future[_T] = known if known is not None else Future()
+            self._results[key] = future
+        if known is None:
+            try:
+                future.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - belongs to everybody who asked
+                future.set_exception(error)
+        return future.result()

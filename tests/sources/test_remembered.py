@@ -1,0 +1,131 @@
+"""What was asked once is not asked again."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from packaging.utils import canonicalize_name
+
+from wheelfit.errors import Unreachable
+from wheelfit.sources.page import File, ProjectPage
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.remembered import Remembered
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.progress import Progress
+
+NAMES = [canonicalize_name(f"p{number}") for number in range(20)]
+FILE = File("a-1-py3-none-any.whl", "https://h.example/a", {"sha256": "ab"})
+
+
+class SlowRepository:
+    """A repository that counts what it is asked, and answers when it may."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.may_answer = threading.Event()
+        self.busy = threading.Semaphore(0)
+        self.lock = threading.Lock()
+
+    def work(self, what: str) -> None:
+        """Count, and wait until answers are allowed."""
+        with self.lock:
+            self.counts[what] = self.counts.get(what, 0) + 1
+        self.busy.release()
+        assert self.may_answer.wait(10)
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Answer, except for one name."""
+        self.work(name)
+        if name == "p7":
+            raise Unreachable("p7 is down")
+        return ProjectPage(name, (), self.name)
+
+    def read(self, file: File) -> bytes:
+        """Answer."""
+        self.work(f"read {file.filename}")
+        return b"small"
+
+    def metadata(self, file: File) -> bytes:
+        """Answer."""
+        self.work(f"metadata {file.filename}")
+        return b"metadata"
+
+    def variant_document(self, file: File) -> bytes | None:
+        """Answer."""
+        self.work(f"document {file.filename}")
+        return None
+
+    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
+        """Answer."""
+        self.work("download")
+        progress.done()
+        return folder / file.filename
+
+
+@pytest.fixture
+def slow() -> SlowRepository:
+    """Give a repository that waits."""
+    return SlowRepository()
+
+
+def test_many_ask_for_one(slow: SlowRepository) -> None:
+    """Callers at the same time share one question, and all get its answer."""
+    sources = Remembered(slow)
+    answers: list[bytes] = []
+    callers = [
+        threading.Thread(target=lambda: answers.append(sources.metadata(FILE))) for _ in range(8)
+    ]
+    for caller in callers:
+        caller.start()
+    assert slow.busy.acquire(timeout=10)
+    slow.may_answer.set()
+    for caller in callers:
+        caller.join()
+    assert answers == [b"metadata"] * 8
+    assert slow.counts == {f"metadata {FILE.filename}": 1}
+
+
+def test_different_questions_run_at_once(slow: SlowRepository) -> None:
+    """A slow answer keeps nobody from another question."""
+    sources = Remembered(slow)
+    callers = [threading.Thread(target=sources.project, args=(name,)) for name in NAMES[:4]]
+    for caller in callers:
+        caller.start()
+    for _ in callers:
+        assert slow.busy.acquire(timeout=10)
+    slow.may_answer.set()
+    for caller in callers:
+        caller.join()
+    assert len(slow.counts) == 4
+
+
+def test_everything_is_remembered(slow: SlowRepository, tmp_path: Path) -> None:
+    """Results and errors stay the same; downloads are done each time."""
+    slow.may_answer.set()
+    with Remembered(slow) as sources:
+        for _ in range(2):
+            assert sources.metadata(FILE) == b"metadata"
+            assert sources.read(FILE) == b"small"
+            assert sources.variant_document(FILE) is None
+            assert sources.download(FILE, tmp_path) == tmp_path / FILE.filename
+            with pytest.raises(Unreachable):
+                sources.project(NAMES[7])
+    assert slow.counts.pop("download") == 2
+    assert set(slow.counts.values()) == {1}
+
+
+def test_closing(slow: SlowRepository) -> None:
+    """Leaving it closes what is below, once."""
+    closed: list[None] = []
+    with Remembered(slow, lambda: closed.append(None)):
+        assert not closed
+    assert len(closed) == 1
