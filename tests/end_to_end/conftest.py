@@ -13,15 +13,6 @@ from pathlib import Path
 import pytest
 
 
-@pytest.fixture
-def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide the pip configuration of whoever runs the tests, and detection overrides."""
-    for name in list(os.environ):
-        if name.startswith(("PIP_", "WHEELFIT_", "NV_VARIANT_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-
-
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make one empty virtual environment, to be copied."""

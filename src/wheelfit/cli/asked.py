@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,18 +108,24 @@ def _read(name: str) -> str:
         raise FileProblem("the requirements file is not UTF-8", where=name) from None
 
 
+_NAMED_URL = re.compile(r"[A-Za-z0-9][\w.-]*\s*(\[[^\]]*\])?\s*@\s*[a-z][a-z0-9+.-]*:", re.ASCII)
+
+
 def _requirement_or_wheel(line: RequirementLine) -> Asked | GivenWheel:
     text = line.text
     promised = dict(line.hashes)
     # "name @ URL" is a requirement; a bare URL or path is a wheel. A path is told from a name by
     # its separator or its ending, never by what happens to lie in the current folder.
+    if _NAMED_URL.match(text):
+        return Asked(_requirement(line), line.where)
     path, extras = _split_extras(text)
-    if _is_url(path, line.where) and "@" not in text.partition("://")[0]:
+    if _is_url(path, line.where):
         return given_wheel(path, extras=extras, hashes=promised, where=line.where)
     if path.endswith(".whl") or path.startswith((".", "/", "~")) or "\\" in path:
         place = Path(os.path.expanduser(path))  # noqa: PTH111  # an unknown user is no error yet
         if place.suffix == ".whl" and not place.is_file():
-            raise FileProblem("there is no such wheel", where=str(place))
+            named = f"it is named in {line.where}" if line.where else None
+            raise FileProblem("there is no such wheel", where=str(place), note=named)
         url = place.resolve().as_uri()
         return given_wheel(url, extras=extras, hashes=promised, where=line.where)
     return Asked(_requirement(line), line.where)

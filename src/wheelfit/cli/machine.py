@@ -96,9 +96,7 @@ def choose_machine(
     )
     here = Machine(environ=environ, architecture=current.architecture)
     if arguments.host is None:
-        overrides = here.overrides_in_effect()
-        for override in overrides:
-            output.warn(f"the environment overrides detection: {override}")
+        overrides = _overrides(here, output)
         return ChosenMachine(
             "this machine", current, here, None, policy, here.namespaces, overrides
         )
@@ -112,5 +110,12 @@ def choose_machine(
     if not arguments.allow_incomplete:
         return ChosenMachine(arguments.host, target, described, None, policy, named, ())
     namespaces = tuple(dict.fromkeys((*named, *here.namespaces)))
-    overrides = here.overrides_in_effect()
+    overrides = _overrides(here, output)
     return ChosenMachine(arguments.host, target, here, described, policy, namespaces, overrides)
+
+
+def _overrides(machine: Machine, output: Output) -> tuple[str, ...]:
+    overrides = machine.overrides_in_effect()
+    for override in overrides:  # P-73
+        output.warn(f"the environment overrides detection: {override}")
+    return overrides

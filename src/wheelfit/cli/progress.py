@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ def size_in_words(count: int) -> str:
         if amount < 999.95 or unit == "GB":
             return f"{amount:.1f} {unit}"
     raise AssertionError
+
+
+_PAUSE = 0.05
+"""Seconds between two movements of a bar; bytes come more often than anybody can see."""
 
 
 class Cancelled(Exception):
@@ -121,11 +126,13 @@ class Transfer:
         self._cancelled = cancelled
         self._task: TaskID | None = None
         self._count = 0
+        self._unseen = 0
+        self._drawn = 0.0
         self._lock = threading.Lock()
 
     def start(self, total: int | None) -> None:
         """Begin, or begin anew."""
-        self._count = 0
+        self._count = self._unseen = 0
         if self._rich is not None:
             if self._task is None:
                 self._task = self._rich.add_task(self._what, total=total)
@@ -141,8 +148,12 @@ class Transfer:
             raise Cancelled
         with self._lock:
             self._count += count
-        if self._rich is not None and self._task is not None:
-            self._rich.advance(self._task, count)
+            self._unseen += count
+            now = time.monotonic()
+            if self._rich is None or self._task is None or now - self._drawn < _PAUSE:
+                return
+            unseen, self._unseen, self._drawn = self._unseen, 0, now
+        self._rich.advance(self._task, unseen)
 
     def done(self) -> None:
         """End well: the bar goes away, a line says what happened."""

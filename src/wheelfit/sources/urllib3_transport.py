@@ -148,7 +148,10 @@ class _Urllib3Response:
 
     def chunks(self) -> Iterator[bytes]:
         try:
-            yield from self._response.stream(CHUNK, decode_content=False)
+            # What has come by now, not a full chunk: on a slow line that would take minutes, in
+            # which nobody sees progress and nobody can stop.
+            while chunk := self._response.read1(CHUNK, decode_content=False):
+                yield chunk
         except (HTTPError, OSError, ValueError) as error:
             raise _interrupted(error) from error
         self._complete = True

@@ -1,0 +1,84 @@
+"""Run the real command line in this process, and look at what it says."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from wheelfit.cli.main import Command, main, make_parser
+
+__all__ = ["Runner", "Said", "arguments", "tree"]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Hold what a command said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """The one JSON object on standard output."""
+        value = json.loads(self.out)
+        assert isinstance(value, dict)
+        return value
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The error inside that object."""
+        return cast("dict[str, Any]", self.object["error"])
+
+
+class Runner:
+    """Run `wheelfit` and hold every command to the promises that all of them make.
+
+    :param capsys: catches what is printed.
+    """
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *words: str | Path, code: int = 0) -> Said:
+        """Run a command line that shall end with ``code``."""
+        self._capsys.readouterr()
+        status = main([str(word) for word in words])
+        captured = self._capsys.readouterr()
+        said = Said(status, captured.out, captured.err)
+        assert status == code, said
+        if "--debug" not in words:
+            assert "Traceback" not in said.out + said.err
+        if "--json" in words:
+            assert said.object  # exactly one: anything more would not be JSON
+            assert ("error" in said.object) == (status != 0 and "projects" not in said.object)
+        if status:
+            assert said.out == "" or "--json" in words or words[0] == "explain"
+        return said
+
+
+def arguments(command: str, *words: str | Path) -> argparse.Namespace:
+    """Parse the words of a command as the program does."""
+    module = cast(Command, importlib.import_module(f"wheelfit.cli.commands.{command}"))
+    return make_parser(command, module).parse_args([str(word) for word in words])
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Return everything below a folder: files by the hash of their content, links by target."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            found[name] = f"-> {path.readlink()}"
+        elif path.is_file():
+            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        else:
+            found[name] = "folder"
+    return found

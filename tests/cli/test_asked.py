@@ -1,0 +1,247 @@
+"""What the user asked for, from words and requirements files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli.running import arguments
+
+from wheelfit.cli.asked import Wanted, read_preferences, read_wanted
+from wheelfit.core.ordering import Preferences
+from wheelfit.core.properties import Feature, Property
+from wheelfit.errors import (
+    FileProblem,
+    InvalidLabel,
+    InvalidProperty,
+    InvalidRequirement,
+    UsageError,
+    UserError,
+    WheelfitError,
+)
+from wheelfit.testing.wheels import build_wheel
+
+
+def wanted(*words: str | Path, environ: dict[str, str] | None = None) -> Wanted:
+    """Read what the arguments of install ask for."""
+    return read_wanted(arguments("install", *words), environ or {})
+
+
+def preferences(*words: str) -> Preferences:
+    """Read the wishes among the arguments of install."""
+    return read_preferences(arguments("install", *words))
+
+
+class TestWords:
+    """A requirement, a wheel, or the URL of one."""
+
+    @pytest.mark.parametrize(
+        ("word", "name", "rest"),
+        [
+            ("torch", "torch", ""),
+            ("Torch.Audio>=2", "torch-audio", ">=2"),
+            ("some[a,b]==1.0", "some", "==1.0"),
+            ("folder", "folder", ""),
+            ("wheel.whl2", "wheel-whl2", ""),
+        ],
+    )
+    def test_requirements(
+        self, word: str, name: str, rest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A name is a name, even where a folder of that name lies around."""
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "folder").mkdir()
+        found = wanted(word)
+        (asked,) = found.requirements
+        assert (asked.requirement.name, str(asked.requirement.specifier)) == (name, rest)
+        assert asked.where == ""
+        assert not found.wheels
+
+    @pytest.mark.parametrize(
+        "word", [f"{folder}some-1.0-py3-none-any.whl" for folder in ("", "./", "{here}/")]
+    )
+    def test_paths(self, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A path ends in ``.whl`` or begins like one; extras may follow."""
+        path = build_wheel(tmp_path, "some", "1.0")
+        monkeypatch.chdir(tmp_path)
+        for extras in ("", "[One,two_b]"):
+            found = wanted(word.format(here=tmp_path) + extras)
+            (wheel,) = found.wheels
+            assert wheel.file.url == path.as_uri()
+            assert wheel.file.filename == path.name
+            assert wheel.extras == ({"one", "two-b"} if extras else frozenset())
+            assert not found.requirements
+
+    def test_home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A tilde means the user's home; that of a user nobody knows is just no file."""
+        path = build_wheel(tmp_path, "some", "1.0")
+        monkeypatch.setenv("HOME", str(tmp_path))
+        (wheel,) = wanted(f"~/{path.name}").wheels
+        assert wheel.file.url == path.as_uri()
+        with pytest.raises(FileProblem):
+            wanted(f"~nobody-of-that-name/{path.name}")
+
+    def test_a_path_with_special_characters(self, tmp_path: Path) -> None:
+        """Blanks, hashes, per cent signs and brackets in folder names mean nothing."""
+        path = build_wheel(tmp_path / "a b#c%20[d]", "some", "1.0")
+        (wheel,) = wanted(path).wheels
+        assert wheel.file.url == path.as_uri()
+        assert not wheel.file.hashes
+
+    @pytest.mark.parametrize("scheme", ["http", "https", "file"])
+    def test_urls(self, scheme: str) -> None:
+        """A URL names a wheel; its fragment is a promise, its login is not shown."""
+        url = f"{scheme}://host.example/files/some-1.0%2Blocal-py3-none-any-cu128.whl"
+        (wheel,) = wanted(f"{url}#sha256={'AB' * 32}").wheels
+        assert wheel.file.url == url
+        assert wheel.file.filename == "some-1.0+local-py3-none-any-cu128.whl"
+        assert wheel.file.hashes == {"sha256": "ab" * 32}
+        (wheel,) = wanted(url.replace("://", "://me:s3cret@") + "[extra]").wheels
+        assert wheel.file.url == url
+        assert wheel.extras == {"extra"}
+
+    def test_a_name_with_a_url(self) -> None:
+        """``name @ URL`` is a requirement, which is resolved under its name (F-125)."""
+        for url in ("https://host.example/some-1.0-py3-none-any.whl", "file:///some-1.0.whl"):
+            for text in (f"some[x] @ {url}", f"some@{url}", f"some @ {url} ; os_name != 'x'"):
+                found = wanted(text)
+                (asked,) = found.requirements
+                assert asked.requirement.url == url
+                assert not found.wheels
+
+    @pytest.mark.parametrize(
+        ("word", "kind", "said"),
+        [
+            ("some ==", InvalidRequirement, "expected"),
+            ("some ; variant_label == 'a'", InvalidRequirement, "variant"),  # F-109
+            ("-", InvalidRequirement, ""),
+            ("[x]", InvalidRequirement, ""),
+            ("missing-1.0-py3-none-any.whl", FileProblem, "no such wheel"),
+            (".", UserError, "only wheels can be given"),
+            ("/", UserError, "only wheels can be given"),
+            ("https://host.example/some-1.0.tar.gz", UserError, "only wheels can be given"),
+            ("https://host.example/", UserError, "only wheels can be given"),
+            ("http://[::1/some-1.0-py3-none-any.whl", UserError, "cannot be read"),
+        ],
+    )
+    def test_bad_words(self, word: str, kind: type[WheelfitError], said: str) -> None:
+        """Each way to be wrong is an error that says so."""
+        with pytest.raises(kind) as caught:
+            wanted(word)
+        assert said in caught.value.message
+
+    def test_nothing(self, tmp_path: Path) -> None:
+        """No words and an empty file ask for nothing; that is wrong usage."""
+        (tmp_path / "empty.txt").write_text("# nothing\n")
+        empty = str(tmp_path / "empty.txt")
+        for words in ([], ["-r", empty], ["-c", empty]):
+            with pytest.raises(UsageError):
+                wanted(*words)
+
+
+class TestFiles:
+    """Requirements and constraints files."""
+
+    def test_both_kinds(self, tmp_path: Path) -> None:
+        """Words come first, then files in their order; constraints only limit."""
+        build_wheel(tmp_path, "given", "1.0")
+        (tmp_path / "one.txt").write_text(
+            f"first>=1\n-c limits.txt\n{tmp_path}/given-1.0-py3-none-any.whl\n"
+            f"hashed==2 --hash=sha256:{'AB' * 32} --hash=sha256:{'cd' * 32}\n"
+        )
+        (tmp_path / "two.txt").write_text("${WHO}==3\n")
+        (tmp_path / "limits.txt").write_text("first<9\n")
+        (tmp_path / "more.txt").write_text("other<2\n")
+        found = wanted(
+            "word", "-r", tmp_path / "one.txt", "-r", tmp_path / "two.txt", "-c",
+            tmp_path / "more.txt", environ={"WHO": "second"},
+        )  # fmt: skip
+        assert [asked.requirement.name for asked in found.requirements] == [
+            "word", "first", "hashed", "second",
+        ]  # fmt: skip
+        assert [asked.where for asked in found.requirements] == [
+            "", f"{tmp_path}/one.txt:1", f"{tmp_path}/one.txt:4", f"{tmp_path}/two.txt:1",
+        ]  # fmt: skip
+        assert [str(asked) for asked in found.constraints] == [
+            f"first<9 ({tmp_path}/limits.txt:1)",
+            f"other<2 ({tmp_path}/more.txt:1)",
+        ]
+        (wheel,) = found.wheels
+        assert wheel.where == f"{tmp_path}/one.txt:3"
+        assert found.hashes == {"hashed": {("sha256", "ab" * 32), ("sha256", "cd" * 32)}}
+        assert len(found.files) == 3
+
+    @pytest.mark.parametrize("option", ["-r", "-c"])
+    def test_missing(self, option: str, tmp_path: Path) -> None:
+        """A file that is not there is named, whichever option names it."""
+        with pytest.raises(FileProblem) as caught:
+            wanted("some", option, tmp_path / "missing.txt")
+        assert caught.value.where == str(tmp_path / "missing.txt")
+        assert "No such file" in caught.value.message
+
+    def test_not_text(self, tmp_path: Path) -> None:
+        """Bytes that are no UTF-8 are an error, not a traceback."""
+        (tmp_path / "bad.txt").write_bytes(b"caf\xe9\n")
+        with pytest.raises(FileProblem, match="UTF-8"):
+            wanted("-r", tmp_path / "bad.txt")
+
+    def test_a_folder(self, tmp_path: Path) -> None:
+        """A folder is no file."""
+        with pytest.raises(FileProblem):
+            wanted("-r", tmp_path)
+
+    def test_from_elsewhere(self) -> None:
+        """A file on a server is not fetched unseen; its login is not shown."""
+        with pytest.raises(UserError) as caught:
+            wanted("-r", "https://me:s3cret@host.example/all.txt?token=s3cret")
+        assert caught.value.where == "https://****@host.example/all.txt?****"
+
+    def test_a_bad_line_is_named(self, tmp_path: Path) -> None:
+        """An error names file and line, for requirements and for wheels."""
+        for line in ("some ==", "./missing-1.0-py3-none-any.whl", "http://[::1"):
+            (tmp_path / "bad.txt").write_text(f"good\n{line}\n")
+            with pytest.raises(UserError) as caught:
+                wanted("-r", tmp_path / "bad.txt")
+            assert f"{tmp_path}/bad.txt:2" in f"{caught.value.where} {caught.value.note}"
+
+
+class TestWishes:
+    """Preferences among variants (F-91)."""
+
+    def test_everything(self) -> None:
+        """Each kind of wish at each precision; names are normalised."""
+        found = preferences(
+            "--prefer", "nvidia", "--prefer", "x86_64 :: level", "--forbid", "amd",
+            "--require", "blas :: library :: mkl", "--label", "My.Torch=cu128",
+            "--label", " other = null ",
+        )  # fmt: skip
+        assert found == Preferences(
+            prefer=("nvidia", Feature("x86_64", "level")),
+            require=(Property("blas", "library", "mkl"),),
+            forbid=("amd",),
+            labels={"my-torch": "cu128", "other": "null"},  # type: ignore[dict-item]
+        )
+        assert found.variants
+
+    def test_none(self) -> None:
+        """Variants can be switched off."""
+        assert preferences() == Preferences()
+        assert not preferences("--no-variants").variants
+
+    @pytest.mark.parametrize(
+        ("words", "kind"),
+        [
+            (["--label", "torch"], UsageError),
+            (["--label", "=cu128"], UsageError),
+            (["--label", "torch="], InvalidLabel),
+            (["--label", "torch=CU128"], InvalidLabel),
+            (["--prefer", "a :: b :: c :: d"], InvalidProperty),
+            (["--prefer", ""], InvalidProperty),
+            (["--require", "NVIDIA"], InvalidProperty),
+            (["--forbid", "a ::"], InvalidProperty),
+        ],
+    )
+    def test_malformed(self, words: list[str], kind: type[WheelfitError]) -> None:
+        """A wish that cannot be read is an error (F-2, F-3, F-5)."""
+        with pytest.raises(kind):
+            preferences(*words)

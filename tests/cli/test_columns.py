@@ -1,0 +1,30 @@
+"""Tables for people."""
+
+from __future__ import annotations
+
+import pytest
+
+from wheelfit.cli.columns import columns
+
+
+@pytest.mark.parametrize(
+    ("head", "rows", "lines"),
+    [
+        (("A", "B"), [], []),
+        (("A",), [("x",)], ["A", "-", "x"]),
+        (
+            ("Name", "Empty", "Last"),
+            [("a", "", "1"), ("longer", "", "")],
+            ["Name    Last", "------  ----", "a       1", "longer"],
+        ),
+        (("Wide title", "B"), [("a", "b")], ["Wide title  B", "----------  -", "a           b"]),
+    ],
+)
+def test_columns(head: tuple[str, ...], rows: list[tuple[str, ...]], lines: list[str]) -> None:
+    """Columns are as wide as their widest cell, empty ones are left out, no blanks at the end."""
+    assert columns(head, rows) == lines
+
+
+def test_rows_may_come_from_a_generator() -> None:
+    """Rows are read once."""
+    assert columns(("A",), (("x",) for _ in range(2))) == ["A", "-", "x", "x"]

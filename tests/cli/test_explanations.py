@@ -1,0 +1,146 @@
+"""Explanations as people read them."""
+
+from __future__ import annotations
+
+import pytest
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from wheelfit.cli.explanations import print_explanation
+from wheelfit.cli.machine import ChosenMachine
+from wheelfit.cli.output import Output
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename
+from wheelfit.core.properties import PropertySet
+from wheelfit.core.selection import Outcome, Verdict
+from wheelfit.core.support import ProviderPolicy
+from wheelfit.resolve.explain import Explanation
+from wheelfit.testing.detectors import FixedDetector
+from wheelfit.testing.worlds import linux_target
+
+MACHINE = ChosenMachine(
+    "this machine", linux_target(), FixedDetector(), None, ProviderPolicy(), (), ()
+)
+
+
+def wheel(label: str | None = None, tag: str = "py3-none-any") -> WheelFilename:
+    """Name a wheel."""
+    return parse_wheel_filename(f"some-1.0-{tag}{f'-{label}' if label else ''}.whl")
+
+
+def verdict(
+    outcome: Outcome, reason: str, label: str | None = None, tag: str = "py3-none-any"
+) -> Verdict:
+    """Judge a wheel."""
+    return Verdict(wheel(label, tag), outcome, reason)
+
+
+def printed(
+    output: Output, capsys: pytest.CaptureFixture[str], *verdicts: Verdict, **parts: object
+) -> list[str]:
+    """Print an explanation and return the lines."""
+    chosen = verdicts[0].filename if verdicts and verdicts[0].verdict == "chosen" else None
+    explanation = Explanation(
+        canonicalize_name("some"),
+        Version("1.0"),
+        chosen,
+        candidates=verdicts,
+        **parts,  # type: ignore[arg-type]
+    )
+    print_explanation(explanation, MACHINE, output)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_winner_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
+    """The title names the file; its properties follow, one line for each feature."""
+    properties = PropertySet.from_mapping(
+        {"nvidia": {"sm_arch": ["75_real", "80_real"], "cuda_version_lower_bound": ["12.8"]}}
+    )
+    lines = printed(Output(), capsys, verdict("chosen", "best fit", "cu128"), properties=properties)
+    assert lines == [
+        "some 1.0 for this machine: some-1.0-py3-none-any-cu128.whl",
+        "  properties  nvidia :: cuda_version_lower_bound :: 12.8",
+        "              nvidia :: sm_arch :: 75_real, 80_real",
+        "  chosen      cu128  best fit",
+    ]
+
+
+def test_nothing_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a winner that is what the title says."""
+    lines = printed(Output(), capsys, verdict("rejected", "needs a driver", "cu128"))
+    assert lines == [
+        "some 1.0: nothing fits this machine",
+        "  rejected    cu128  needs a driver",
+    ]
+
+
+def test_wheels_of_one_label_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Equal labels with equal reasons are counted; other reasons and labels stay apart."""
+    verdicts = [
+        verdict("chosen", "best fit", "cu128"),
+        verdict("rejected", "for another Python", "cu128", "cp39-cp39-any"),
+        verdict("rejected", "for another Python", "cu128", "cp310-cp310-any"),
+        verdict("rejected", "for another system", "cu128", "cp310-cp310-win32"),
+        verdict("rejected", "for another Python", None, "cp39-cp39-any"),
+    ]
+    assert printed(Output(), capsys, *verdicts)[1:] == [
+        "  chosen      cu128        best fit",
+        "  rejected    cu128        2 wheels: for another Python",
+        "  rejected    cu128        for another system",
+        "  rejected    plain wheel  for another Python",
+    ]
+    assert printed(Output(verbosity=1), capsys, *verdicts)[2:4] == [
+        "  rejected    cu128        some-1.0-cp39-cp39-any-cu128.whl: for another Python",
+        "  rejected    cu128        some-1.0-cp310-cp310-any-cu128.whl: for another Python",
+    ]
+
+
+def test_the_verdict_is_not_said_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    """A reason that begins with the verdict loses it: the column has it."""
+    lines = printed(
+        Output(),
+        capsys,
+        verdict("chosen", "the plain wheel"),
+        verdict("compatible", "compatible; b is preferred", "a"),
+    )
+    assert lines[-1] == "  compatible  a            b is preferred"
+
+
+def test_long_reasons_keep_their_margin(capsys: pytest.CaptureFixture[str]) -> None:
+    """Further lines begin where the first one did; words are never torn."""
+    reason = "needs " + ", ".join(f"feature_{number}" for number in range(30))
+    lines = printed(Output(), capsys, verdict("rejected", reason, "cu128"))[1:]
+    assert len(lines) > 1
+    assert all(line.startswith(" " * 21) for line in lines[1:])
+    assert "".join(line[21:] + " " for line in lines).strip() == reason
+
+
+def test_colours(capsys: pytest.CaptureFixture[str]) -> None:
+    """The winner is green, what is refused steps back."""
+    lines = printed(
+        Output(colour=True),
+        capsys,
+        verdict("chosen", "best fit", "cu128"),
+        verdict("compatible", "compatible; slower", "cu126"),
+        verdict("rejected", "no driver", "cu130"),
+    )
+    assert [line[: line.find("m") + 1] for line in lines[1:] if line.startswith("\x1b")] == [
+        "\x1b[32m",
+        "\x1b[2m",
+    ]
+
+
+@pytest.mark.parametrize(("verbosity", "notes"), [(-1, False), (0, True)])
+def test_warnings_and_notes(
+    verbosity: int,
+    notes: bool,  # noqa: FBT001
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Warnings are said even when quiet, notes are not; neither is part of the result."""
+    explanation = Explanation(
+        canonicalize_name("some"), None, None, warnings=("a GPU is idle",), notes=("by the way",)
+    )
+    print_explanation(explanation, MACHINE, Output(verbosity=verbosity))
+    said = capsys.readouterr()
+    assert said.out == "some: nothing fits this machine\n"
+    assert "warning: some: a GPU is idle\n" in said.err
+    assert ("note: by the way" in said.err) is notes

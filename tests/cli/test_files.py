@@ -1,0 +1,53 @@
+"""Files a user names are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from wheelfit.cli.files import write_atomically
+from wheelfit.errors import FileProblem
+
+
+def test_written_like_any_other_file(tmp_path: Path) -> None:
+    """Content and permissions are those of an ordinary new file, and nothing else is left."""
+    path = tmp_path / "host.toml"
+    write_atomically(str(path), b"one")
+    write_atomically(str(path), b"two")
+    ordinary = tmp_path / "ordinary"
+    ordinary.touch()
+    assert path.read_bytes() == b"two"
+    assert path.stat().st_mode == ordinary.stat().st_mode
+    assert sorted(tmp_path.iterdir()) == [path, ordinary]
+
+
+def test_the_mask_of_the_process_counts(tmp_path: Path) -> None:
+    """Who hides new files from others gets a hidden file, and keeps the mask."""
+    before = os.umask(0o077)
+    try:
+        write_atomically(str(tmp_path / "host.toml"), b"")
+        assert os.umask(0o077) == 0o077
+    finally:
+        os.umask(before)
+    assert (tmp_path / "host.toml").stat().st_mode & 0o777 == 0o600
+
+
+def test_relative_to_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bare name lies where the user is."""
+    monkeypatch.chdir(tmp_path)
+    write_atomically("host.toml", b"here")
+    assert (tmp_path / "host.toml").read_bytes() == b"here"
+
+
+@pytest.mark.parametrize("place", ["missing/host.toml", "file/host.toml", "folder"])
+def test_a_failure_leaves_everything_as_it_was(place: str, tmp_path: Path) -> None:
+    """No folder, a file in its place, a folder in the place of the file: an error that names it."""
+    (tmp_path / "file").write_text("a file")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FileProblem) as caught:
+        write_atomically(str(tmp_path / place), b"new")
+    assert caught.value.where == str(tmp_path / place)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder"]
+    assert (tmp_path / "file").read_text() == "a file"

@@ -1,0 +1,148 @@
+"""Where files come from: pip's configuration, then options, then requirements files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli.running import arguments
+
+from wheelfit.cli.indexes import open_indexes, read_settings
+from wheelfit.cli.output import Output
+from wheelfit.errors import InvalidConfiguration, UsageError
+from wheelfit.resolve.requirements_file import RequirementsFile
+from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
+
+HERE = "https://pip.example/simple"
+THERE = "https://option.example/simple"
+ELSEWHERE = "https://file.example/simple"
+
+
+@pytest.fixture
+def configuration(tmp_path: Path) -> Path:
+    """Write a configuration of pip's."""
+    path = tmp_path / "pip.conf"
+    path.write_text(
+        f"[global]\nindex-url = {HERE}\nextra-index-url = {HERE}/more\nfind-links = /wheels\n"
+        "trusted-host = pip.example\ntimeout = 7\nretries = 1\nproxy = http://proxy.example:1\n"
+    )
+    return path
+
+
+def settings(
+    *words: str, configuration: Path | None = None, files: tuple[RequirementsFile, ...] = ()
+) -> SourceSettings:
+    """Put together what install would use."""
+    environ = {"PIP_CONFIG_FILE": str(configuration or "/dev/null")}
+    return read_settings(arguments("install", *words), environ, files)
+
+
+def test_nobody_says_anything() -> None:
+    """Without any word the settings are pip's own defaults."""
+    assert settings() == SourceSettings()
+    assert settings().index_url == DEFAULT_INDEX
+
+
+def test_pip_supplies_the_defaults(configuration: Path) -> None:
+    """What pip has been told counts here too."""
+    found = settings(configuration=configuration)
+    assert found.index_urls == (HERE, f"{HERE}/more")
+    assert (found.find_links, found.trusted_hosts) == (("/wheels",), ("pip.example",))
+    assert (found.timeout, found.retries, found.proxy) == (7, 1, "http://proxy.example:1")
+
+
+def test_options_count_more_than_pip(configuration: Path) -> None:
+    """Single values replace, lists grow, as with pip itself."""
+    found = settings(
+        "-i", THERE, "--extra-index-url", f"{THERE}/more", "-f", "here",
+        "--trusted-host", "option.example", "--timeout", "3", "--retries", "0", "--proxy", "",
+        "--cert", "ca.pem", "--client-cert", "me.pem",
+        configuration=configuration,
+    )  # fmt: skip
+    assert found.index_urls == (THERE, f"{HERE}/more", f"{THERE}/more")
+    assert found.find_links == ("/wheels", "here")
+    assert found.trusted_hosts == ("pip.example", "option.example")
+    assert (found.timeout, found.retries, found.proxy) == (3, 0, "")
+    assert (found.cert, found.client_cert) == ("ca.pem", "me.pem")
+
+
+def test_requirements_files_count_most(configuration: Path) -> None:
+    """An index named in a requirements file replaces even the option, as with pip."""
+    file = RequirementsFile(
+        index_url=ELSEWHERE,
+        extra_index_urls=(f"{ELSEWHERE}/more",),
+        find_links=("beside",),
+        trusted_hosts=("file.example",),
+    )
+    found = settings("-i", THERE, "-f", "here", configuration=configuration, files=(file,))
+    assert found.index_urls == (ELSEWHERE, f"{HERE}/more", f"{ELSEWHERE}/more")
+    assert found.find_links == ("/wheels", "here", "beside")
+    assert found.trusted_hosts == ("pip.example", "file.example")
+    silent = settings("-i", THERE, configuration=configuration, files=(RequirementsFile(),))
+    assert silent.index_url == THERE
+
+
+@pytest.mark.parametrize(
+    ("words", "file"), [(["--no-index"], RequirementsFile()), ([], RequirementsFile(no_index=True))]
+)
+def test_no_index(words: list[str], file: RequirementsFile, configuration: Path) -> None:
+    """Whoever wants no index has his way; folders stay."""
+    found = settings(*words, configuration=configuration, files=(file,))
+    assert found.index_urls == ()
+    assert found.find_links == ("/wheels",)
+
+
+def test_variables_count_more_than_files(configuration: Path) -> None:
+    """``PIP_*`` variables come between files and options."""
+    environ = {"PIP_CONFIG_FILE": str(configuration), "PIP_INDEX_URL": ELSEWHERE}
+    assert read_settings(arguments("explain"), environ).index_url == ELSEWHERE
+    assert read_settings(arguments("explain", "-i", THERE), environ).index_url == THERE
+
+
+def test_the_environment_in_use_may_hold_a_configuration(tmp_path: Path) -> None:
+    """An environment's own pip.conf counts when wheelfit works on that environment."""
+    (tmp_path / "pip.conf").write_text(f"[global]\nindex-url = {ELSEWHERE}\n")
+    environ = {"XDG_CONFIG_HOME": str(tmp_path / "none"), "XDG_CONFIG_DIRS": str(tmp_path / "none")}
+    found = read_settings(arguments("install"), environ, prefix=tmp_path)
+    assert found.index_url == ELSEWHERE
+
+
+def test_a_configuration_that_cannot_be_read(tmp_path: Path) -> None:
+    """It is named; what it says is not repeated with its passwords."""
+    path = tmp_path / "pip.conf"
+    path.write_text("index-url = https://me:s3cret@host.example\n")
+    with pytest.raises(InvalidConfiguration) as caught:
+        settings(configuration=path)
+    assert caught.value.where == str(path)
+    assert "s3cret" not in str(caught.value.parts())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--timeout", "0"],
+        ["--timeout", "-1"],
+        ["--timeout", "nan"],
+        ["--timeout", "inf"],
+        ["--timeout", "soon"],
+        ["--retries", "-1"],
+        ["--retries", "1.5"],
+    ],
+)
+def test_numbers_that_mean_nothing(words: list[str]) -> None:
+    """A timeout is a positive number, retries are counted from none on."""
+    with pytest.raises(UsageError):
+        settings(*words)
+
+
+def test_the_cache(tmp_path: Path) -> None:
+    """It lies where the option says, else where the variable says; or nowhere."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    environ = {"WHEELFIT_CACHE_DIR": str(tmp_path / "variable"), "PIP_CONFIG_FILE": "/dev/null"}
+    for words in ([], ["--cache-dir", str(tmp_path / "option")], ["--no-cache-dir"]):
+        given = arguments("install", "--no-index", "-f", str(wheels), *words)
+        found = read_settings(given, environ)
+        assert found.cache is ("--no-cache-dir" not in words)
+        with open_indexes(given, found, environ, Output()) as repository:
+            assert repository.name == str(wheels)

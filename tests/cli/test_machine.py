@@ -1,0 +1,158 @@
+"""The machine that is chosen for: this one, or one that a host file describes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, arguments
+
+from wheelfit.cli.machine import ChosenMachine, choose_machine, load_host_file
+from wheelfit.cli.output import Output
+from wheelfit.core.support import ProviderPolicy
+from wheelfit.errors import FileProblem, InvalidHostFile
+from wheelfit.platforms.features import Status
+from wheelfit.testing.worlds import linux_target
+
+HOST = """
+[metadata]
+created-by = "a test"
+version = "0.1"
+
+[[provider]]
+namespace = "nvidia"
+[provider.properties]
+cuda_version_lower_bound = ["12.9", "12.8"]
+"""
+OVERRIDE = {"WHEELFIT_OVERRIDE_X86_64_LEVEL": "v3"}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    """Write a host file with one namespace."""
+    path = tmp_path / "host.toml"
+    path.write_text(HOST)
+    return path
+
+
+def choose(*words: str | Path, environ: dict[str, str] | None = None) -> ChosenMachine:
+    """Choose the machine that options of probe name, on an x86-64 Linux."""
+    return choose_machine(arguments("probe", *words), linux_target(), environ or {}, Output())
+
+
+def status(machine: ChosenMachine, namespace: str) -> Status | None:
+    """Return how the detection of a namespace ended."""
+    detection = machine.detect(namespace)
+    return None if detection is None else detection.status
+
+
+class TestThisMachine:
+    """Without ``--for``."""
+
+    def test_every_built_in_namespace(self) -> None:
+        """All can be asked; of another namespace nothing is known."""
+        machine = choose()
+        assert machine.name == "this machine"
+        assert set(machine.namespaces) == {"nvidia", "x86_64", "aarch64"}
+        assert status(machine, "aarch64") is Status.NOTHING
+        assert machine.detect("blas") is None
+
+    def test_overrides_are_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """P-73: what the environment overrides is said, whatever else is wanted."""
+        machine = choose(environ=OVERRIDE)
+        assert machine.overrides == ("WHEELFIT_OVERRIDE_X86_64_LEVEL=v3",)
+        said = capsys.readouterr().err
+        assert (
+            said == "warning: the environment overrides detection: " + machine.overrides[0] + "\n"
+        )
+        detection = machine.detect("x86_64")
+        assert detection is not None
+        assert detection.features[0].values == ("v3",)
+
+    def test_policy(self) -> None:
+        """Providers and devices are decided about by options."""
+        machine = choose(
+            "--disable-provider", "nvidia", "--enable-provider", "amd", "--ignore-static", "blas",
+            "--devices", "any",
+        )  # fmt: skip
+        assert machine.policy == ProviderPolicy(
+            enabled=frozenset({"amd"}),
+            disabled=frozenset({"nvidia"}),
+            ignore_static=frozenset({"blas"}),
+            device_policy="any",
+        )
+
+
+class TestHostFile:
+    """With ``--for`` (P-44)."""
+
+    def test_the_file_decides(self, host: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """This machine is not asked, not even about what the file leaves out; it is said whose."""
+        machine = choose("--for", host, environ=OVERRIDE)
+        assert machine.name == str(host)
+        assert machine.namespaces == ("nvidia",)
+        assert machine.overrides == ()
+        assert status(machine, "nvidia") is Status.SUPPORTED
+        assert status(machine, "x86_64") is Status.UNKNOWN
+        assert capsys.readouterr().err == f"choosing for the machine in {host}\n"
+
+    def test_what_is_left_out_may_be_asked_here(
+        self, host: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """With ``--allow-incomplete`` this machine answers for the rest, overrides included."""
+        machine = choose("--for", host, "--allow-incomplete", environ=OVERRIDE)
+        assert machine.namespaces[0] == "nvidia"
+        assert set(machine.namespaces) == {"nvidia", "x86_64", "aarch64"}
+        nvidia = machine.detect("nvidia")
+        assert nvidia is not None
+        assert nvidia.features[0].values == ("12.9", "12.8")
+        level = machine.detect("x86_64")
+        assert level is not None
+        assert level.features[0].values == ("v3",)
+        assert machine.overrides == ("WHEELFIT_OVERRIDE_X86_64_LEVEL=v3",)
+        assert "overrides detection: WHEELFIT_OVERRIDE_X86_64_LEVEL=v3" in capsys.readouterr().err
+
+    def test_notes_are_said(self, host: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A key nobody knows is ignored, visibly."""
+        host.write_text(HOST + "[colour]\nred = 1\n")
+        choose("--for", host)
+        assert "unknown key colour is ignored" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            (b"a = [", "not TOML"),
+            (b"\xff\xfe", "not TOML"),
+            (b"a = " + b"[" * 100_000, "nested too deeply"),
+            (b"", "metadata is missing"),
+            (b"[metadata]\nversion = '9'", "only '0.1' is known"),
+            (b"[metadata]\nversion = '0.1'\n[[provider]]\n", "namespace is missing"),
+            (b"[metadata]\nversion = '0.1'\n[[providers]]\n", "providers is not a known key"),
+        ],
+    )
+    def test_broken(self, content: bytes, said: str, host: Path) -> None:
+        """Each way to be broken is an error that names the file."""
+        host.write_bytes(content)
+        with pytest.raises(InvalidHostFile) as caught:
+            load_host_file(str(host))
+        assert said in caught.value.message
+        assert caught.value.where == str(host)
+
+    @pytest.mark.parametrize("name", ["missing.toml", "."])
+    def test_no_file(self, name: str, tmp_path: Path) -> None:
+        """A file that is not there, and a folder, are named; the hint says how to get one."""
+        with pytest.raises(FileProblem) as caught:
+            load_host_file(str(tmp_path / name))
+        assert "probe -o" in (caught.value.hint or "")
+
+
+def test_round_trip(run: Runner, tmp_path: Path) -> None:
+    """P-44: what probe writes down, probe reads back: the same features in the same order."""
+    host = tmp_path / "host.toml"
+    here = run("probe", "--json", "-o", host).object["namespaces"]
+    there = run("probe", "--json", "--for", host).object["namespaces"]
+    assert list(here) == list(there)
+    for namespace, entry in here.items():
+        assert there[namespace]["features"] == entry["features"]
+        assert there[namespace]["status"] == entry["status"]
+        assert there[namespace]["source"] == f"host file {host}"

@@ -1,0 +1,221 @@
+"""Progress: bars on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli.running import tree
+from cli.terminal import in_terminal, screen
+
+from wheelfit.cli.output import Output
+from wheelfit.cli.progress import Bars, Cancelled, size_in_words
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+
+BAR = "━"
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (18_200_000, "18.2 MB"),
+        (905_000_000, "905.0 MB"),
+        (999_950_000, "1.0 GB"),
+        (2_500_000_000_000, "2500.0 GB"),
+    ],
+)
+def test_sizes(count: int, words: str) -> None:
+    """Sizes are decimal, with one digit after the point."""
+    assert size_in_words(count) == words
+
+
+class TestPlainLines:
+    """Where nothing can be drawn."""
+
+    def test_one_line_for_each_transfer(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Only what ended well is reported, with what really arrived last."""
+        with Bars(Output()) as bars:
+            one, two = bars.transfer("one.whl"), bars.transfer("2 wheels", "unpacked")
+            one.start(100)
+            one.advance(60)
+            one.start(100)  # from the beginning again
+            one.advance(100)
+            two.start(None)
+            two.advance(2000)
+            one.done()
+            two.done()
+            bars.transfer("failed.whl").start(5)
+        said = capsys.readouterr()
+        assert said.err == "  downloaded one.whl (100 B)\n  unpacked 2 wheels (2.0 kB)\n"
+        assert said.out == ""
+
+    def test_nothing_when_quiet(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Quiet means quiet."""
+        with Bars(Output(verbosity=-1)) as bars:
+            transfer = bars.transfer("one.whl")
+            transfer.start(1)
+            transfer.advance(1)
+            transfer.done()
+        assert capsys.readouterr().err == ""
+
+    def test_nothing_arrived(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """What came from the cache was not downloaded."""
+        with Bars(Output()) as bars:
+            bars.transfer("one.whl").done()
+        assert capsys.readouterr().err == ""
+
+
+def test_a_transfer_nobody_wants_ends() -> None:
+    """After one has failed the others stop at their next bytes."""
+    with Bars(Output()) as bars:
+        transfer = bars.transfer("one.whl")
+        transfer.start(10)
+        transfer.advance(1)
+        bars.cancel()
+        with pytest.raises(Cancelled):
+            transfer.advance(1)
+
+
+@pytest.fixture
+def slow_index(tmp_path: Path) -> Iterator[RecordingIndex]:
+    """Serve a wheel of about 40 kB that takes a while."""
+    content = os.urandom(40_000)
+    build_wheel(tmp_path / "index", "slow", "1.0", files={"slow/data.bin": content})
+    build_wheel(tmp_path / "index", "broken", "1.0")
+    with RecordingIndex(tmp_path / "index") as index:
+        index.faults.trickle["slow-1.0-py3-none-any.whl"] = 0.02
+        yield index
+
+
+def words(index: RecordingIndex, target: Path, *more: str) -> list[str]:
+    """Return the command that installs from the slow index."""
+    command = [
+        "-m",
+        "wheelfit",
+        "install",
+        "-i",
+        index.url,
+        "--no-cache-dir",
+        "--target",
+        str(target),
+    ]
+    return [*command, *more]
+
+
+class TestBars:
+    """On a terminal."""
+
+    def test_a_bar_appears_and_vanishes(self, slow_index: RecordingIndex, tmp_path: Path) -> None:
+        """While a wheel comes there is a bar with its name; in the end the terminal is clean."""
+        done = in_terminal(words(slow_index, tmp_path / "target", "slow"), {})
+        assert done.code == 0
+        assert done.out == "installed slow 1.0\n"
+        assert BAR in done.shown
+        assert "slow-1.0-py3-none-any.whl" in done.shown
+        assert done.shown.rindex("\x1b[?25h") > done.shown.rindex("\x1b[?25l"), "no cursor"
+        assert screen(done.shown) == []
+
+    def test_remarks_stand_above_and_results_elsewhere(
+        self, slow_index: RecordingIndex, tmp_path: Path
+    ) -> None:
+        """A warning among the bars stays readable; under ``--json`` the object stays whole."""
+        command = words(slow_index, tmp_path / "target", "slow", "--json", "--proxy", "")
+        done = in_terminal(command, {"WHEELFIT_OVERRIDE_X86_64_LEVEL": "v3"})
+        assert done.code == 0
+        assert done.out.startswith("{\n")
+        assert BAR in done.shown
+        (warning,) = screen(done.shown)
+        assert warning == (
+            "warning: the environment overrides detection: WHEELFIT_OVERRIDE_X86_64_LEVEL=v3"
+        )
+
+    def test_a_failure_leaves_no_bar(self, slow_index: RecordingIndex, tmp_path: Path) -> None:
+        """After an error the terminal shows the error and nothing else."""
+        slow_index.faults.wrong_hash.add("slow-1.0-py3-none-any.whl")
+        done = in_terminal(words(slow_index, tmp_path / "target", "slow"), {})
+        assert done.code == 4
+        lines = screen(done.shown)
+        assert lines[0] == "error: the sha256 hash does not match [hash-mismatch]"
+        assert not any(BAR in line for line in lines)
+        assert done.shown.rindex("\x1b[?25h") > done.shown.rindex("\x1b[?25l"), "no cursor"
+
+    @pytest.mark.parametrize(
+        ("more", "environ"),
+        [(["--no-progress"], {}), (["--quiet"], {}), ([], {"CI": "1"}), ([], {"TERM": "dumb"})],
+    )
+    def test_no_bar_when_unwanted(
+        self, more: list[str], environ: dict[str, str], slow_index: RecordingIndex, tmp_path: Path
+    ) -> None:
+        """Options, CI and simple terminals get no bars."""
+        slow_index.faults.trickle.clear()
+        done = in_terminal(words(slow_index, tmp_path / "target", "slow", *more), environ)
+        assert done.code == 0
+        assert BAR not in done.shown
+        assert "\x1b[2K" not in done.shown
+
+
+class TestEndingEarly:
+    """Nobody waits for what is not wanted any more."""
+
+    def test_one_failure_ends_the_others(self, slow_index: RecordingIndex, tmp_path: Path) -> None:
+        """A wrong hash is reported at once, not after every other download has come."""
+        slow_index.faults.trickle["slow-1.0-py3-none-any.whl"] = 0.5  # 20 s
+        slow_index.faults.wrong_hash.add("broken-1.0-py3-none-any.whl")
+        begin = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, *words(slow_index, tmp_path / "target", "slow", "broken")],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 4
+        assert "[hash-mismatch]" in done.stderr
+        assert time.monotonic() - begin < 8
+        assert not (tmp_path / "target").exists()
+
+    @pytest.mark.parametrize("more", [[], ["--json"]])
+    def test_interrupted(self, more: list[str], slow_index: RecordingIndex, tmp_path: Path) -> None:
+        """Control-C ends with 130, soon, with one word; nothing is installed or left behind."""
+        slow_index.faults.trickle["slow-1.0-py3-none-any.whl"] = 0.5  # 20 s
+        scratch = tmp_path / "scratch"
+        scratch.mkdir()
+        begun = threading.Event()
+
+        def watch() -> None:
+            while not slow_index.bytes_sent("slow-1.0-py3-none-any.whl"):
+                time.sleep(0.01)
+            begun.set()
+
+        threading.Thread(target=watch, daemon=True).start()
+        with subprocess.Popen(
+            [sys.executable, *words(slow_index, tmp_path / "target", "slow", *more)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(scratch)},
+        ) as process:
+            assert begun.wait(20)
+            time.sleep(0.3)
+            begin = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=30)
+        assert time.monotonic() - begin < 5
+        assert process.returncode == 130
+        assert ("interrupted" in out) is bool(more)
+        assert "Traceback" not in err
+        assert tree(scratch) == {}
+        assert not (tmp_path / "target").exists()
