@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cli.running import Runner
 
 from wheelfit import __version__
 from wheelfit.cli.main import COMMANDS, main
@@ -77,7 +80,7 @@ def test_errors_are_json_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
     assert said.err == ""
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
+def run_python(*words: str) -> subprocess.CompletedProcess[str]:
     """Run a Python program in a process of its own."""
     return subprocess.run(
         [sys.executable, *words], capture_output=True, text=True, check=False, timeout=60
@@ -92,21 +95,124 @@ def test_start_up_imports_little(words: list[str]) -> None:
         f"try:\n    main({words!r})\nexcept SystemExit:\n    pass\n"
         "sys.stderr.write(' '.join(sys.modules))"
     )
-    done = run("-c", program)
+    done = run_python("-c", program)
     assert done.returncode == 0
     assert not HEAVY & set(done.stderr.split())
 
 
 def test_running_as_a_module() -> None:
     """``python -m wheelfit`` is the same program."""
-    done = run("-m", "wheelfit", "--version")
+    done = run_python("-m", "wheelfit", "--version")
     assert (done.returncode, done.stdout) == (0, f"wheelfit {__version__}\n")
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
-    """``wheelfit list | head -c 1`` ends quietly."""
-    done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m wheelfit list 2>&1 >/dev/full | cat; true"],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
-    assert "Traceback" not in done.stdout
+def wheelfit(*words: str, **options: Any) -> subprocess.Popen[bytes]:
+    """Start wheelfit in a process of its own, with pipes unless other streams are given."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.Popen([sys.executable, "-m", "wheelfit", *words], **streams)
+
+
+@pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["--help"]])
+def test_a_reader_that_goes_away_is_no_error(words: list[str]) -> None:
+    """``wheelfit list | head -n 0`` ends quietly."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with wheelfit(*words, stdout=writer) as process:
+        os.close(writer)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
+def test_a_full_disk_is_an_error() -> None:
+    """``wheelfit list > file`` on a full disk says so instead of losing the result silently."""
+    with Path("/dev/full").open("wb") as full, wheelfit("list", stdout=full) as process:
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert err.decode().startswith("error: the output cannot be written: No space left")
+    assert err.count(b"\n") == 1
+
+
+def test_without_standard_streams() -> None:
+    """A process that was started with every stream closed does its work."""
+    script = f"exec {sys.executable} -m wheelfit list <&- >&- 2>&-"
+    assert subprocess.run(["sh", "-c", script], check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_any_encoding(encoding: str) -> None:
+    """A terminal that knows few characters gets the others spelled out; JSON stays JSON."""
+    environ = {**os.environ, "PYTHONIOENCODING": encoding}
+    for words in (["probe", "nowhere…"], ["probe", "nowhere…", "--json"]):
+        with wheelfit(*words, env=environ) as process:
+            out, err = process.communicate(timeout=60)
+        assert process.returncode == 1
+        if "--json" in words:
+            assert "nowhere…" in json.loads(out.decode(encoding))["error"]["message"]
+        else:
+            assert b"[invalid-property]" in err
+
+
+class TestErrors:
+    """One place turns what went wrong into words and a code."""
+
+    def test_debug_shows_where_and_what(self, run: Runner) -> None:
+        """``--debug`` adds the traceback; the error and its code stay the same."""
+        said = run("list", "--python", "no-such-python", "--debug", code=1)
+        assert "Traceback (most recent call last)" in said.err
+        assert "error: there is no Python interpreter" in said.err
+
+    def test_debug_with_json(self, run: Runner) -> None:
+        """Standard output stays one object."""
+        said = run("list", "--python", "no-such-python", "--debug", "--json", code=1)
+        assert said.error["code"] == "unusable-interpreter"
+        assert "Traceback" in said.err
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["list", "--json", "--python", "no-such-python"],
+            ["list", "--python=no-such-python", "--json"],
+            ["nothing", "--json"],
+            ["--what", "--json"],
+            ["list", "--color", "sometimes", "--json"],
+        ],
+    )
+    def test_json_wherever_it_stands(self, words: list[str], run: Runner) -> None:
+        """The switch counts wherever it stands, also when the arguments are wrong."""
+        said = run(*words, code=2 if "sometimes" in words or words[0] != "list" else 1)
+        assert set(said.error) == {"code", "exit_code", "message", "where", "note", "hint"}
+        assert said.err == ""
+
+    def test_what_follows_two_hyphens_is_no_option(self, run: Runner) -> None:
+        """After ``--`` come names, whatever they look like."""
+        said = run("uninstall", "--", "--json", code=1)
+        assert said.out == ""
+        assert "[invalid-requirement]" in said.err
+
+    @pytest.mark.parametrize("words", [["-qv"], ["-q", "-v"], ["--quiet"], ["-vq"]])
+    def test_switches_may_stand_together(
+        self, words: list[str], run: Runner, tmp_path: Path
+    ) -> None:
+        """Short options may be joined, as in every program; quiet counts most."""
+        said = run("probe", "blas", "-o", tmp_path / "host.toml", *words)
+        assert said.err == ""
+        assert said.out
+
+    def test_a_fault_of_ours(self) -> None:
+        """An error outside the family ends with 70, and says how to report it."""
+        program = (
+            "import sys, types\nfrom wheelfit.cli.main import main\n"
+            "command = types.ModuleType('wheelfit.cli.commands.list')\n"
+            "command.configure = lambda parser: None\n"
+            "def run(*_): raise RuntimeError('https://me:s3cret@host.example is odd')\n"
+            "command.run = run\n"
+            "sys.modules[command.__name__] = command\n"
+            "sys.exit(main(['list', *sys.argv[1:]]))"
+        )
+        for words in ([], ["--debug"], ["--json"]):
+            done = run_python("-c", program, *words)
+            assert done.returncode == 70
+            assert "internal-error" in done.stdout + done.stderr
+            assert "s3cret" not in done.stdout + done.stderr
+            assert ("Traceback" in done.stderr) is ("--debug" in words)

@@ -38,9 +38,10 @@ class ChosenMachine:
     name: str
     """In words: ``this machine``, or the host file."""
     target: Target
-    detector: Detector
+    detector: Detector | None
+    """Who knows what is supported; None: only the host file is asked."""
     user_lists: Detector | None
-    """A host file that this machine completes (``--allow-incomplete``); asked first."""
+    """The host file; asked first, whatever else is."""
     policy: ProviderPolicy
     namespaces: tuple[str, ...]
     """Namespaces the machine can be asked about without a package at hand."""
@@ -49,10 +50,9 @@ class ChosenMachine:
 
     def detect(self, namespace: str) -> Detection | None:
         """Return what is supported of a namespace, whatever package may ask."""
-        if self.user_lists is not None:
-            listed = self.user_lists.detect(namespace)
-            if listed is not None and listed.status is not Status.UNKNOWN:
-                return listed
+        listed = None if self.user_lists is None else self.user_lists.detect(namespace)
+        if self.detector is None or (listed is not None and listed.status is not Status.UNKNOWN):
+            return listed
         return self.detector.detect(namespace)
 
 
@@ -108,7 +108,7 @@ def choose_machine(
     target = file.target(current, arguments.host)
     described = HostDetector(file, arguments.host)
     if not arguments.allow_incomplete:
-        return ChosenMachine(arguments.host, target, described, None, policy, named, ())
+        return ChosenMachine(arguments.host, target, None, described, policy, named, ())
     namespaces = tuple(dict.fromkeys((*named, *here.namespaces)))
     overrides = _overrides(here, output)
     return ChosenMachine(arguments.host, target, here, described, policy, namespaces, overrides)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from wheelfit import __version__
-from wheelfit.errors import FileProblem, UsageError, WheelfitError
+from wheelfit.errors import UsageError, WheelfitError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -56,10 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     # An error in the arguments must be rendered too, so what can be told before parsing is.
-    code = _guarded(
+    return _guarded(
         lambda: _dispatch(words), lambda: _lenient_output(words), debug="--debug" in words
     )
-    return _delivered(code)
 
 
 def _guarded(work: Callable[[], int], output: Callable[[], Output], *, debug: bool) -> int:
@@ -70,12 +68,9 @@ def _guarded(work: Callable[[], int], output: Callable[[], Output], *, debug: bo
     :param debug: show the traceback as well.
     """
     try:
-        return work()
-    except BrokenPipeError:
-        # The reader went away (``wheelfit list | head``), which is no error. Only results go
-        # there, so the work is done.
-        _silence()
-        return 0
+        code = work()
+        _print("")  # what is still on its way, before Python ends and complains in its own way
+        return code
     except (Exception, KeyboardInterrupt) as caught:  # noqa: BLE001 - the last instance
         error = _in_family(caught)
         speaker = output()
@@ -85,24 +80,11 @@ def _guarded(work: Callable[[], int], output: Callable[[], Output], *, debug: bo
         return error.exit_code
 
 
-def _delivered(code: int) -> int:
-    """Make sure that what was printed has arrived, before Python ends and complains itself."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        _silence()
-    except OSError as error:
-        _silence()
-        sys.stderr.write(f"error: the output cannot be written: {error.strerror} [file-problem]\n")
-        return code or FileProblem.exit_code
-    return code
+def _print(text: str) -> None:
+    from wheelfit.cli.output import deliver
 
-
-def _silence() -> None:
-    """Let nothing more go to standard output, where nobody can take it."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout is not None:
+        deliver(sys.stdout, text)
 
 
 def _dispatch(words: list[str]) -> int:
@@ -110,10 +92,10 @@ def _dispatch(words: list[str]) -> int:
     if name in ("-h", "--help", "help"):
         if len(words) > 1 and words[1] in COMMANDS:
             return _dispatch([words[1], "--help"])
-        sys.stdout.write(_overview())
+        _print(_overview())
         return 0
     if name in ("-V", "--version"):
-        sys.stdout.write(f"wheelfit {__version__}\n")
+        _print(f"wheelfit {__version__}\n")
         return 0
     if name not in COMMANDS:
         raise UsageError(

@@ -7,18 +7,20 @@ included.
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
+
+from wheelfit.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.errors import WheelfitError
 
-__all__ = ["Output"]
+__all__ = ["Output", "deliver"]
 
 
 def __dir__() -> list[str]:
@@ -86,18 +88,19 @@ class Output:
 
     def result(self, text: str = "", style: Style = "plain") -> None:
         """Print one line of the result; nothing under ``--json``."""
-        if not self.json:
-            _write(sys.stdout, self.styled(text, style) + "\n")
+        if not self.json and sys.stdout is not None:
+            deliver(sys.stdout, _sayable(sys.stdout, self.styled(text, style)) + "\n")
 
     def result_json(self, value: object) -> None:
         """Print the result as one JSON object; only under ``--json``."""
         if not self.json or sys.stdout is None:
             return
-        text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-        try:
-            sys.stdout.write(text)
-        except UnicodeEncodeError:
-            sys.stdout.write(json.dumps(value, indent=2) + "\n")
+        import json
+
+        text = json.dumps(value, indent=2, ensure_ascii=False)
+        if text != _sayable(sys.stdout, text):
+            text = json.dumps(value, indent=2)
+        deliver(sys.stdout, text + "\n")
 
     def say(self, text: str, style: Style = "plain") -> None:
         """Tell what is going on, unless ``--quiet``."""
@@ -117,8 +120,9 @@ class Output:
         """Render an error: what happened, where, what else, what to do."""
         parts = cast("dict[str, Any]", _without_secrets(error.parts()))
         if self.json:
-            self.result_json({"error": parts})
-            return
+            with suppress(FileProblem):  # if standard output is lost, the other one is left
+                self.result_json({"error": parts})
+                return
         self._aside(f"error: {parts['message']} [{error.reference}]", "bad")
         for name in ("where", "note", "hint"):
             if parts[name]:
@@ -139,20 +143,44 @@ class Output:
         return _paint(text, style) if self.colour else text
 
     def _aside(self, text: str, style: Style = "plain") -> None:
+        if sys.stderr is None:  # closed by whoever started us
+            return
+        line = (_paint(text, style) if self.error_colour else text) + "\n"
         # Whoever stops listening to remarks does not stop the work.
-        with suppress(BrokenPipeError):
-            _write(sys.stderr, (_paint(text, style) if self.error_colour else text) + "\n")
+        with suppress(OSError):
+            sys.stderr.write(_sayable(sys.stderr, line))
 
 
-def _write(stream: TextIO | None, text: str) -> None:
-    if stream is None:  # closed by whoever started us
-        return
+def deliver(stream: TextIO, text: str = "") -> None:
+    """Write text to standard output; without text, make sure that all of it has arrived.
+
+    A reader that went away (``wheelfit list | head``) is no error: only results go there, so the
+    work is done.
+
+    :param stream: standard output.
+    :raises FileProblem: the disk is full, or whatever else keeps it from taking more.
+    """
     try:
-        stream.write(text)
+        if text:
+            stream.write(text)
+        else:
+            stream.flush()
+    except OSError as error:
+        # Nothing more goes where nobody can take it; Python would try again at its end.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise FileProblem(f"the output cannot be written: {error.strerror}") from None
+
+
+def _sayable(stream: TextIO, text: str) -> str:
+    """Return a text as a stream can take it: it may have few characters, the text strange names."""
+    encoding = stream.encoding or "utf-8"
+    try:
+        text.encode(encoding, stream.errors or "strict")
     except UnicodeEncodeError:
-        # A terminal without these characters, or the name of a file that is no text.
-        encoding = stream.encoding or "ascii"
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    return text
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -144,9 +144,9 @@ def _machines(
     for name, best in family.machines:
         path = folder / name
         path.write_text(tomli_w.dumps(to_mapping(family.host_file(best))))
-        detector = HostDetector(load_host_file(str(path)), name)
+        described = HostDetector(load_host_file(str(path)), name)
         machines.append(
-            ChosenMachine(name, target, detector, None, policy, (family.namespace,), ())
+            ChosenMachine(name, target, None, described, policy, (family.namespace,), ())
         )
     return machines
 
@@ -164,7 +164,9 @@ def _explain(
     from wheelfit.resolve.explain import explain_project
 
     with _demo_index(url, environ) as repository:
-        candidates = Candidates(repository, machine.target, machine.detector)
+        candidates = Candidates(
+            repository, machine.target, machine.detector, user_lists=machine.user_lists
+        )
         requirement = parse_requirement(project, allow_variant_markers=False)
         explanation = explain_project(candidates, requirement)
     if not output.json:

@@ -1,0 +1,91 @@
+"""``wheelfit list``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+
+from wheelfit.testing.wheels import build_wheel, release_document
+
+DOCUMENT = release_document(
+    {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
+)
+
+
+@pytest.fixture
+def target(run: Runner, tmp_path: Path) -> Path:
+    """Install a variant wheel and the plain wheel it needs."""
+    folder = tmp_path / "target"
+    variant = build_wheel(
+        tmp_path, "fast", "2.0", label="mkl", document=DOCUMENT, requires=["plain"]
+    )
+    build_wheel(tmp_path, "plain", "1.0")
+    run("install", "--no-index", "-f", tmp_path, "--target", folder, variant)
+    return folder
+
+
+def test_labels_are_shown(target: Path, run: Runner) -> None:
+    """F-96: the chosen label stands in a column of its own."""
+    assert run("list", "--target", target).out.splitlines() == [
+        "Package  Version  Variant",
+        "-------  -------  -------",
+        "fast     2.0      mkl",
+        "plain    1.0",
+    ]
+
+
+def test_only_variants(target: Path, run: Runner) -> None:
+    """``--variants`` leaves plain packages out."""
+    assert run("list", "--target", target, "--variants").out.splitlines()[2:] == [
+        "fast     2.0      mkl"
+    ]
+    (entry,) = run("list", "--target", target, "--variants", "--json").object["packages"]
+    assert entry["name"] == "fast"
+
+
+def test_nothing_installed(run: Runner, tmp_path: Path) -> None:
+    """An empty or missing folder has no table, and an empty list."""
+    assert run("list", "--target", tmp_path / "none").out == ""
+    assert run("list", "--target", tmp_path / "none", "--json").object["packages"] == []
+    assert not (tmp_path / "none").exists()
+
+
+def test_remarks(target: Path, run: Runner) -> None:
+    """What is editable or of an older kind is marked."""
+    info = target / "linked-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: linked\nVersion: 1.0\n")
+    (info / "direct_url.json").write_text(
+        json.dumps({"url": "file:///source", "dir_info": {"editable": True}})
+    )
+    (target / "old-1.0.egg-info").write_text("Metadata-Version: 1.0\nName: old\nVersion: 1.0\n")
+    lines = run("list", "--target", target).out.splitlines()
+    assert lines[0].split() == ["Package", "Version", "Variant", "Remark"]
+    assert lines[3].split() == ["linked", "1.0", "editable"]
+    assert lines[4].split() == ["old", "1.0", "legacy"]
+    packages = run("list", "--target", target, "--json").object["packages"]
+    assert {entry["name"]: entry["editable"] for entry in packages} == {
+        "fast": False, "linked": True, "old": False, "plain": False,
+    }  # fmt: skip
+
+
+def test_what_is_broken_is_said(target: Path, run: Runner) -> None:
+    """A distribution that cannot be read is a warning and hides no other one."""
+    (target / "broken-1.0.dist-info").mkdir()
+    (target / "~old-1.0.dist-info").mkdir()
+    said = run("list", "--target", target, "--json")
+    assert [entry["name"] for entry in said.object["packages"]] == ["fast", "plain"]
+    assert "broken-1.0.dist-info: its metadata file is missing" in said.err
+    assert "~old-1.0.dist-info: it was left behind" in said.err
+
+
+def test_damaged_records_are_told_with_verbose(target: Path, run: Runner) -> None:
+    """A choice that cannot be read any more falls back on ``variant.json`` and is noted."""
+    (target / "fast-2.0.dist-info" / "wheelfit.json").write_text("{")
+    said = run("list", "--target", target, "--verbose")
+    assert "fast     2.0      mkl" in said.out
+    assert "fast 2.0 (mkl): wheelfit.json cannot be understood" in said.err
+    assert run("list", "--target", target).err == ""

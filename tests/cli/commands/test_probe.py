@@ -1,0 +1,171 @@
+"""``wheelfit probe``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, tree
+
+from wheelfit.testing.drivers import FakeDriver
+
+LONG = "a long text, so long that nobody would want to read all of it in one line of a terminal"
+HOST = """
+[metadata]
+version = "0.1"
+
+[interpreter]
+version = "3.12.1"
+
+[platform]
+machine = "x86_64"
+glibc = "2.39"
+
+[[provider]]
+namespace = "nvidia"
+feature-order = ["cuda_version_lower_bound", "sm_arch"]
+[provider.properties]
+cuda_version_lower_bound = ["12.9", "12.8", "12.7", "12.6", "12.5", "12.4", "12.3", "12.2", "12.1"]
+sm_arch = ["90_real"]
+[[provider.evidence]]
+source = "the label on the box"
+value = "LONG"
+
+[[provider]]
+namespace = "x86_64"
+[provider.properties]
+level = ["v3"]
+avx2 = ["on"]
+sse = ["on"]
+"""
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    """Write a host file."""
+    path = tmp_path / "host.toml"
+    path.write_text(HOST.replace("LONG", LONG))
+    return path
+
+
+def test_for_people(host: Path, run: Runner) -> None:
+    """Features stand most preferred first, long lists are cut, evidence follows."""
+    said = run("probe", "--for", host)
+    assert said.out.splitlines() == [
+        f"{host}: cpython 3.12.1 on Linux x86_64",
+        "",
+        "nvidia: supported",
+        f"  decided by  host file {host}",
+        "  cuda_version_lower_bound  12.9, 12.8, 12.7, 12.6, 12.5, 12.4, … 12.1 (9 in all)",
+        "  sm_arch  90_real",
+        f"  evidence  the label on the box: {LONG[:72]} …",
+        "",
+        "x86_64: supported",
+        f"  decided by  host file {host}",
+        "  level  v3",
+        "  on  avx2, sse",
+    ]
+
+
+def test_verbose_cuts_nothing(host: Path, run: Runner) -> None:
+    """Everything worth knowing includes every value."""
+    out = run("probe", "--for", host, "-v").out
+    assert "12.9, 12.8, 12.7, 12.6, 12.5, 12.4, 12.3, 12.2, 12.1\n" in out
+    assert "in one line of a terminal\n" in out
+
+
+def test_chosen_namespaces(host: Path, run: Runner) -> None:
+    """Only what is named is looked at, each once, in that order; unknown ones have an answer."""
+    found = run("probe", "--json", "--for", host, "x86_64", "blas", "x86_64").object["namespaces"]
+    assert list(found) == ["x86_64", "blas"]
+    assert found["blas"]["status"] == "unknown"
+    here = run("probe", "--json", "blas").object["namespaces"]
+    assert here["blas"]["status"] == "unknown"
+    assert here["blas"]["source"] == "no provider that wheelfit may ask"
+
+
+def test_disabled(run: Runner) -> None:
+    """What is switched off is not asked, and says by whom."""
+    entry = run("probe", "--json", "--disable-provider", "x86_64", "x86_64").object["namespaces"]
+    assert entry["x86_64"]["status"] == "disabled"
+    assert entry["x86_64"]["source"] == "--disable-provider"
+    assert entry["x86_64"]["features"] == []
+
+
+def test_a_namespace_that_is_none(run: Runner) -> None:
+    """F-2: a text that cannot be a namespace is an error."""
+    assert run("probe", "--json", "NVIDIA", code=1).error["code"] == "invalid-property"
+
+
+def test_overrides(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P-73: overrides are listed and warned about; one that cannot be read disables."""
+    monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "v2,v1")
+    said = run("probe", "--json", "x86_64")
+    assert said.object["overrides"] == ["WHEELFIT_OVERRIDE_X86_64_LEVEL=v2,v1"]
+    (level,) = [
+        feature
+        for feature in said.object["namespaces"]["x86_64"]["features"]
+        if feature["name"] == "level"
+    ]
+    assert level["values"] == ["v2", "v1"]
+    assert "WHEELFIT_OVERRIDE_X86_64_LEVEL=v2,v1" in said.err
+    monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "fast")
+    said = run("probe", "--json", "x86_64")
+    assert said.object["namespaces"]["x86_64"]["status"] == "disabled"
+    assert "'fast' is no value of level" in said.err
+
+
+def test_a_gpu(
+    run: Runner, fake_driver: FakeDriver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Two unlike GPUs are named with what runs on each, also after a host file (P-88)."""
+    environ = fake_driver.environ(
+        cuda="12.9", driver="575.57", devices=["7.0 Tesla V100", "9.0 NVIDIA H100"]
+    )
+    for name, value in {**environ, "LD_LIBRARY_PATH": str(fake_driver.folder)}.items():
+        monkeypatch.setenv(name, value)
+    host = tmp_path / "gpus.toml"
+    said = run("probe", "nvidia", "-o", host)
+    assert "nvidia: supported" in said.out
+    assert "cuda_version_lower_bound  12.9, 12.8" in said.out
+    here = run("probe", "nvidia", "--json").object["namespaces"]["nvidia"]
+    there = run("probe", "nvidia", "--json", "--for", host).object["namespaces"]["nvidia"]
+    assert len(here["devices"]) == 2
+    assert there["devices"] == here["devices"]
+    assert there["features"] == here["features"]
+    names = "".join(sorted(device["device"] for device in here["devices"]))
+    assert names == "GPU 0 (Tesla V100, 7.0)GPU 1 (NVIDIA H100, 9.0)"
+
+
+class TestWriting:
+    """``-o FILE``."""
+
+    def test_the_file_is_said(self, run: Runner, tmp_path: Path) -> None:
+        """The way to use it is said, not under ``--quiet``; the result stays on standard output."""
+        path = tmp_path / "host.toml"
+        said = run("probe", "-o", path)
+        assert f"wheelfit install --for {path}" in said.err
+        assert said.out.startswith("this machine: ")
+        assert run("probe", "-q", "-o", path).err == ""
+        assert path.read_text().startswith('[metadata]\ncreated-by = "wheelfit ')
+
+    @pytest.mark.parametrize("place", ["missing/host.toml", "file/host.toml", "."])
+    @pytest.mark.parametrize("more", [[], ["--json"]])
+    def test_it_cannot_be_written(
+        self, place: str, more: list[str], run: Runner, tmp_path: Path
+    ) -> None:
+        """The error is all there is, and nothing is changed."""
+        (tmp_path / "file").write_text("a file")
+        before = tree(tmp_path)
+        said = run("probe", "-o", tmp_path / place, *more, code=1)
+        assert "file-problem" in said.out + said.err
+        assert tree(tmp_path) == before
+
+    def test_nothing_is_printed_elsewhere(self, run: Runner, tmp_path: Path) -> None:
+        """An existing file is replaced as a whole."""
+        path = tmp_path / "host.toml"
+        path.write_text("x" * 100_000)
+        run("probe", "-o", path, "aarch64")
+        assert "xxx" not in path.read_text()
+        assert os.listdir(tmp_path) == ["host.toml"]  # noqa: PTH208

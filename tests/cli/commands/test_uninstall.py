@@ -1,0 +1,80 @@
+"""``wheelfit uninstall``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, tree
+
+from wheelfit.testing.wheels import build_wheel, release_document
+
+DOCUMENT = release_document(
+    {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
+)
+
+
+@pytest.fixture
+def target(run: Runner, tmp_path: Path) -> Path:
+    """Install a variant wheel and a plain wheel."""
+    folder = tmp_path / "target"
+    fast = build_wheel(tmp_path, "fast.one", "2.0", label="mkl", document=DOCUMENT)
+    plain = build_wheel(tmp_path, "plain", "1.0")
+    run("install", "--no-index", "--target", folder, fast, plain)
+    return folder
+
+
+def test_it_goes(target: Path, run: Runner) -> None:
+    """What was named goes, whatever the spelling of the name, and is said with its label."""
+    assert run("uninstall", "--target", target, "Fast_One").out == "removed fast-one 2.0 (mkl)\n"
+    names = [
+        entry["name"] for entry in run("list", "--target", target, "--json").object["packages"]
+    ]
+    assert names == ["plain"]
+    assert not (target / "fast_one").exists()
+
+
+def test_for_machines(target: Path, run: Runner) -> None:
+    """The object names everything that was removed."""
+    said = run("uninstall", "--json", "--target", target, "fast-one", "plain", "-y")
+    assert said.object == {
+        "version": 1,
+        "dry_run": False,
+        "removed": [
+            {"name": "fast-one", "version": "2.0", "label": "mkl"},
+            {"name": "plain", "version": "1.0", "label": None},
+        ],
+    }
+    assert said.err == ""
+
+
+def test_dry_run(target: Path, run: Runner) -> None:
+    """Nothing is touched, and what would go is said."""
+    before = tree(target)
+    said = run("uninstall", "--target", target, "--dry-run", "plain", "fast-one")
+    assert sorted(said.out.splitlines()) == [
+        "would remove fast-one 2.0 (mkl)",
+        "would remove plain 1.0",
+    ]
+    assert run("uninstall", "--json", "--target", target, "--dry-run", "plain").object["dry_run"]
+    assert tree(target) == before
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_all_or_nothing(more: list[str], target: Path, run: Runner) -> None:
+    """When one name is not installed, nothing goes."""
+    before = tree(target)
+    said = run("uninstall", "--json", "--target", target, "plain", "absent", *more, code=1)
+    assert said.error["code"] == "not-installed"
+    assert "absent" in said.error["message"]
+    assert tree(target) == before
+
+
+@pytest.mark.parametrize("name", ["n i x", "", "plain==1.0", "../plain", "-"])
+def test_no_name(name: str, target: Path, run: Runner) -> None:
+    """Only names can be removed."""
+    before = tree(target)
+    assert run("uninstall", "--target", target, "--json", name, code=1).error["code"] == (
+        "invalid-requirement"
+    )
+    assert tree(target) == before
