@@ -21,6 +21,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_JOINED = "\xa0::\xa0"
+"""Keeps a property on one line."""
 _STYLES: dict[str, Style] = {"chosen": "good", "compatible": "plain", "rejected": "dim"}
 
 
@@ -47,14 +49,14 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
         # A reason may be long; its lines stay together under their own margin.
         head = f"  {verdict:<12}{who:<{width}}  "
         text = textwrap.fill(
-            reason,
+            reason.replace(" :: ", _JOINED),
             width=max(100, len(head) + 40),
             initial_indent=head,
             subsequent_indent=" " * len(head),
             break_long_words=False,
             break_on_hyphens=False,
         )
-        output.result(text, _STYLES[verdict])
+        output.result(text.replace(_JOINED, " :: "), _STYLES[verdict])
     for warning in explanation.warnings:
         output.warn(f"{explanation.name}: {warning}")
     for note in explanation.notes:
