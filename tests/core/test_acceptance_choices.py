@@ -76,12 +76,18 @@ def both_readings(data: Mapping[str, Any]) -> list[VariantDocument]:
 
 def support(
     document: VariantDocument,
-    detector: Detector,
+    machine: Detector,
     environment: Mapping[str, str] = LINUX,
     policy: ProviderPolicy = NO_POLICY,
 ) -> Support:
-    """Ask the six steps."""
-    return support_for(document, detector, environment=environment, policy=policy)
+    """Ask the six steps about a machine."""
+    return support_for(document, machine, environment=environment, policy=policy)
+
+
+def support_by(document: VariantDocument, *entries: HostProvider) -> Support:
+    """Ask the six steps about what a host file describes (P-12)."""
+    lists = HostDetector(HostFile(entries), "node.toml")
+    return support_for(document, None, environment=LINUX, user_lists=lists)
 
 
 def labels(
@@ -233,7 +239,7 @@ class TestPyTorch:
         )
         document = read_document(T1, where="T1")
         known = support(document, FixedDetector({"nvidia": disabled}))
-        assert known.notes == ("nvidia: NV_FORCE=abc cannot be read",)
+        assert known.warnings == ("nvidia: NV_FORCE=abc cannot be read",)
         assert [ranked.label for ranked in order_labels(document, known)] == ["00000000"]
 
 
@@ -522,17 +528,15 @@ class TestXGBoost:
             {**XGBOOST, "variants": {"3f631cc2": {"nvidia": {"cuda": ["12"]}}}}, where="xgboost"
         )
         features = (FeatureConfig("cuda", tuple(values)),) if values else ()
-        detector = HostDetector(HostFile((HostProvider("nvidia", features),)), "node.toml")
-        selection = wheels(
-            "xgboost-3.1.0", ["3f631cc2", None], document, support(document, detector)
-        )
+        known = support_by(document, HostProvider("nvidia", features))
+        selection = wheels("xgboost-3.1.0", ["3f631cc2", None], document, known)
         assert selection.chosen is not None
         assert selection.chosen.label == label
         if label is None:
             assert "nvidia :: cuda :: 12" in selection.verdicts[1].reason
 
     def test_old_feature_name_in_a_static_list(self) -> None:
-        """A-29: the same from a static list of the package, with a warning (P-20)."""
+        """A-29, P-20: the same from a static list of the package, and whose word it is."""
         data = {
             "$schema": "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json",
             "default-priorities": {"namespace": ["nvidia"]},
@@ -540,7 +544,7 @@ class TestXGBoost:
             "variants": {"3f631cc2": {"nvidia": {"cuda": ["12"]}}},
         }
         known = support(read_document(data, where="xgboost"), FixedDetector())
-        assert len(known.notes) == 1
+        assert known.holders == {"nvidia": "the package's own list"}
         assert labels(data, {}) == ["3f631cc2"]
 
     def test_several_projects(self) -> None:
@@ -652,13 +656,11 @@ class TestOthers:
             "quantum": ["foam", "superposition"],
             "risk_exposure": ["25"],
         }
-        hosts = HostFile(
-            (
-                host_entry("fictional_hw", hardware),
-                host_entry("fictional_tech", technology),
-            )
+        known = support_by(
+            document,
+            host_entry("fictional_hw", hardware),
+            host_entry("fictional_tech", technology),
         )
-        known = support(document, HostDetector(hosts, "demo.toml"))
         assert [ranked.label for ranked in order_labels(document, known)] == expected
 
     def test_document_priorities_before_the_file(self) -> None:
@@ -682,10 +684,10 @@ class TestOthers:
                 for number in range(1, 5)
             },
         }
-        hosts = HostFile((host_entry("cpu_level", {"x86_64_level": ["v1", "v2"]}),))
+        entry = host_entry("cpu_level", {"x86_64_level": ["v1", "v2"]})
         document, converted = both_readings(data)
         for read, expected in [(document, ["cpu2", "cpu1"]), (converted, ["cpu1", "cpu2"])]:
-            known = support(read, HostDetector(hosts, "levels.toml"))
+            known = support_by(read, entry)
             assert [ranked.label for ranked in order_labels(read, known)] == expected
 
     def test_optional_static_provider(self) -> None:
@@ -712,7 +714,7 @@ class TestOthers:
         }
         assert labels(data, {}) == ["null"]
         known = support(read_document(data, where="flash"), FixedDetector())
-        assert known.notes == (
+        assert known.warnings == (
             "abi: builds for a version of another package are not supported yet",
         )
         refusal = known.refusal(read_document(data, where="flash").variants[parse_label("pyt2.8")])

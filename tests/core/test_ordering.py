@@ -348,20 +348,11 @@ class TestDevices:
         """P-88: the device policy is part of what the user decided about providers."""
         support = support_for(
             VariantDocument(("nvidia",)),
-            detector=_Nobody(),
+            None,
             environment={},
             policy=ProviderPolicy(device_policy="any"),
         )
         assert support.device_policy == "any"
-
-
-class _Nobody:
-    def detect(
-        self, namespace: str, *, package: str | None = None, plugin_api: str | None = None
-    ) -> Detection | None:
-        """Know nothing."""
-        del namespace, package, plugin_api
-        return None
 
 
 @pytest.mark.parametrize(

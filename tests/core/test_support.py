@@ -17,7 +17,6 @@ from wheelfit.core.providers import (
 )
 from wheelfit.core.support import (
     Missing,
-    OverridingDetector,
     ProviderPolicy,
     Support,
     namespaces_used,
@@ -44,7 +43,7 @@ LEVELS: dict[str, list[str]] = {"level": ["v3", "v2", "v1"]}
 
 def ask(
     provider: Provider | None,
-    detector: Detector,
+    machine: Detector | None,
     namespace: str = "nvidia",
     policy: ProviderPolicy = NO_POLICY,
     **settings: Any,
@@ -54,7 +53,7 @@ def ask(
     document = VariantDocument((namespace,), providers)
     return support_for(
         document,
-        detector,
+        machine,
         environment=LINUX,
         policy=policy,
         namespaces=[namespace],
@@ -109,10 +108,10 @@ class TestStep1:
         assert detector.asked == []
 
     def test_an_unreadable_marker_is_told(self) -> None:
-        """F-51: a marker that cannot be parsed disables the provider with a note."""
+        """F-51: a marker that cannot be used disables the provider with a warning."""
         provider = PluginProvider(NVIDIA.requires, NVIDIA.plugin_api, enabled_by="what = this")
-        assert ask(provider, FixedDetector()).notes == (
-            "nvidia: disabled, its marker cannot be used: what = this",
+        assert ask(provider, FixedDetector()).warnings == (
+            "nvidia: its marker cannot be used: what = this",
         )
 
     def test_enabled(self) -> None:
@@ -138,7 +137,7 @@ class TestStep2:
         support = ask(BLAS, detector, "blas")
         assert support.detections["blas"].features == BLAS.features
         assert support.detections["blas"].source == "static list of the package"
-        assert (support.notes, detector.asked) == ((), [])
+        assert detector.asked == []
 
     def test_empty(self) -> None:
         """P-3: an empty list means that nothing is supported."""
@@ -146,14 +145,12 @@ class TestStep2:
             Status.NOTHING
         )
 
-    def test_vendor_list_warns(self) -> None:
-        """P-20: the package is obeyed even for a vendor's namespace, with a warning."""
+    def test_vendor_list(self) -> None:
+        """P-20: the package is obeyed even for a vendor's namespace; whose word it is is kept."""
         provider = StaticProvider((FeatureConfig("cuda", ("12",)),))
         support = ask(provider, FixedDetector({"nvidia": {}}))
         assert support.supports(Property("nvidia", "cuda", "12"))
-        assert support.notes == (
-            "nvidia: the package brings its own list, the machine was not asked",
-        )
+        assert support.holders == {"nvidia": "the package's own list"}
 
     def test_policy_ignores_the_list(self) -> None:
         """P-20: where the user wants it, what the detector knows wins over the list."""
@@ -161,85 +158,121 @@ class TestStep2:
         policy = ProviderPolicy(ignore_static=frozenset({"nvidia", "blas"}))
         support = ask(provider, FixedDetector({"nvidia": {"sm_arch": ["75_real"]}}), policy=policy)
         assert not support.supports(Property("nvidia", "sm_arch", "90_real"))
-        assert support.notes == ()
+        assert support.holders == {}
 
     def test_policy_needs_somebody_who_knows(self) -> None:
-        """P-20: a list that nobody can replace stays."""
+        """P-20: a list that nobody can replace stays, and nothing is said to be missing."""
         policy = ProviderPolicy(ignore_static=frozenset({"blas"}))
-        support = ask(BLAS, FixedDetector(), "blas", policy)
-        assert support.supports(Property("blas", "library", "mkl"))
+        silent = HostDetector(HostFile(), "node.toml")
+        for machine, lists in ((FixedDetector(), None), (FixedDetector(), silent), (None, silent)):
+            support = ask(BLAS, machine, "blas", policy, user_lists=lists)
+            assert support.supports(Property("blas", "library", "mkl"))
+            assert support.notes == ()
 
     def test_the_list_beats_the_users(self) -> None:
-        """P-11 before P-12."""
-        detector = HostDetector(host("blas", {"library": ["netlib"]}), "node.toml")
-        assert ask(BLAS, detector, "blas").supports(Property("blas", "library", "mkl"))
+        """P-11 before P-12; with the policy of P-20 the user's list comes first."""
+        lists = HostDetector(host("blas", {"library": ["netlib"]}), "node.toml")
+        support = ask(BLAS, None, "blas", user_lists=lists)
+        assert support.supports(Property("blas", "library", "mkl"))
+        policy = ProviderPolicy(ignore_static=frozenset({"blas"}))
+        support = ask(BLAS, None, "blas", policy, user_lists=lists)
+        assert support.values("blas", "library") == {"netlib"}
 
 
 class TestStep3:
-    """P-12, P-44: a list of the user, in a host file."""
+    """P-12, P-44: lists of the user, as in a host file."""
 
     def test_the_list_is_used(self) -> None:
         """P-12: the host file answers, and says so, even for a plugin nobody knows."""
-        detector = HostDetector(host("nvidia", {"sm_arch": ["90_real"]}), "node.toml")
+        lists = HostDetector(host("nvidia", {"sm_arch": ["90_real"]}), "node.toml")
+        machine = FixedDetector({"nvidia": {"sm_arch": ["75_real"]}})
         for provider in (NVIDIA, STRANGER, None):
-            support = ask(provider, detector)
-            assert support.supports(Property("nvidia", "sm_arch", "90_real"))
-            assert support.detections["nvidia"].source == "host file node.toml"
-
-    def test_silence_is_final(self) -> None:
-        """P-44: a host file describes another machine; what it omits is unknown."""
-        support = ask(X86, HostDetector(host("nvidia", {}), "node.toml"), "x86_64")
-        detection = support.detections["x86_64"]
-        assert (detection.status, detection.source) == (
-            Status.UNKNOWN,
-            "not in host file node.toml",
-        )
-
-    def test_fallback(self) -> None:
-        """P-44: with "incomplete allowed" the machine answers what the file omits."""
-        machine = FixedDetector({"x86_64": LEVELS})
-        detector = HostDetector(host("nvidia", {}), "node.toml", fallback=machine)
-        assert isinstance(detector, OverridingDetector)
-        assert ask(X86, detector, "x86_64").supports(Property("x86_64", "level", "v3"))
-        assert ask(NVIDIA, detector).detections["nvidia"].status is Status.NOTHING
-        assert machine.asked == ["x86_64"]
-
-    def test_fallback_does_not_answer_for_strangers(self) -> None:
-        """P-63: the file may answer for any plugin, the machine only for those it knows."""
-        machine = FixedDetector({"nvidia": {"sm_arch": ["90_real"]}})
-        detector = HostDetector(host("x86_64", LEVELS), "node.toml", fallback=machine)
-        assert ask(STRANGER, detector).detections["nvidia"].status is Status.UNKNOWN
+            for other in (None, machine):
+                support = ask(provider, other, user_lists=lists)
+                assert support.values("nvidia", "sm_arch") == {"90_real"}
+                assert support.detections["nvidia"].source == "host file node.toml"
+                assert support.notes == ()
         assert machine.asked == []
 
-    def test_filters(self) -> None:
-        """P-44: package and endpoint of the provider reach the filters of the entry."""
+    @pytest.mark.parametrize("provider", [X86, STRANGER, None])
+    def test_silence_is_final(self, provider: Provider | None) -> None:
+        """P-44: where only the host file may be asked, what it omits is unsupported."""
+        lists = HostDetector(host("nvidia", {}), "node.toml")
+        support = ask(provider, None, "x86_64", user_lists=lists)
+        assert support.detections["x86_64"] == Detection(
+            "x86_64", status=Status.UNKNOWN, source="not in host file node.toml"
+        )
+
+    def test_silence_is_told_once(self) -> None:
+        """P-44, F-136: one note names every namespace that the host file omits."""
+        document = VariantDocument(
+            ("x86_64", "nvidia", "amd", "blas"),
+            {"x86_64": X86, "nvidia": NVIDIA, "amd": STRANGER, "blas": BLAS},
+        )
+        lists = HostDetector(host("nvidia", {}), "node.toml")
+        support = support_for(
+            document,
+            None,
+            environment=LINUX,
+            namespaces=document.priorities,
+            user_lists=lists,
+        )
+        assert support.notes == ("x86_64, amd: not in host file node.toml, so unsupported",)
+
+    def test_nobody_may_be_asked(self) -> None:
+        """P-17: without lists and without a machine nothing is supported, and that is said."""
+        support = ask(NVIDIA, None)
+        assert support.detections["nvidia"].source == "nobody was asked"
+        assert support.notes == ("nvidia: nobody was asked, so unsupported",)
+
+    def test_the_machine_completes_the_lists(self) -> None:
+        """P-44: with "incomplete allowed" the machine answers what the file omits."""
+        machine = FixedDetector({"x86_64": LEVELS})
+        lists = HostDetector(host("nvidia", {}), "node.toml")
+        support = ask(X86, machine, "x86_64", user_lists=lists)
+        assert support.supports(Property("x86_64", "level", "v3"))
+        assert support.notes == ()
+        support = ask(NVIDIA, machine, user_lists=lists)
+        assert support.detections["nvidia"].status is Status.NOTHING
+        assert machine.asked == ["x86_64"]
+
+    def test_the_machine_does_not_answer_for_strangers(self) -> None:
+        """P-63: lists may answer for any plugin, the machine only for those it knows."""
+        machine = FixedDetector({"nvidia": {"sm_arch": ["90_real"]}})
+        lists = HostDetector(host("x86_64", LEVELS), "node.toml")
+        support = ask(STRANGER, machine, user_lists=lists)
+        assert support.detections["nvidia"].status is Status.UNKNOWN
+        assert machine.asked == []
+
+    @pytest.mark.parametrize(
+        ("provider", "source"),
+        [
+            (NVIDIA, "host file node.toml"),
+            (STRANGER, "host file node.toml has nvidia for another provider only"),
+            (
+                PluginProvider(("nvidia-variant-provider", "nvidia-ml-py"), NVIDIA.plugin_api),
+                "host file node.toml",
+            ),
+            (
+                PluginProvider(("nvidia-ml-py", "nvidia-variant-provider"), NVIDIA.plugin_api),
+                "host file node.toml has nvidia for another provider only",
+            ),
+        ],
+    )
+    def test_filters(self, provider: Provider, source: str) -> None:
+        """P-44: the name in the provider's first requirement reaches the filters of the entry."""
         file = host(
             "nvidia", {"sm_arch": ["90_real"]}, resolved=("nvidia-variant-provider==0.0.1",)
         )
-        detector = HostDetector(file, "node.toml")
-        assert ask(NVIDIA, detector).detections["nvidia"].status is Status.SUPPORTED
-        assert ask(STRANGER, detector).detections["nvidia"].source == (
-            "host file node.toml has nvidia for another provider only"
-        )
-
-    def test_lists_for_this_machine(self) -> None:
-        """P-44: lists of the user come first, where they know nothing the machine is asked."""
-        machine = FixedDetector({"x86_64": LEVELS, "nvidia": {"sm_arch": ["90_real"]}})
-        lists = HostDetector(host("nvidia", {"sm_arch": ["75_real"]}), "override.toml")
-        support = ask(NVIDIA, machine, user_lists=lists)
-        assert support.values("nvidia", "sm_arch") == {"75_real"}
-        assert ask(X86, machine, "x86_64", user_lists=lists).values("x86_64", "level") == {
-            "v1",
-            "v2",
-            "v3",
-        }
+        support = ask(provider, None, user_lists=HostDetector(file, "node.toml"))
+        assert support.detections["nvidia"].source == source
 
     def test_the_file_is_named_in_refusals(self) -> None:
         """P-44: the file in use is visible where it decides."""
-        detector = HostDetector(
+        lists = HostDetector(
             host("nvidia", {"cuda_version_lower_bound": ["12.4", "12"]}), "node.toml"
         )
-        refusal = ask(NVIDIA, detector).refusal(
+        refusal = ask(NVIDIA, None, user_lists=lists).refusal(
             PropertySet.of(Property("nvidia", "cuda_version_lower_bound", "12.9"))
         )
         assert refusal is not None
@@ -331,10 +364,10 @@ class TestBuiltin:
 
     def test_abi_dependency(self) -> None:
         """P-50, A-49: who does not implement it treats it as incompatible and says so."""
-        detector = HostDetector(host("abi", {"torch": ["2.8"]}), "node.toml")
-        support = ask(BuiltinProvider("abi_dependency"), detector, "abi")
+        lists = HostDetector(host("abi", {"torch": ["2.8"]}), "node.toml")
+        support = ask(BuiltinProvider("abi_dependency"), None, "abi", user_lists=lists)
         assert support.detections["abi"].status is Status.UNKNOWN
-        assert support.notes == (
+        assert support.warnings == (
             "abi: builds for a version of another package are not supported yet",
         )
 

@@ -368,9 +368,9 @@ def test_only_namespaces_in_play_are_asked_about(world: World) -> None:
     world.repository.add_wheel(wheel("a"))
     world.repository.add_wheel(wheel("b", "cp39-cp39-win32"))
     world.repository.add_file(INDEX_FILE, document)
-    world.detector = FixedDetector({"x86_64": {"level": ["v2", "v1"]}})
+    world.machine = FixedDetector({"x86_64": {"level": ["v2", "v1"]}})
     assert outcome(choose(world))[0] == ("a", "chosen")
-    assert world.detector.asked == ["x86_64"]
+    assert world.machine.asked == ["x86_64"]
 
 
 def test_everything_is_remembered(world: World) -> None:

@@ -31,7 +31,7 @@ def test_one_cuda_major() -> None:
 
 def test_an_installation_is_cautioned_first() -> None:
     """A GPU that is there and not used heads the notes of a resolution."""
-    world = World(detector=FixedDetector({"nvidia": {"cuda_version_lower_bound": ["12.4"]}}))
+    world = World(machine=FixedDetector({"nvidia": {"cuda_version_lower_bound": ["12.4"]}}))
     document = release_document(
         {"null": {}, "cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}}},
         providers={"nvidia": NVIDIA},

@@ -6,6 +6,7 @@ import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from wheelfit.core.host_file import HostDetector, HostFile
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.support import ProviderPolicy
 from wheelfit.errors import NoSolution, ProjectNotFound
@@ -34,7 +35,7 @@ def driver(*versions: str) -> FixedDetector:
 @pytest.fixture
 def world() -> World:
     """Return a world with torch 2.8 in three variants and a plain wheel."""
-    world = World(detector=driver("12.8", "12.7"))
+    world = World(machine=driver("12.8", "12.7"))
     for label in ("-null", "-cu128", "-cu129", ""):
         world.repository.add_wheel(f"torch-2.8-py3-none-any{label}.whl")
     world.repository.add_file("torch-2.8-variants.json", CUDA)
@@ -144,7 +145,7 @@ class TestWarnings:
 
     def test_hardware_that_is_not_used(self, world: World) -> None:
         """A GPU is there and a CPU build is chosen: a warning with the reason."""
-        world.detector = driver("12.7")
+        world.machine = driver("12.7")
         (warning,) = explain(world).warnings
         assert warning == (
             "torch: nvidia hardware is present, but the chosen build (null) does not use it; "
@@ -154,7 +155,7 @@ class TestWarnings:
 
     def test_no_hardware(self, world: World) -> None:
         """Without a GPU a CPU build is no surprise."""
-        world.detector = FixedDetector({"nvidia": {}})
+        world.machine = FixedDetector({"nvidia": {}})
         assert explain(world).warnings == ()
 
     def test_a_list_of_the_package(self, world: World) -> None:
@@ -188,7 +189,7 @@ class TestWarnings:
         failed = Detection(
             "nvidia", status=Status.FAILED, evidence=(Evidence("libcuda.so.1", "it hung"),)
         )
-        world.detector = FixedDetector({"nvidia": failed})
+        world.machine = FixedDetector({"nvidia": failed})
         assert explain(world).warnings == (
             "detection of nvidia failed, so its builds count as unsupported: libcuda.so.1: it hung",
         )
@@ -197,7 +198,7 @@ class TestWarnings:
 def test_what_detection_has_to_say_is_told(world: World) -> None:
     """P-21: warnings of a detection are in the notes."""
     odd = Detection("nvidia", status=Status.DISABLED, warnings=("NV_FORCE='abc' is no version",))
-    world.detector = FixedDetector({"nvidia": odd})
+    world.machine = FixedDetector({"nvidia": odd})
     assert "nvidia: NV_FORCE='abc' is no version" in explain(world).notes
 
 
@@ -211,3 +212,13 @@ def test_degradations_are_told(world: World) -> None:
     assert "its variant wheels are ignored" in explanation.notes[0]
     assert explanation.chosen is not None
     assert explanation.chosen.label is None
+
+
+def test_what_a_host_file_leaves_out_is_told(world: World) -> None:
+    """P-44, F-136: one note for a release, whatever the number of wheels."""
+    world.machine = None
+    world.user_lists = HostDetector(HostFile(), "node.toml")
+    explanation = explain(world)
+    assert explanation.notes == ("torch 2.8: nvidia: not in host file node.toml, so unsupported",)
+    assert explanation.chosen is not None
+    assert explanation.chosen.label == "null"

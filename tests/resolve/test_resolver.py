@@ -64,7 +64,7 @@ def add_torch(world: World, version: str, labels: Sequence[str], *, plain: bool 
 @pytest.fixture
 def world() -> World:
     """Return a world with torch 2.8 in three variants and a plain wheel."""
-    world = World(detector=driver("12.8", "12.7"))
+    world = World(machine=driver("12.8", "12.7"))
     world.add("cuda-runtime 1", "cuda-new 1", "cpu-tools 1", "plain-tools 1", "numbers 1")
     add_torch(world, "2.8", ["null", "cu128", "cu129"], plain=True)
     return world
@@ -79,14 +79,14 @@ class TestMarkersOfTheChosenWheel:
 
     def test_a_better_machine(self, world: World) -> None:
         """F-95: another label of the same release has other dependencies."""
-        world.detector = driver("12.9", "12.8")
+        world.machine = driver("12.9", "12.8")
         assert world.pins("torch") == {
             "torch": "2.8:cu129", "cuda-runtime": "1", "cuda-new": "1", "numbers": "1",
         }  # fmt: skip
 
     def test_the_null_variant(self, world: World) -> None:
         """F-104: the null variant has its label and no properties."""
-        world.detector = FixedDetector()
+        world.machine = FixedDetector()
         assert world.pins("torch") == {"torch": "2.8:null", "cpu-tools": "1", "numbers": "1"}
 
     def test_versions_spelled_differently(self, world: World) -> None:
@@ -249,7 +249,7 @@ class TestWhatIsAsked:
         """F-91: what is required of one project is not required of those without variants."""
         world.policy = ChoicePolicy(preferences=Preferences(require=("nvidia",)))
         assert world.pins("torch")["torch"] == "2.8:cu128"
-        world.detector = FixedDetector()
+        world.machine = FixedDetector()
         with pytest.raises(NoCompatibleWheel):
             world.resolve("torch")
 
@@ -388,7 +388,7 @@ class TestInstalled:
     @pytest.mark.parametrize(("supported", "stays"), [("12.9", True), ("12.8", False)])
     def test_a_variant_that_fits(self, world: World, supported: str, *, stays: bool) -> None:
         """F-96: an installed variant that no longer fits is exchanged, with the reason."""
-        world.detector = driver(supported)
+        world.machine = driver(supported)
         document = read_document(
             release_document({"cu129": CUDA["cu129"]}, providers={"nvidia": NVIDIA}), where="here"
         )

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
     from packaging.version import Version
 
-    from wheelfit.core.support import Detector
-
 __all__ = [
     "FILE_VERSION",
     "HostDetector",
@@ -67,17 +65,14 @@ class HostProvider:
     devices: tuple[DeviceValues, ...] = ()
     """What runs on which of several unlike devices (P-88)."""
 
-    def applies(self, namespace: str, package: str | None, plugin_api: str | None) -> bool:
-        """Say whether the entry answers for a provider (P-44).
+    def applies(self, package: str | None, plugin_api: str | None) -> bool:
+        """Say whether the entry answers for a provider of its namespace (P-44).
 
         A filter counts only where there is something to compare it with.
 
-        :param namespace: as ``nvidia``.
         :param package: name in the provider's first requirement; none: not known.
         :param plugin_api: effective endpoint of the provider; none: not known.
         """
-        if namespace != self.namespace:
-            return False
         if self.plugin_api and plugin_api and self.plugin_api != plugin_api:
             return False
         if self.resolved and package:
@@ -224,49 +219,37 @@ def _with_target(file: HostFile, target: Target) -> HostFile:
 
 @dataclass(frozen=True, slots=True)
 class HostDetector:
-    """Answer for a machine from its host file; a detector (`wheelfit.core.support`).
-
-    Alone it stands for another machine: what the file does not say is unknown, and the
-    machine it runs on is never asked. With a fallback the file only overrides (P-44).
-    """
+    """Answer from a host file: the user's lists of `wheelfit.core.support.support_for`."""
 
     file: HostFile
     name: str
     """The host file, for messages."""
-    fallback: Detector | None = None
-    """Whom to ask for what the file does not say; none: nobody."""
 
     def detect(
         self, namespace: str, *, package: str | None = None, plugin_api: str | None = None
-    ) -> Detection | None:
+    ) -> Detection:
         """Return what the file says of a namespace.
 
         :param namespace: as ``nvidia``.
         :param package: name in the provider's first requirement, for the filters.
         :param plugin_api: effective endpoint of the provider, for the filters.
-        :returns: ``Status.UNKNOWN`` when the file has no entry that applies and there is
-            no fallback.
+        :returns: ``Status.UNKNOWN`` when the file has no entry that applies (P-44).
         """
-        entry = next(
-            (item for item in self.file.providers if item.applies(namespace, package, plugin_api)),
-            None,
-        )
-        if entry is not None:
-            supported = any(feature.values for feature in entry.features)
-            return Detection(
-                namespace,
-                features=entry.features,
-                status=Status.SUPPORTED if supported else Status.NOTHING,
-                source=f"host file {self.name}",
-                evidence=entry.evidence,
-                devices=entry.devices,
-            )
-        if self.fallback is not None:
-            return self.fallback.detect(namespace, package=package, plugin_api=plugin_api)
-        others = any(item.namespace == namespace for item in self.file.providers)
+        entries = [entry for entry in self.file.providers if entry.namespace == namespace]
+        for entry in entries:
+            if entry.applies(package, plugin_api):
+                supported = any(feature.values for feature in entry.features)
+                return Detection(
+                    namespace,
+                    features=entry.features,
+                    status=Status.SUPPORTED if supported else Status.NOTHING,
+                    source=f"host file {self.name}",
+                    evidence=entry.evidence,
+                    devices=entry.devices,
+                )
         source = (
             f"host file {self.name} has {namespace} for another provider only"
-            if others
+            if entries
             else f"not in host file {self.name}"
         )
         return Detection(namespace, status=Status.UNKNOWN, source=source)

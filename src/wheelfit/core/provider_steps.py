@@ -13,11 +13,10 @@ The first that applies decides:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard
 
-from wheelfit.core import phrases
 from wheelfit.core.markers import parse_marker
-from wheelfit.core.provider_table import EMULATED_PLUGINS
+from wheelfit.core.phrases import PACKAGE_LIST
 from wheelfit.core.providers import (
     BrokenProvider,
     BuiltinProvider,
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.providers import Provider
 
-__all__ = ["Detector", "DevicePolicy", "OverridingDetector", "ProviderPolicy", "Steps"]
+__all__ = ["Detector", "DevicePolicy", "ProviderPolicy", "Steps"]
 
 
 def __dir__() -> list[str]:
@@ -65,20 +64,6 @@ class Detector(Protocol):
         ...
 
 
-@runtime_checkable
-class OverridingDetector(Detector, Protocol):
-    """Answer from lists of the user, and let another detector answer the rest (P-44).
-
-    Its lists are step 3 and answer for any provider; the fallback is step 4 and answers
-    only for providers that are recognised (P-60). Immutable, a dataclass.
-    """
-
-    @property
-    def fallback(self) -> Detector | None:
-        """Whom to ask where the lists say nothing; None: nobody, the lists are all."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class ProviderPolicy:
     """Hold what the user decided about providers."""
@@ -97,49 +82,48 @@ class Steps:
     """Walk through the six steps for one document and one target.
 
     :param document: whose providers count.
-    :param detector: who answers step 4; an `OverridingDetector` answers step 3 first.
+    :param machine: who answers step 4; None: nobody but the user's lists may be asked.
+    :param user_lists: who answers step 3, as a host file.
     :param environment: marker environment of the target, for legacy ``enable-if`` (F-51).
     :param policy: what the user decided.
-    :param user_lists: lists of the user for this very machine (P-44).
     """
 
     def __init__(
         self,
         document: VariantDocument,
-        detector: Detector,
+        machine: Detector | None,
+        user_lists: Detector | None,
         environment: Mapping[str, str],
         policy: ProviderPolicy,
-        user_lists: Detector | None,
     ) -> None:
         self.detections: dict[str, Detection] = {}
         """The answers so far, by namespace."""
         self.holders: dict[str, str] = {}
         """Whose answer it is, in words, where it is not this machine's."""
-        self.notes: list[str] = []
-        """What the user should know, one sentence each."""
         self._document = document
+        self._machine = machine
+        self._user_lists = user_lists
         self._environment = environment
         self._policy = policy
-        self._machine: Detector | None = detector
-        self._lists = [] if user_lists is None else [user_lists]
-        self._closed = False
-        """Whether the lists describe another machine, so that silence is an answer."""
-        if isinstance(detector, OverridingDetector):
-            self._machine = detector.fallback
-            self._closed = detector.fallback is None
-            self._lists.append(_alone(detector))
+        self._left_out: dict[str, list[str]] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the lists of the user should have said and do not (P-44)."""
+        return tuple(
+            f"{', '.join(namespaces)}: {why}, so unsupported"
+            for why, namespaces in self._left_out.items()
+        )
 
     def ask(self, namespace: str) -> None:
         """Answer one namespace."""
-        detection = self._decide(namespace)
-        self.detections[namespace] = detection
-        self.notes += [f"{namespace}: {warning}" for warning in detection.warnings]
+        self.detections[namespace] = self._decide(namespace)
 
     def _decide(self, namespace: str) -> Detection:
         provider = self._document.providers.get(namespace)
         disabled = self._disabled(namespace, provider)
         if disabled is not None:  # P-10
-            return Detection(namespace, status=Status.DISABLED, source=disabled)
+            return disabled
         match provider:
             case BrokenProvider(reason):  # F-130
                 return _unknown(namespace, f"its provider entry is broken: {reason}")
@@ -152,95 +136,88 @@ class Steps:
 
     # Step 1
 
-    def _disabled(self, namespace: str, provider: Provider | None) -> str | None:
+    def _disabled(self, namespace: str, provider: Provider | None) -> Detection | None:
+        def disabled(why: str, *warnings: str) -> Detection:
+            return Detection(namespace, status=Status.DISABLED, source=why, warnings=warnings)
+
         if namespace in self._policy.disabled:
-            return "switched off by the user"
+            return disabled("switched off by the user")
         if provider is None or isinstance(provider, BrokenProvider):
             return None
         if provider.optional and namespace not in self._policy.enabled:  # P-2
-            return "an optional provider that is not enabled"
+            return disabled("an optional provider that is not enabled")
         if provider.enabled_by is None:
             return None
         try:  # F-51
-            enabled = parse_marker(provider.enabled_by).evaluate(self._environment)
+            if parse_marker(provider.enabled_by).evaluate(self._environment):
+                return None
         except InvalidMarker:
             reason = f"its marker cannot be used: {provider.enabled_by}"
-            self.notes.append(f"{namespace}: disabled, {reason}")
-            return reason
-        return None if enabled else f"not for this platform: {provider.enabled_by}"
+            return disabled(reason, reason)
+        return disabled(f"not for this platform: {provider.enabled_by}")
 
     # Step 2
 
     def _static(self, namespace: str, provider: StaticProvider) -> Detection:
         if namespace in self._policy.ignore_static:  # P-20
-            detected = self._listed(namespace, None, None) or self._detected(namespace, None, None)
-            if detected is not None and detected.status is not Status.UNKNOWN:
-                return detected
+            for detected in (self._listed(namespace), self._detected(namespace)):
+                if _is_known(detected):
+                    return detected
         # P-11: exclusively, even for a namespace wheelfit could detect itself.
-        warnings: tuple[str, ...] = ()
-        if namespace in _VENDORS:  # P-20
-            warnings = ("the package brings its own list, the machine was not asked",)
         supported = any(config.values for config in provider.features)
-        self.holders[namespace] = phrases.PACKAGE_LIST
+        self.holders[namespace] = PACKAGE_LIST
         return Detection(
             namespace,
             provider.features,
             Status.SUPPORTED if supported else Status.NOTHING,
             source="static list of the package",
-            warnings=warnings,
         )
 
     # Steps 3 to 6
 
     def _asked(self, namespace: str, provider: PluginProvider | None) -> Detection:
-        if provider is None:
-            listed = self._listed(namespace, None, None)
-            return listed or _unknown(namespace, "the metadata names no provider for it")
-        recognition = recognise(namespace, provider, self._environment)
-        package, plugin_api = recognition.package, recognition.plugin_api
+        plugin = None if provider is None else recognise(namespace, provider, self._environment)
+        package = plugin.package if plugin else None
+        plugin_api = plugin.plugin_api if plugin else None
         listed = self._listed(namespace, package, plugin_api)
-        if listed is not None:  # P-12
+        if _is_known(listed):  # P-12
             return listed
+        if self._machine is None:  # P-44: that the lists do not know it is the answer
+            answer = listed or _unknown(namespace, "nobody was asked")
+            self._left_out.setdefault(answer.source, []).append(namespace)
+            return answer
+        if provider is None or plugin is None:
+            return _unknown(namespace, "the metadata names no provider for it")
         name = package or " and ".join(provider.requires)
-        if recognition.builtin is None:
+        if plugin.builtin is None:
             # P-14, P-18, P-63: nothing is trusted, installed or run.
             needs = f"its plugin {name} would have to run, which wheelfit does not do"
-            return _unknown(namespace, f"{needs}: {recognition.reason}")
-        detected = self._detected(recognition.builtin, package, plugin_api)  # P-13
+            return _unknown(namespace, f"{needs}: {plugin.reason}")
+        detected = self._detected(plugin.builtin, package, plugin_api)  # P-13
         if detected is None:
             return _unknown(namespace, f"wheelfit does not stand in for {name} yet")
         return replace(detected, namespace=namespace)
 
     def _listed(
-        self, namespace: str, package: str | None, plugin_api: str | None
+        self, namespace: str, package: str | None = None, plugin_api: str | None = None
     ) -> Detection | None:
-        """Ask step 3; lists that describe another machine have the last word (P-44)."""
-        last: Detection | None = None
-        for lists in self._lists:
-            last = _detect(lists, namespace, package, plugin_api)
-            if last is not None and last.status is not Status.UNKNOWN:
-                self.holders[namespace] = last.source or "the user's list"
-                return last
-        return last if self._closed else None
+        if self._user_lists is None:
+            return None
+        listed = _detect(self._user_lists, namespace, package, plugin_api)
+        if _is_known(listed):
+            self.holders[namespace] = listed.source or "the user's list"
+        return listed
 
     def _detected(
-        self, builtin: str, package: str | None, plugin_api: str | None
+        self, builtin: str, package: str | None = None, plugin_api: str | None = None
     ) -> Detection | None:
         if self._machine is None:
             return None
         return _detect(self._machine, builtin, package, plugin_api)
 
 
-_VENDORS = frozenset(plugin.namespace for plugin in EMULATED_PLUGINS)
-"""Namespaces of hardware, of which a package cannot know what a machine has (P-20)."""
-
-
-def _alone(detector: OverridingDetector) -> Detector:
-    """Return the lists of a detector without its fallback."""
-    if detector.fallback is None:
-        return detector
-    alone: Detector = replace(detector, fallback=None)  # type: ignore[type-var]
-    return alone
+def _is_known(detection: Detection | None) -> TypeGuard[Detection]:
+    return detection is not None and detection.status is not Status.UNKNOWN
 
 
 def _detect(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["EMULATED_PLUGINS", "TABLE_DATE", "EmulatedPlugin"]
+__all__ = ["EMULATED_PLUGINS", "HARDWARE", "TABLE_DATE", "EmulatedPlugin"]
 
 
 def __dir__() -> list[str]:
@@ -90,3 +90,6 @@ EMULATED_PLUGINS = (
     ),
 )
 """Every plugin that a built-in provider stands in for."""
+
+HARDWARE = frozenset(plugin.namespace for plugin in EMULATED_PLUGINS)
+"""Namespaces of hardware, of which a package cannot know what a machine has (P-20)."""

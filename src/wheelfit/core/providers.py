@@ -34,7 +34,7 @@ __all__ = [
     "effective_endpoint",
     "parse_endpoint",
     "recognise",
-    "required",
+    "required_packages",
 ]
 
 
@@ -101,7 +101,7 @@ class Recognition:
     reason: str
     """Why, or why not, one sentence without a final full stop."""
     package: str | None = None
-    """Normalised name of the one required package, when exactly one remains."""
+    """Normalised name of the first package that is required here; None when none is."""
     plugin_api: str | None = None
     """Effective endpoint, blanks removed (P-7)."""
 
@@ -134,7 +134,9 @@ def default_endpoint(package: str) -> str:
     return canonicalize_name(package).replace("-", "_")
 
 
-def required(provider: PluginProvider, environment: Mapping[str, str]) -> tuple[Requirement, ...]:
+def required_packages(
+    provider: PluginProvider, environment: Mapping[str, str]
+) -> tuple[Requirement, ...]:
     """Return what must be installed in an environment (P-6).
 
     :param provider: whose plugin.
@@ -165,13 +167,13 @@ def effective_endpoint(provider: PluginProvider, environment: Mapping[str, str])
     """
     if provider.plugin_api is not None:
         return parse_endpoint(provider.plugin_api)
-    remaining = required(provider, environment)
+    remaining = required_packages(provider, environment)
     return default_endpoint(remaining[0].name) if remaining else None
 
 
 def recognise(
     namespace: str,
-    provider: Provider,
+    provider: PluginProvider,
     environment: Mapping[str, str],
     *,
     table: Iterable[EmulatedPlugin] = EMULATED_PLUGINS,
@@ -183,19 +185,17 @@ def recognise(
     :param environment: marker variables of the target.
     :param table: the plugins that are emulated (P-64).
     """
-    if not isinstance(provider, PluginProvider):
-        return Recognition(None, f"{namespace} has no plugin")
-    remaining = required(provider, environment)
-    if len(remaining) != 1:  # P-62
-        count = f"{len(remaining)} packages" if remaining else "no package"
-        return Recognition(None, f"its plugin needs {count} here, not exactly one")
-    (requirement,) = remaining
-    package = canonicalize_name(requirement.name)
+    remaining = required_packages(provider, environment)
+    package = canonicalize_name(remaining[0].name) if remaining else None
     endpoint = effective_endpoint(provider, environment)
 
     def answer(builtin: str | None, reason: str) -> Recognition:
         return Recognition(builtin, reason, package, endpoint)
 
+    if len(remaining) != 1:  # P-62
+        count = f"{len(remaining)} packages" if remaining else "no package"
+        return answer(None, f"its plugin needs {count} here, not exactly one")
+    (requirement,) = remaining
     rows = [row for row in table if (row.namespace, row.package) == (namespace, package)]
     if not rows:  # P-63: a known namespace is not enough
         return answer(None, f"no built-in provider stands in for {package} as {namespace}")

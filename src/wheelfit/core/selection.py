@@ -16,7 +16,7 @@ from wheelfit.core.support import Support
 from wheelfit.core.tag_phrases import TagPhrases
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from packaging.tags import Tag
 
@@ -54,8 +54,6 @@ class Selection:
 
     verdicts: tuple[Verdict, ...]
     """Best first: the chosen one, the compatible ones, the rejected ones."""
-    notes: tuple[str, ...] = ()
-    """What the user should know besides, one sentence each (F-136)."""
 
     @property
     def chosen(self) -> WheelFilename | None:
@@ -218,7 +216,7 @@ class _Judge:
         for rejected in (self._refused, self._unlisted, self._misfits):
             rejected.sort(key=_rejected_last)
             verdicts += rejected
-        return Selection(tuple(verdicts), tuple(self._notes()))
+        return Selection(tuple(verdicts))
 
     def _in_order(self) -> list[_Fitting]:
         """Return the wheels that may be chosen, best first (F-66 to F-68)."""
@@ -260,16 +258,6 @@ class _Judge:
     def _best(self, variant: RankedVariant) -> str:
         best = () if self._ranking is None else self._ranking.best(variant.key)
         return short((Feature(one.namespace, one.feature), (one.value,)) for one in best)
-
-    def _notes(self) -> Iterable[str]:
-        missing = sorted(
-            label for label, judged in self._labels.items() if judged == _UNKNOWN_LABEL
-        )
-        if missing:  # F-76
-            yield (
-                "ignored, because they are not in the variant metadata: labels "
-                f"{', '.join(missing)}"
-            )
 
 
 class _Comparison:

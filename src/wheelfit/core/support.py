@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core import phrases
 from wheelfit.core.properties import PropertySet
-from wheelfit.core.provider_steps import (
-    Detector,
-    DevicePolicy,
-    OverridingDetector,
-    ProviderPolicy,
-    Steps,
-)
+from wheelfit.core.provider_steps import Detector, DevicePolicy, ProviderPolicy, Steps
 from wheelfit.platforms.features import Detection
 
 if TYPE_CHECKING:
@@ -34,7 +28,6 @@ __all__ = [
     "Detector",
     "DevicePolicy",
     "Missing",
-    "OverridingDetector",
     "ProviderPolicy",
     "Refusal",
     "Support",
@@ -77,7 +70,7 @@ class Support:
     detections: Mapping[str, Detection] = field(default_factory=dict)
     """The answer per namespace (P-21)."""
     notes: tuple[str, ...] = ()
-    """What the user should know about how the answers came about, one sentence each."""
+    """What the user's lists should have said and do not, one sentence each (P-44)."""
     device_policy: DevicePolicy = "all"
     holders: Mapping[str, str] = field(default_factory=dict)
     """Whose answer it is, by namespace, in words; this machine's when not listed."""
@@ -115,6 +108,15 @@ class Support:
         if self.device_policy == "highest":  # the highest device is listed first
             by_feature = {feature: listed[:1] for feature, listed in by_feature.items()}
         return by_feature
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of all answers, each with its namespace (P-21)."""
+        return tuple(
+            f"{namespace}: {warning}"
+            for namespace, detection in self.detections.items()
+            for warning in detection.warnings
+        )
 
     def values(self, namespace: str, feature: str) -> frozenset[str]:
         """Return the supported values of a feature; empty when there are none."""
@@ -197,12 +199,12 @@ def namespaces_used(properties: Iterable[PropertySet]) -> frozenset[str]:
 
 def support_for(
     document: VariantDocument,
-    detector: Detector,
+    machine: Detector | None,
     *,
     environment: Mapping[str, str],
+    user_lists: Detector | None = None,
     policy: ProviderPolicy = ProviderPolicy(),  # noqa: B008 - frozen
     namespaces: Iterable[str] | None = None,
-    user_lists: Detector | None = None,
 ) -> Support:
     """Ask the six steps about every namespace and return the answers.
 
@@ -210,19 +212,18 @@ def support_for(
     affects another one (P-17).
 
     :param document: the combined metadata of the release.
-    :param detector: who answers step 4; an `OverridingDetector` answers step 3 first.
+    :param machine: who answers step 4, for plugins that are recognised (P-60); None:
+        nobody but the user's lists may be asked, and what they do not know is
+        unsupported (P-44).
     :param environment: marker environment of the target, for legacy ``enable-if`` (F-51).
+    :param user_lists: who answers step 3, for any plugin; as a host file.
     :param policy: what the user decided.
     :param namespaces: whom to ask about; None: every namespace that a label uses.
-    :param user_lists: lists of the user for this very machine; where they know nothing,
-        the detector is asked as usual (P-44).
     """
     wanted = namespaces_used(document.variants.values()) if namespaces is None else namespaces
-    steps = Steps(document, detector, environment, policy, user_lists)
+    steps = Steps(document, machine, user_lists, environment, policy)
     # Priority order, so that what is printed and probed does not depend on hashing.
     order = {namespace: index for index, namespace in enumerate(document.priorities)}
     for namespace in sorted(set(wanted), key=lambda item: (order.get(item, len(order)), item)):
         steps.ask(namespace)
-    return Support(
-        steps.detections, tuple(dict.fromkeys(steps.notes)), policy.device_policy, steps.holders
-    )
+    return Support(steps.detections, steps.notes, policy.device_policy, steps.holders)

@@ -66,16 +66,16 @@ class Candidates:
 
     :param repository: where to look and read.
     :param target: the Python that will run what is chosen.
-    :param detector: who says what the target supports.
+    :param machine: who says what the target supports; None: only the user's lists do.
     :param policy: what the user decided.
-    :param user_lists: lists of the user for this very machine (P-44).
+    :param user_lists: a host file; it answers before the machine (P-44).
     """
 
     def __init__(
         self,
         repository: Repository,
         target: Target,
-        detector: Detector,
+        machine: Detector | None,
         policy: ChoicePolicy = ChoicePolicy(),
         *,
         user_lists: Detector | None = None,
@@ -83,7 +83,7 @@ class Candidates:
         self.repository = repository
         self.target = target
         self.policy = policy
-        self._detector = detector
+        self._machine = machine
         self._user_lists = user_lists
         self._asking = RLock()
         self._given: dict[NormalizedName, ProjectPage] = {}
@@ -203,11 +203,11 @@ class Candidates:
         with self._asking:  # a detector need not expect two threads at once
             return support_for(
                 document,
-                self._detector,
+                self._machine,
                 environment=self.target.environment,
+                user_lists=self._user_lists,
                 policy=self.policy.providers,
                 namespaces=namespaces,
-                user_lists=self._user_lists,
             )
 
     def _choose(self, name: NormalizedName, version: Version) -> ReleaseChoice:
@@ -235,11 +235,14 @@ class Candidates:
             preferences=_applying(self.policy.preferences, metadata.document),
             extra_rejections={**refused, **rejections},
         )
-        notes = (*metadata.notes, *(support.notes if support else ()), *selection.notes)
+        notes = [*metadata.notes]
+        if support is not None:
+            notes += [f"{name} {version}: {note}" for note in support.notes]
+            notes += support.warnings  # of the machine, whatever release asks
         if release.is_yanked and selection.chosen is not None:
             reason = next(_yanked(wheel.file) for wheel in release.wheels if wheel.is_yanked)
-            notes = (*notes, f"{name} {version} was taken back by its publisher ({reason})")
-        return ReleaseChoice(release, selection, metadata, support, notes)
+            notes.append(f"{name} {version} was taken back by its publisher ({reason})")
+        return ReleaseChoice(release, selection, metadata, support, tuple(notes))
 
     def _first_sight(self, release: Release) -> dict[str, str]:
         """Return why wheels are out, before variants are looked at (F-94)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.core.phrases import PACKAGE_LIST
+from wheelfit.core.provider_table import HARDWARE
 from wheelfit.platforms.features import Status
 
 if TYPE_CHECKING:
@@ -14,15 +15,15 @@ if TYPE_CHECKING:
     from wheelfit.core.support import Support
     from wheelfit.resolve.release_choice import ReleaseChoice
 
-__all__ = ["ACCELERATORS", "about_choice", "about_mixture"]
+__all__ = ["about_choice", "about_mixture"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-ACCELERATORS = frozenset({"amd", "ascend", "intel", "nvidia", "tpu"})
-"""Namespaces of hardware that people buy for speed (November 2026)."""
+_ACCELERATORS = HARDWARE - {"aarch64", "x86_64"}
+"""Namespaces of hardware that people buy for speed."""
 
 
 def about_choice(choice: ReleaseChoice) -> Iterator[str]:
@@ -33,17 +34,17 @@ def about_choice(choice: ReleaseChoice) -> Iterator[str]:
     support = choice.support
     if support is None:
         return
-    used = ACCELERATORS.intersection(choice.properties.namespaces)
-    for namespace in sorted(used):
+    used = choice.properties.namespaces
+    for namespace in sorted(HARDWARE.intersection(used)):
         # P-20: the standard says to believe the package; the user should know.
         if support.holders.get(namespace) == PACKAGE_LIST:
             yield (
                 f"{choice.release.name}: the package itself says that {namespace} is supported; "
                 "this machine was not asked"
             )
-    if choice.selection.chosen is not None and not used:
+    if choice.selection.chosen is not None and _ACCELERATORS.isdisjoint(used):
         build = choice.selection.chosen.label or "plain"
-        for namespace in sorted(ACCELERATORS):
+        for namespace in sorted(_ACCELERATORS):
             reason = _why_not(choice, namespace) if _is_there(support, namespace) else None
             if reason is not None:
                 yield (

@@ -18,6 +18,7 @@ from wheelfit.testing.repositories import FakeRepository
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wheelfit.core.support import Detector
     from wheelfit.resolve.request import GivenWheel, Present
     from wheelfit.resolve.resolution import Resolution
 
@@ -76,7 +77,8 @@ class World:
     """Hold what a resolution depends on; change any part before asking."""
 
     repository: FakeRepository = field(default_factory=FakeRepository)
-    detector: FixedDetector = field(default_factory=FixedDetector)
+    machine: Detector | None = field(default_factory=FixedDetector)
+    user_lists: Detector | None = None
     target: Target = field(default_factory=linux_target)
     policy: ChoicePolicy = field(default_factory=ChoicePolicy)
 
@@ -96,7 +98,9 @@ class World:
 
     def candidates(self) -> Candidates:
         """Return candidates that know nothing yet."""
-        return Candidates(self.repository, self.target, self.detector, self.policy)
+        return Candidates(
+            self.repository, self.target, self.machine, self.policy, user_lists=self.user_lists
+        )
 
     def resolve(
         self,
