@@ -81,6 +81,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             _check_wishes(opened, resolution)
         planned = plan(resolution, environment.installed(), reinstall=arguments.force_reinstall)
         if not arguments.dry_run and planned:
+            _check_place(planned, opened)
             planned = _carry_out(planned, arguments, output, opened, request)
         _report(planned, resolution, output, dry_run=arguments.dry_run)
     return 0
@@ -119,6 +120,25 @@ def _check_wishes(opened: Opened, resolution: Resolution) -> None:
             f"{wish} is required, but no package of the result has a variant with it",
             hint="wheelfit explain shows what each package offers",
         )
+
+
+def _check_place(planned: Plan, opened: Opened) -> None:
+    """Refuse to put wheels for another Python into an environment that could not use them."""
+    from wheelfit.errors import UsageError
+    from wheelfit.install.environment import Kind
+
+    environment = opened.environment
+    if environment.kind is not Kind.ENVIRONMENT:
+        return
+    tags = environment.target().tags
+    for pin in planned.install:
+        if tags.best(pin.filename.tags) is None:
+            raise UsageError(
+                f"{pin.filename.text} is right for {opened.machine.name}, "
+                "but cannot run in this environment",
+                where=environment.name,
+                hint="--target DIR puts everything into a folder that can be taken there",
+            )
 
 
 def _carry_out(

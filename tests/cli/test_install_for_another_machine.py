@@ -1,0 +1,74 @@
+"""Installing what another machine needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wheelfit.cli.main import main
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+
+HOST = """
+[metadata]
+created-by = "a test"
+version = "0.1"
+
+[interpreter]
+implementation = "cpython"
+version = "3.13.1"
+
+[platform]
+machine = "aarch64"
+glibc = "2.39"
+"""
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Serve wheels for two Pythons on a free port; give the arguments that use it."""
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    major, minor = sys.version_info[:2]
+    folder = tmp_path / "wheels"
+    build_wheel(folder, "some", "1.0", tag="cp313-cp313-manylinux_2_28_aarch64")
+    build_wheel(folder, "some", "1.0", tag=f"cp{major}{minor}-none-any")
+    return str(folder)
+
+
+def run(index: str, *words: str | Path) -> int:
+    """Install from the served folder."""
+    with RecordingIndex(Path(index)) as server:
+        return main(["install", "--no-cache-dir", "-i", server.url, *map(str, words)])
+
+
+def test_into_a_folder(index: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With ``--target`` the other machine's wheel is unpacked into a folder."""
+    host = tmp_path / "host.toml"
+    host.write_text(HOST)
+    assert run(index, "--for", host, "--target", tmp_path / "there", "some") == 0
+    assert f"choosing for the machine in {host}" in capsys.readouterr().err
+    record = json.loads(next((tmp_path / "there").glob("*.dist-info/wheelfit.json")).read_bytes())
+    assert "cp313-cp313-manylinux_2_28_aarch64" in json.dumps(record)
+
+
+def test_not_into_an_environment(
+    index: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An environment of this machine never gets wheels that it cannot run."""
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    before = sorted(environment.rglob("*"))
+    host = tmp_path / "host.toml"
+    host.write_text(HOST)
+    assert run(index, "--for", host, "--dry-run", "--python", environment, "some") == 0
+    assert run(index, "--for", host, "--python", environment, "some") == 2
+    said = capsys.readouterr().err
+    assert "cannot run in this environment" in said
+    assert "--target" in said
+    assert sorted(environment.rglob("*")) == before
