@@ -142,5 +142,5 @@ def test_warnings_and_notes(
     print_explanation(explanation, MACHINE, Output(verbosity=verbosity))
     said = capsys.readouterr()
     assert said.out == "some: nothing fits this machine\n"
-    assert "warning: some: a GPU is idle\n" in said.err
+    assert "warning: a GPU is idle\n" in said.err
     assert ("note: by the way" in said.err) is notes

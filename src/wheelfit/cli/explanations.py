@@ -58,7 +58,7 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
         )
         output.result(text.replace(_JOINED, " :: "), _STYLES[verdict])
     for warning in explanation.warnings:
-        output.warn(f"{explanation.name}: {warning}")
+        output.warn(warning)
     for note in explanation.notes:
         output.say(f"  note: {note}", "dim")
 
