@@ -1,0 +1,380 @@
+"""The JSON contract: what is documented is printed, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.running import Runner, tree
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+SCHEMAS = {
+    path.stem: json.loads(path.read_text())
+    for path in sorted((REFERENCE / "schemas").glob("*.json"))
+}
+COMMANDS = ["explain", "install", "probe", "list", "uninstall", "demo"]
+
+
+def closed(schema: Any) -> Any:
+    """Return a schema that allows no key besides those it names."""
+    if isinstance(schema, list):
+        return [closed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result = {key: closed(value) for key, value in schema.items()}
+    if isinstance(schema.get("properties"), dict) and "required" in schema:
+        result.setdefault("additionalProperties", False)
+    return result
+
+
+RESOURCES = [
+    (f"{name}.json", Resource.from_contents(closed(schema))) for name, schema in SCHEMAS.items()
+]
+
+
+def check(name: str, value: object) -> None:
+    """Hold an object against its closed schema."""
+    registry: Registry[Any] = Registry().with_resources(RESOURCES)
+    Draft202012Validator({"$ref": f"{name}.json"}, registry=registry).validate(value)
+
+
+@pytest.fixture(autouse=True)
+def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing come in from whoever runs the tests."""
+    del bare_environment
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Runner:
+    """Return what runs a command."""
+    return Runner(capsys)
+
+
+BLAS = {"blas": {"library": ["openblas", "mkl"]}}
+VARIANTS = {
+    "null": {},
+    "mkl": {"blas": {"library": ["mkl"]}},
+    "open": {"blas": {"library": ["openblas"]}},
+    "gpu": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}},
+}
+NVIDIA = {
+    "requires": ["nvidia-variant-provider>=0.0.1,<1"],
+    "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+}
+DOCUMENT = release_document(
+    VARIANTS, static=BLAS, providers={"nvidia": NVIDIA}, namespaces=["nvidia", "blas"]
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Build a project with variants that needs a plain one, and one that fits nowhere."""
+    folder = tmp_path / "index"
+    for label in (None, *VARIANTS):
+        document = DOCUMENT if label else None
+        build_wheel(folder, "fast", "2.0", label=label, document=document, requires=["plain"])
+    (folder / "fast-2.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_wheel(folder, "fast", "1.0")
+    build_wheel(folder, "plain", "1.0")
+    build_wheel(folder, "gone", "1.0", tag="cp27-none-any")
+    return folder
+
+
+@pytest.fixture
+def index(folder: Path) -> Iterator[RecordingIndex]:
+    """Serve the folder."""
+    with RecordingIndex(folder) as server:
+        yield server
+
+
+@pytest.fixture
+def sources(index: RecordingIndex) -> list[str]:
+    """Return the options that name the index."""
+    return ["-i", index.url, "--no-cache-dir", "--json"]
+
+
+class TestDocumentation:
+    """Schemas and examples are true."""
+
+    def test_every_command_has_a_schema(self) -> None:
+        """One for each command and one for errors; each is itself valid."""
+        assert sorted(SCHEMAS) == sorted([*COMMANDS, "error"])
+        for schema in SCHEMAS.values():
+            Draft202012Validator.check_schema(schema)
+
+    @pytest.mark.parametrize("name", [*COMMANDS, "error"])
+    def test_the_examples_are_valid(self, name: str) -> None:
+        """Every example of the reference fits its schema."""
+        sections = re.split(r"^## ", (REFERENCE / "json.md").read_text(), flags=re.MULTILINE)[1:]
+        heading = "Errors" if name == "error" else f"`{name} --json`"
+        (section,) = [one for one in sections if one.startswith(heading)]
+        (example,) = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
+        example = example.replace('["…"]', "[]").replace('"sha256": "…"', '"sha256": "00"')
+        check(name, json.loads(example))
+
+    def test_readers_must_expect_more_keys(self) -> None:
+        """Keys are added within a version, so no schema forbids them."""
+        for schema in SCHEMAS.values():
+            assert '"additionalProperties": false' not in json.dumps(schema)
+
+
+class TestExplain:
+    """``explain --json``."""
+
+    def test_candidates_best_first(self, sources: list[str], run: Runner) -> None:
+        """The chosen wheel leads, compatible ones follow in order, rejected ones end the list."""
+        said = run("explain", *sources, "fast").object
+        check("explain", said)
+        (project,) = said["projects"]
+        assert (project["name"], project["version"]) == ("fast", "2.0")
+        assert project["chosen"] == {
+            "filename": "fast-2.0-py3-none-any-open.whl",
+            "label": "open",
+            "properties": ["blas :: library :: openblas"],
+        }
+        assert [(one["label"], one["verdict"]) for one in project["candidates"]] == [
+            ("open", "chosen"),
+            ("mkl", "compatible"),
+            ("null", "compatible"),
+            (None, "compatible"),
+            ("gpu", "rejected"),
+        ]
+        assert all(one["reason"] for one in project["candidates"])
+        assert project["candidates"][0]["filename"] == project["chosen"]["filename"]
+
+    def test_properties_are_all_of_the_label(self, sources: list[str], run: Runner) -> None:
+        """Also those that did not decide, sorted."""
+        said = run("explain", *sources, "fast", "--label", "fast=null").object
+        check("explain", said)
+        assert said["projects"][0]["chosen"]["properties"] == []
+
+    def test_a_plain_wheel(self, sources: list[str], run: Runner) -> None:
+        """It has no label and no properties."""
+        said = run("explain", *sources, "plain").object
+        check("explain", said)
+        assert said["projects"][0]["chosen"] == {
+            "filename": "plain-1.0-py3-none-any.whl",
+            "label": None,
+            "properties": [],
+        }
+
+    def test_nothing_fits(self, sources: list[str], run: Runner) -> None:
+        """Null, the reasons, and exit code 3; other projects are explained all the same."""
+        said = run("explain", *sources, "gone", "plain", code=3).object
+        check("explain", said)
+        gone, plain = said["projects"]
+        assert (gone["name"], gone["version"], gone["chosen"]) == ("gone", None, None)
+        assert [one["verdict"] for one in gone["candidates"]] == ["rejected"]
+        assert plain["chosen"] is not None
+
+    def test_projects_in_the_order_asked_for(self, sources: list[str], run: Runner) -> None:
+        """The list has them as they were named."""
+        said = run("explain", *sources, "plain", "fast").object
+        assert [one["name"] for one in said["projects"]] == ["plain", "fast"]
+
+    def test_with_dependencies(self, sources: list[str], run: Runner) -> None:
+        """With ``--with-deps`` what was asked for comes first."""
+        said = run("explain", *sources, "--with-deps", "plain", "fast").object
+        check("explain", said)
+        assert {one["name"] for one in said["projects"]} == {"plain", "fast"}
+
+    def test_for_another_machine(self, sources: list[str], run: Runner, tmp_path: Path) -> None:
+        """The target is the host file."""
+        host = tmp_path / "host.toml"
+        host.write_text(
+            '[metadata]\nversion = "0.1"\n[[provider]]\nnamespace = "nvidia"\n'
+            '[provider.properties]\ncuda_version_lower_bound = ["12.9", "12.8"]\n'
+        )
+        said = run("explain", *sources, "--for", host, "fast").object
+        check("explain", said)
+        assert said["target"] == str(host)
+        assert said["projects"][0]["chosen"]["label"] == "gpu"
+
+
+class TestInstall:
+    """``install --json`` and ``install --dry-run --json``."""
+
+    def test_dry_run_and_the_real_thing_say_the_same(
+        self, sources: list[str], index: RecordingIndex, run: Runner, tmp_path: Path
+    ) -> None:
+        """The object is the same; a dry run downloads no wheel and writes nothing."""
+        target = tmp_path / "target"
+        dry = run("install", *sources, "--target", target, "--dry-run", "fast").object
+        check("install", dry)
+        assert not target.exists()
+        assert not [one for one in index.requests_for("/files/") if one.path.endswith(".whl")]
+        real = run("install", *sources, "--target", target, "fast").object
+        check("install", real)
+        assert {**dry, "dry_run": False} == real
+        assert (target / "fast").is_dir()
+
+    def test_what_stands_there(
+        self, sources: list[str], index: RecordingIndex, folder: Path, run: Runner
+    ) -> None:
+        """File, label, place, size, hashes and reason of everything that comes."""
+        said = run("install", *sources, "--dry-run", "fast").object
+        by_name = {entry["name"]: entry for entry in said["install"]}
+        path = folder / "fast-2.0-py3-none-any-open.whl"
+        assert by_name["fast"] == {
+            "name": "fast",
+            "version": "2.0",
+            "filename": path.name,
+            "label": "open",
+            "url": index.file_url(path.name),
+            "size": path.stat().st_size,
+            "hashes": {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()},
+            "reason": by_name["fast"]["reason"],
+        }
+        assert by_name["plain"]["label"] is None
+        assert (said["remove"], said["keep"]) == ([], [])
+
+    def test_an_index_that_says_little(
+        self, sources: list[str], index: RecordingIndex, run: Runner
+    ) -> None:
+        """Without hashes and sizes there is null and nothing."""
+        index.faults.hashes = index.faults.sizes = False
+        said = run("install", *sources, "--dry-run", "plain").object
+        check("install", said)
+        (entry,) = said["install"]
+        assert (entry["size"], entry["hashes"]) == (None, {})
+
+    def test_exchanged_and_kept(self, sources: list[str], run: Runner, tmp_path: Path) -> None:
+        """What is exchanged stands in both lists; what will do is kept, with its label."""
+        target = ["--target", str(tmp_path / "target")]
+        run("install", *sources, *target, "fast==1.0", "plain")
+        said = run("install", *sources, *target, "--upgrade", "fast", "plain").object
+        check("install", said)
+        assert [entry["label"] for entry in said["install"]] == ["open"]
+        assert said["remove"] == [{"name": "fast", "version": "1.0", "label": None}]
+        assert said["keep"] == [{"name": "plain", "version": "1.0", "label": None}]
+        said = run("install", *sources, *target, "--upgrade", "fast").object
+        check("install", said)
+        assert (said["install"], said["remove"]) == ([], [])
+        assert {"name": "fast", "version": "2.0", "label": "open"} in said["keep"]
+
+    def test_another_label_of_the_same_version(
+        self, sources: list[str], run: Runner, tmp_path: Path
+    ) -> None:
+        """Asking for a label exchanges what is installed for it."""
+        target = ["--target", str(tmp_path / "target")]
+        run("install", *sources, *target, "fast")
+        said = run("install", *sources, *target, "-U", "--label", "fast=mkl", "fast").object
+        check("install", said)
+        assert [entry["label"] for entry in said["install"]] == ["mkl"]
+        assert said["remove"] == [{"name": "fast", "version": "2.0", "label": "open"}]
+
+
+class TestTheOthers:
+    """``probe``, ``list``, ``uninstall`` and ``demo``."""
+
+    def test_probe(self, run: Runner) -> None:
+        """Every namespace that can be asked, features and values in preference order."""
+        said = run("probe", "--json").object
+        check("probe", said)
+        assert set(said["namespaces"]) == {"nvidia", "x86_64", "aarch64"}
+        for entry in said["namespaces"].values():
+            assert (entry["status"] == "supported") == any(
+                feature["values"] for feature in entry["features"]
+            )
+            assert entry["evidence"]
+
+    def test_probe_for_another_machine(self, run: Runner, tmp_path: Path) -> None:
+        """The order is that of the host file, not of the alphabet."""
+        host = tmp_path / "host.toml"
+        host.write_text(
+            '[metadata]\nversion = "0.1"\n[[provider]]\nnamespace = "some"\n'
+            'feature-order = ["zeta", "alpha"]\n'
+            '[provider.properties]\nalpha = ["2", "10", "1"]\nzeta = ["b", "a"]\n'
+        )
+        said = run("probe", "--json", "--for", host).object
+        check("probe", said)
+        assert said["namespaces"]["some"]["features"] == [
+            {"name": "zeta", "values": ["b", "a"]},
+            {"name": "alpha", "values": ["2", "10", "1"]},
+        ]
+        assert said["namespaces"]["some"]["evidence"] == []
+
+    def test_list_and_uninstall(self, sources: list[str], run: Runner, tmp_path: Path) -> None:
+        """The label of a variant is shown with its properties, sorted by name."""
+        target = ["--target", str(tmp_path / "target"), "--json"]
+        run("install", *sources, *target, "fast")
+        said = run("list", *target).object
+        check("list", said)
+        assert said["environment"] == str(tmp_path / "target")
+        fast, plain = said["packages"]
+        assert fast == {
+            "name": "fast",
+            "version": "2.0",
+            "label": "open",
+            "properties": ["blas :: library :: openblas"],
+            "requested": True,
+            "installer": "wheelfit",
+            "editable": False,
+            "location": str(tmp_path / "target"),
+        }
+        assert (plain["name"], plain["label"], plain["properties"]) == ("plain", None, [])
+        assert plain["requested"] is False
+        said = run("uninstall", *target, "fast", "plain").object
+        check("uninstall", said)
+        assert said["removed"][0] == {"name": "fast", "version": "2.0", "label": "open"}
+
+    def test_demo(self, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Without an index the demo works too, says so, and leaves nothing behind."""
+        scratch = tmp_path / "scratch"
+        scratch.mkdir()
+        monkeypatch.setenv("TMPDIR", str(scratch))
+        monkeypatch.setattr("tempfile.tempdir", None)
+        said = run("demo", "--no-index", "--json")
+        check("demo", said.object)
+        assert not said.object["from_registry"]
+        assert len(said.object["explanations"]) == 4
+        assert said.object["imported"] == "1.0"
+        (entry,) = said.object["installed"]["install"]
+        assert entry["label"] == said.object["explanations"][0]["projects"][0]["chosen"]["label"]
+        assert tree(scratch) == {}
+
+
+class TestErrors:
+    """Errors are one object too."""
+
+    @pytest.mark.parametrize(
+        ("words", "code", "reference"),
+        [
+            (["explain", "absent"], 3, "project-not-found"),
+            (["explain", "fast>9"], 3, "no-solution"),
+            (["install", "--dry-run", "fast", "--label", "fast=nope"], 3, "unknown-label"),
+            (["install", "--dry-run", "gone"], 3, "no-compatible-wheel"),
+            (["install", "--dry-run", "fast =="], 1, "invalid-requirement"),
+            (["install"], 2, "usage"),
+            (["install", "--what"], 2, "usage"),
+        ],
+    )
+    def test_every_part(
+        self, words: list[str], code: int, reference: str, sources: list[str], run: Runner
+    ) -> None:
+        """Code, exit code and message always; where, note and hint where there is one."""
+        said = run(*words, *sources, code=code)
+        check("error", said.object)
+        assert (said.error["code"], said.error["exit_code"]) == (reference, code)
+        assert said.error["message"]
+        assert said.err == ""
+
+    def test_faults_of_documents(self, sources: list[str], folder: Path, run: Runner) -> None:
+        """Under ``--strict`` a document that breaks its rules is listed fault by fault."""
+        (folder / "fast-2.0-variants.json").write_text('{"variants": {"A!": 1}}')
+        said = run("install", "--dry-run", "--strict", *sources, "fast", code=1)
+        check("error", said.object)
+        assert said.error["code"] in ("invalid-document", "unsupported-schema")
+        assert said.error["faults"]
+        assert "fast-2.0-variants.json" in said.error["where"]
