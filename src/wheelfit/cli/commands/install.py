@@ -177,7 +177,7 @@ def _carry_out(
             break_system_packages=arguments.break_system_packages,
         )
     for note in applied.notes:
-        output.warn(note)
+        output.say(f"note: {note}", "dim")
     return planned
 
 
