@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -51,6 +51,8 @@ class Wanted:
     """Allowed digests by project, as far as any are given."""
     files: tuple[RequirementsFile, ...]
     """The requirements files, which may name sources and switches."""
+    given_urls: tuple[str, ...] = field(default=(), repr=False)
+    """URLs of wheels as they were written, with the login that some of them hold."""
 
 
 def read_wanted(arguments: Namespace, environ: Mapping[str, str]) -> Wanted:
@@ -88,7 +90,16 @@ def read_wanted(arguments: Namespace, environ: Mapping[str, str]) -> Wanted:
         tuple(Asked(_requirement(line), line.where) for line in constraints),
         {name: frozenset(digests) for name, digests in hashes.items()},
         (*files, *limits),
+        tuple(_url(line.text) for line in lines if "://" in line.text),
     )
+
+
+def _url(text: str) -> str:
+    """Return the URL in what names one: ``name @ URL ; marker``, or the URL alone."""
+    named = _NAMED_URL.match(text)
+    if named is None:
+        return text
+    return text[named.start("scheme") :].partition(" ")[0]
 
 
 def _read(name: str) -> str:
@@ -108,7 +119,9 @@ def _read(name: str) -> str:
         raise FileProblem("the requirements file is not UTF-8", where=name) from None
 
 
-_NAMED_URL = re.compile(r"[A-Za-z0-9][\w.-]*\s*(\[[^\]]*\])?\s*@\s*[a-z][a-z0-9+.-]*:", re.ASCII)
+_NAMED_URL = re.compile(
+    r"[A-Za-z0-9][\w.-]*\s*(\[[^\]]*\])?\s*@\s*(?P<scheme>[a-z][a-z0-9+.-]*:)", re.ASCII
+)
 
 
 def _requirement_or_wheel(line: RequirementLine) -> Asked | GivenWheel:

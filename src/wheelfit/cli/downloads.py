@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from wheelfit.errors import WheelfitError
+from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.progress import Bars
     from wheelfit.resolve.resolution import Pin
 
-__all__ = ["download"]
+__all__ = ["download", "named_by_origin"]
 
 
 def __dir__() -> list[str]:
@@ -61,9 +64,25 @@ def download(
     return paths, refused
 
 
+@contextmanager
+def named_by_origin(pins: Sequence[Pin], paths: Mapping[NormalizedName, Path]) -> Iterator[None]:
+    """Let errors about a wheel name where it came from, not the copy that nobody will find.
+
+    :param pins: the wheels.
+    :param paths: their copies, by name.
+    """
+    try:
+        yield
+    except WheelfitError as error:
+        for pin in pins:
+            if error.where is not None:
+                error.where = error.where.replace(str(paths[pin.name]), redact(pin.file.url))
+        raise
+
+
 def _fetch(pin: Pin, opened: Opened, folder: Path, bars: Bars) -> Path | str:
     path = opened.repository.download(pin.file, folder, bars.transfer(pin.file.filename))
     if pin.label is None:
         return path
-    with WheelArchive(path, pin.filename) as wheel:
+    with named_by_origin([pin], {pin.name: path}), WheelArchive(path, pin.filename) as wheel:
         return opened.candidates.confirm(pin.choice, wheel.variant_document()) or path

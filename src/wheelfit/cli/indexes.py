@@ -70,7 +70,11 @@ def read_settings(
 
 
 def open_indexes(
-    arguments: Namespace, settings: SourceSettings, environ: Mapping[str, str], output: Output
+    arguments: Namespace,
+    settings: SourceSettings,
+    environ: Mapping[str, str],
+    output: Output,
+    given_urls: Iterable[str] = (),
 ) -> Remembered:
     """Open the sources; nobody is asked yet.
 
@@ -78,6 +82,7 @@ def open_indexes(
     :param settings: what `read_settings` returned.
     :param environ: the environment of the process.
     :param output: told what people should know about the sources.
+    :param given_urls: URLs of wheels that the user named, with the logins in them.
     """
     folder = (
         Path(arguments.cache_dir)
@@ -88,6 +93,7 @@ def open_indexes(
         settings,
         cache_folder=folder if settings.cache else None,
         environ=environ,
+        given_urls=given_urls,
         offline=arguments.offline,
         note=output.warn,
     )

@@ -54,7 +54,7 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
     settings = read_settings(
         arguments, environ, wanted.files, prefix=environment.interpreter.prefix
     )
-    repository = open_indexes(arguments, settings, environ, output)
+    repository = open_indexes(arguments, settings, environ, output, wanted.given_urls)
     candidates = Candidates(
         repository,
         machine.target,

@@ -23,6 +23,7 @@ from wheelfit.resolve.listing import NO_TAG, AllowedHashes, Listing, sort_page
 from wheelfit.resolve.once import Once
 from wheelfit.resolve.release_choice import ReleaseChoice
 from wheelfit.resolve.release_metadata import MetadataPolicy, ReleaseMetadata, obtain
+from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -287,16 +288,24 @@ class Candidates:
         except (InvalidWheel, InvalidRequirement) as error:
             if self.policy.metadata.strict:
                 raise
-            return f"its metadata cannot be used: {error.message}"
+            return self._unsound(wheel, f"its metadata cannot be used: {error.message}")
         filename = wheel.filename
         if core.name != filename.name or core.version != filename.version:
-            return f"its metadata is that of {core.name} {core.version}"
+            return self._unsound(wheel, f"its metadata is that of {core.name} {core.version}")
         python = self.target.python_full_version
         if core.requires_python is not None and not core.requires_python.contains(
             python, prereleases=True
         ):
             return f"needs Python {core.requires_python}, this is {python}"
         return None
+
+    def _unsound(self, wheel: Wheel, reason: str) -> str:
+        """Return the reason; but a wheel that the user named is not passed over (F-125)."""
+        if self.is_given(wheel.filename.name):
+            raise InvalidWheel(
+                f"{wheel.filename.text} is not sound: {reason}", where=redact(wheel.file.url)
+            )
+        return reason
 
 
 def _applying(preferences: Preferences, document: VariantDocument | None) -> Preferences:

@@ -224,9 +224,10 @@ class _OptionParser(argparse.ArgumentParser):
 
     def parse(self) -> argparse.Namespace:
         try:
-            return self.parse_args(shlex.split(self._line))
+            words = shlex.split(self._line)
         except ValueError as error:  # an open quotation
             self.error(str(error))
+        return self.parse_args(words)
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"the line cannot be read: {message}", where=self._where, note=self._line)

@@ -84,6 +84,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             _check_place(planned, opened)
             planned = _carry_out(planned, arguments, output, opened, request)
         _report(planned, resolution, output, dry_run=arguments.dry_run)
+        _warn_of_idle_labels(opened, planned, output)
     return 0
 
 
@@ -141,6 +142,14 @@ def _check_place(planned: Plan, opened: Opened) -> None:
             )
 
 
+def _warn_of_idle_labels(opened: Opened, planned: Plan, output: Output) -> None:
+    """Say when a label is asked for of a package that is not there: a slip of the name, likely."""
+    names = {entry.name for entry in (*planned.install, *planned.keep)}
+    for name, label in opened.candidates.policy.preferences.labels.items():
+        if name not in names:
+            output.warn(f"--label {name}={label} changes nothing: {name} is not needed")
+
+
 def _carry_out(
     planned: Plan, arguments: Namespace, output: Output, opened: Opened, request: Request
 ) -> Plan:
@@ -148,7 +157,7 @@ def _carry_out(
     import tempfile
     from pathlib import Path
 
-    from wheelfit.cli.downloads import download
+    from wheelfit.cli.downloads import download, named_by_origin
     from wheelfit.cli.progress import Bars
     from wheelfit.install.apply import apply
     from wheelfit.install.plan import plan
@@ -167,15 +176,16 @@ def _carry_out(
                 opened.environment.installed(),
                 reinstall=arguments.force_reinstall,
             )
-        applied = apply(
-            planned,
-            opened.environment,
-            wheels,
-            progress=bars.transfer(_count(planned.install), "unpacked"),
-            replace=arguments.replace_files,
-            compile_bytecode=arguments.compile,
-            break_system_packages=arguments.break_system_packages,
-        )
+        with named_by_origin(planned.install, wheels):
+            applied = apply(
+                planned,
+                opened.environment,
+                wheels,
+                progress=bars.transfer(_count(planned.install), "unpacked"),
+                replace=arguments.replace_files,
+                compile_bytecode=arguments.compile,
+                break_system_packages=arguments.break_system_packages,
+            )
     for note in applied.notes:
         output.say(f"note: {note}", "dim")
     return planned
