@@ -92,6 +92,7 @@ class TestContract:
             ],
             "warnings": [],
             "notes": [],
+            "source": "fake",
         }
 
     def test_nothing_fits(self, world: World) -> None:

@@ -38,6 +38,8 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
         output.result(f"{title}: nothing fits {machine.name}", "bad")
     else:
         output.result(f"{title} for {machine.name}: {explanation.chosen.text}", "strong")
+    if explanation.source:
+        output.result(f"  {'from':<12}{explanation.source}", "dim")
     if explanation.properties:
         values = (
             f"{feature} :: {', '.join(some)}" for feature, some in explanation.properties.features()

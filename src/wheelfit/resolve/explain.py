@@ -49,6 +49,8 @@ class Explanation:
     """What somebody who only glances should still see."""
     notes: tuple[str, ...] = ()
     """What else is worth knowing, degradations among it (F-136)."""
+    source: str = ""
+    """Which source supplies the project, without credentials (F-126)."""
 
     def to_mapping(self) -> dict[str, Any]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
@@ -74,6 +76,7 @@ class Explanation:
             ],
             "warnings": list(self.warnings),
             "notes": list(self.notes),
+            "source": self.source,
         }
 
 
@@ -86,6 +89,7 @@ def explain_release(candidates: Candidates, name: NormalizedName, version: Versi
     :raises NetworkError: a source cannot be read.
     """
     choice = candidates.usable(name, version)
+    listing = candidates.listing(name)
     return Explanation(
         name,
         version,
@@ -94,6 +98,7 @@ def explain_release(candidates: Candidates, name: NormalizedName, version: Versi
         tuple(choice.selection.verdicts),
         tuple(about_choice(choice)),
         choice.notes,
+        "" if listing is None else listing.source,
     )
 
 
@@ -172,4 +177,5 @@ def _with_notes(
         explanation.candidates,
         explanation.warnings,
         tuple(notes),
+        explanation.source,
     )

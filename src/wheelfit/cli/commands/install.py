@@ -144,7 +144,7 @@ def _check_place(planned: Plan, opened: Opened) -> None:
 
 def _warn_of_idle_labels(opened: Opened, planned: Plan, output: Output) -> None:
     """Say when a label is asked for of a package that is not there: a slip of the name, likely."""
-    names = {entry.name for entry in (*planned.install, *planned.keep)}
+    names = {pin.name for pin in planned.install} | {entry.name for entry in planned.keep}
     for name, label in opened.candidates.policy.preferences.labels.items():
         if name not in names:
             output.warn(f"--label {name}={label} changes nothing: {name} is not needed")
