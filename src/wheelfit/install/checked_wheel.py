@@ -112,6 +112,10 @@ def check_wheel(pin: Pin, path: Path, archive: WheelArchive) -> CheckedWheel:
     base = _Base(root, archive.dist_info, _data_folder(archive), where)
     notes: list[str] = []
     parts = tuple(_parts(rows.values(), base, commands, notes))
+    unpacked = {part.member for part in parts}
+    for member in archive.members:
+        if member.name not in unpacked:  # the others are looked at when they are
+            archive.data_start(member)
     return CheckedWheel(
         pin=pin,
         archive=archive,

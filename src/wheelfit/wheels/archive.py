@@ -31,6 +31,7 @@ from wheelfit.wheels.zip_directory import (
     LOCAL_HEADER_SIZE,
     TAIL_SIZE,
     check_extents,
+    check_gap,
     check_local_header,
     find_end,
     parse_directory,
@@ -145,6 +146,8 @@ class WheelArchive:
     def _check_members(self) -> None:
         """Check what concerns all members together."""
         check_extents(self.members, self.end, where=self.where)
+        offsets = sorted(member.offset for member in self.members)
+        self._following = dict(zip(offsets, [*offsets[1:], self.end.offset], strict=True))
         if faults := collision_faults(member.name for member in self.members):
             raise _invalid(faults, self.where)
         unpacked = sum(member.size for member in self.members)
@@ -247,12 +250,12 @@ class WheelArchive:
         """Return where the packed data of a member begins, its local header checked.
 
         :param member: one of `members`.
-        :raises InvalidWheel: the local header contradicts the central directory.
+        :raises InvalidWheel: the local header contradicts the central directory, or
+            something that belongs to no member follows the data.
         """
         header = self.read_bytes(member.offset, LOCAL_HEADER_SIZE + member.name_size)
         start = member.offset + check_local_header(header, member, where=self.where)
-        if start + member.compressed_size > self.end.offset:
-            raise InvalidWheel(f"{member.name!r} is cut off", where=self.where)
+        check_gap(member, start, self._following[member.offset], where=self.where)
         return start
 
     def read_bytes(self, start: int, length: int) -> bytes:

@@ -26,6 +26,7 @@ __all__ = [
     "DirectoryEnd",
     "Member",
     "check_extents",
+    "check_gap",
     "check_local_header",
     "find_end",
     "parse_directory",
@@ -64,6 +65,8 @@ _UNICODE_PATH_EXTRA = 0x7075
 _FLAG_LEVEL = 0x0006  # how hard the compressor tried; says nothing to a reader
 _FLAG_DESCRIPTOR = 0x0008  # sizes follow the data; the directory has them anyway
 _FLAG_UTF8 = 0x0800
+# With or without a mark, with numbers of 32 or 64 bits.
+_DESCRIPTOR_SIZES = frozenset({12, 16, 20, 24})
 _KNOWN_FLAGS = _FLAG_LEVEL | _FLAG_DESCRIPTOR | _FLAG_UTF8
 
 _REGULAR, _FOLDER = 0o100000, 0o040000
@@ -330,6 +333,27 @@ def check_extents(members: Sequence[Member], end: DirectoryEnd, *, where: str) -
         free = member.offset + LOCAL_HEADER_SIZE + member.name_size + member.compressed_size
     if free > end.offset:
         raise InvalidWheel("a member reaches into the central directory", where=where)
+
+
+def check_gap(member: Member, start: int, following: int, *, where: str) -> None:
+    """Check that the data of a member reaches to what follows it.
+
+    Who reads an archive from front to back would find a hidden member there
+    (CVE-2025-54368).
+
+    :param member: the entry of the directory.
+    :param start: position of the first byte of its data.
+    :param following: where the next member, or the directory, begins.
+    :param where: what to name in an error.
+    :raises InvalidWheel: it does not reach that far, or too far.
+    """
+    gap = following - start - member.compressed_size
+    if gap < 0:
+        raise InvalidWheel(f"{member.name!r} is cut off", where=where)
+    if gap and not (member.flags & _FLAG_DESCRIPTOR and gap in _DESCRIPTOR_SIZES):
+        raise InvalidWheel(
+            f"{gap} bytes that belong to no member follow {member.name!r}", where=where
+        )
 
 
 def check_local_header(header: bytes, member: Member, *, where: str) -> int:
