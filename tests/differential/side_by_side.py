@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,13 @@ class Tools:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables for both tools."""
 
-    def uv_install(self, *names: str) -> dict[str, str]:
+    def uv_install(self, *names: str, options: Sequence[str] = ()) -> dict[str, str]:
         """Let uv install projects; return the name of the wheel it took, or what it said."""
         target = self._target()
         words = ["pip", "install", "--no-config", "--index-url", self.index]
         words += ["--cache-dir", str(self.folder / "uv-cache"), "--python", sys.executable]
         words += ["--preview-features", "wheel-variants", "--target", str(target)]
-        done = self._run(self.uv, *words, *names)
+        done = self._run(self.uv, *words, *options, *names)
         if done.returncode:
             return dict.fromkeys(names, done.stderr)
         return {name: _filename(target, name) for name in names}
