@@ -207,8 +207,6 @@ def _version(text: str) -> Version | None:
 
 @lru_cache(maxsize=4096)
 def _tags(text: str) -> frozenset[Tag] | None:
-    if "!" in text or "+" in text:
-        return None
     try:
         return parse_tag(text, limit=_MOST_TAGS)  # refuses a leading digit (F-11)
     except (InvalidTag, TooManyTagsError):
