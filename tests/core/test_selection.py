@@ -141,7 +141,6 @@ class TestOrder:
             ),
         ]
         assert selection.chosen is selection.verdicts[0].filename
-        assert len(selection.compatible) == 7
 
     def test_tags_before_build(self) -> None:
         """Section 8: better tags without a build number beat build 2."""
@@ -188,6 +187,13 @@ class TestOrder:
         assert reason(selection, f"{ANY}-v3") == (
             "compatible; avx2 is preferred: the same properties fit, and its label comes first"
         )
+
+    def test_what_the_other_lacks(self) -> None:
+        """F-66: it *also* has something only if it has everything that the other has."""
+        first = choose(f"{ANY}-cu128_v3", f"{ANY}-v3")
+        assert reason(first, f"{ANY}-v3").endswith("it also has nvidia :: bound :: 12.8")
+        second = choose(f"{ANY}-cu128", f"{ANY}-v3")
+        assert reason(second, f"{ANY}-v3").endswith("it has nvidia :: bound :: 12.8")
 
     def test_the_input_order_does_not_matter(self) -> None:
         """F-68: the result is total."""

@@ -7,6 +7,7 @@ needs the network or the machine - the document, the support - is handed in.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from wheelfit.core.ordering import Preferences, RankedVariant, Ranking
@@ -61,11 +62,6 @@ class Selection:
         if self.verdicts and self.verdicts[0].verdict == "chosen":
             return self.verdicts[0].filename
         return None
-
-    @property
-    def compatible(self) -> tuple[WheelFilename, ...]:
-        """The wheels that would run, best first, the chosen one included (F-93)."""
-        return tuple(one.filename for one in self.verdicts if one.verdict != "rejected")
 
 
 def select(
@@ -294,19 +290,15 @@ class _Comparison:
             return "another wheel is preferred"
         preferred = f"{winner.label} is preferred"
         # F-66: the first key that differs decides, and one key more is better than none.
-        for better, worse in zip(winner.key, loser.key, strict=False):
-            if better == worse:
+        for better, worse in zip_longest(winner.key, loser.key):
+            if better is None or better == worse:
                 continue
-            if better[:2] == worse[:2]:
+            if worse is not None and better[:2] == worse[:2]:
                 one, other = self._ranking.best((better, worse))
                 return f"{preferred}: {one} before {other.value}"
             (extra,) = self._ranking.best((better,))
-            return f"{preferred}: it also has {extra}"
-        if len(winner.key) > len(loser.key):
-            (extra,) = self._ranking.best((winner.key[len(loser.key)],))
-            return (
-                f"{preferred}: it also has {extra}" if loser.key else f"{preferred}: it has {extra}"
-            )
+            also = "also " if loser.key and set(loser.key) < set(winner.key) else ""
+            return f"{preferred}: it {also}has {extra}"
         return f"{preferred}: the same properties fit, and its label comes first"
 
 
