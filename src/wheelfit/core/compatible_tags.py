@@ -36,8 +36,6 @@ def __dir__() -> list[str]:
 class ShortTags:
     """Hold what a long list of tags is made of."""
 
-    implementation: str
-    """As ``sys.implementation.name``: ``cpython``, ``pypy``."""
     abis: tuple[str, ...]
     """ABI tags, best first, as ``cp313``; without ``abi3`` and ``none``."""
     platforms: tuple[str, ...]
@@ -79,7 +77,6 @@ def shorten(tags: Sequence[Tag], implementation: str, version: Version) -> Short
     own = [tag for tag in tags if tag.interpreter == interpreter]
     stable = {"abi3", "abi3t", "none"}
     parts = ShortTags(
-        implementation,
         tuple(dict.fromkeys(tag.abi for tag in own if tag.abi not in stable)),
         tuple(dict.fromkeys(tag.platform for tag in own if tag.platform != "any")),
     )

@@ -8,15 +8,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
-
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import Label
 from wheelfit.core.layouts.schema import PEP_825, PEP_850
 from wheelfit.core.providers import PluginProvider, default_endpoint
+from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of
-from wheelfit.errors import InconsistentDocuments
+from wheelfit.errors import InconsistentDocuments, InvalidRequirement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -190,10 +188,9 @@ def _comparable(provider: Provider) -> object:
 def _normalised(text: str) -> tuple[str, str]:
     """Return the name in a requirement, and all of it in one spelling."""
     try:
-        requirement = Requirement(text)
+        requirement = parse_requirement(text, allow_variant_markers=False)
     except InvalidRequirement:
         return text, text
-    requirement.name = canonicalize_name(requirement.name)
     return requirement.name, str(requirement)
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.phrases import PACKAGE_LIST
 from wheelfit.core.providers import (
+    ABI_DEPENDENCY,
     BrokenProvider,
     BuiltinProvider,
     PluginProvider,
@@ -239,7 +240,7 @@ def _unknown(namespace: str, source: str) -> Detection:
 
 
 def _builtin(namespace: str, provider: BuiltinProvider) -> Detection:
-    if provider.name != "abi_dependency":  # P-8
+    if provider.name != ABI_DEPENDENCY:  # P-8
         return _unknown(namespace, f"there is no built-in provider {provider.name!r}")
     # P-50: whoever does not implement it says so.
     source = "builds for a version of another package are not supported yet"

@@ -7,23 +7,25 @@ answer. `recognise` says which (P-60 to P-63).
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from wheelfit.core.markers import parse_marker
 from wheelfit.core.provider_table import EMULATED_PLUGINS
-from wheelfit.errors import InvalidMarker
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.errors import InvalidMarker, InvalidRequirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wheelfit.core.provider_table import EmulatedPlugin
+    from wheelfit.core.requirements import Requirement
     from wheelfit.platforms.features import FeatureConfig
 
 __all__ = [
+    "ABI_DEPENDENCY",
     "BrokenProvider",
     "BuiltinProvider",
     "PluginProvider",
@@ -40,6 +42,10 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+ABI_DEPENDENCY = "abi_dependency"
+"""The only built-in provider there is (P-8), and its namespace in old documents (F-54)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,7 @@ class BuiltinProvider:
     """Name a provider that every tool must bring itself (P-8)."""
 
     name: str
-    """Only ``abi_dependency`` is known; another makes the namespace unsupported."""
+    """Any but `ABI_DEPENDENCY` makes the namespace unsupported."""
     optional: bool = False
     """Whether the user must enable it by name (P-2)."""
     enabled_by: str | None = None
@@ -141,20 +147,16 @@ def required_packages(
 
     :param provider: whose plugin.
     :param environment: marker variables of the environment of the plugin.
-    :return: the requirements whose marker holds, in order, markers removed.
+    :return: the requirements whose marker holds, in order.
     """
     remaining: list[Requirement] = []
     for text in provider.requires:
-        try:
-            requirement = Requirement(text)
-            if requirement.marker is not None:
-                marker = parse_marker(str(requirement.marker))
-                if not marker.evaluate(environment):
-                    continue
-        except (InvalidRequirement, InvalidMarker):
-            continue  # readers of documents refuse these (F-130)
-        requirement.marker = None
-        remaining.append(requirement)
+        # Readers refused what is no requirement (F-130); a marker may still speak of
+        # something that the environment does not say.
+        with suppress(InvalidRequirement, InvalidMarker):
+            requirement = parse_requirement(text, allow_variant_markers=False)
+            if requirement.applies(environment):
+                remaining.append(requirement)
     return tuple(remaining)
 
 
@@ -186,7 +188,7 @@ def recognise(
     :param table: the plugins that are emulated (P-64).
     """
     remaining = required_packages(provider, environment)
-    package = canonicalize_name(remaining[0].name) if remaining else None
+    package = remaining[0].name if remaining else None
     endpoint = effective_endpoint(provider, environment)
 
     def answer(builtin: str | None, reason: str) -> Recognition:

@@ -90,9 +90,9 @@ class Support:
         values: dict[str, dict[str, frozenset[str]]] = {}
         devices: dict[str, dict[str, tuple[DeviceValues, ...]]] = {}
         for namespace, detection in self.detections.items():
+            known = values.setdefault(namespace, {})
             for config in detection.features:
-                known = values.setdefault(namespace, {})
-                known[config.name] = known.get(config.name, frozenset()).union(config.values)
+                known.setdefault(config.name, frozenset(config.values))  # P-34
             narrowing = self._narrowing(detection)
             if narrowing:
                 devices[namespace] = narrowing

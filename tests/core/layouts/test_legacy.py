@@ -281,6 +281,12 @@ def test_abi_dependency_that_is_not_listed(schema: str | None) -> None:
     assert any("F-54" in note for note in found.notes)
 
 
+def test_abi_dependency_below_other_unlisted_namespaces() -> None:
+    """F-54, F-59: with a provider that is never asked, but unlisted, it is the lowest of all."""
+    entries = {"abi_dependency": {"install-time": False}, "nvidia": NVIDIA, "z": NVIDIA}
+    assert read(document(providers=entries)).priorities == ("nvidia", "z", "abi_dependency")
+
+
 def test_abi_dependency_without_provider() -> None:
     """F-54: ranked and used, but without provider, it is built in at its place."""
     made = document(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from wheelfit.core.layouts.priorities import put_first
 from wheelfit.core.properties import is_name, is_value
 from wheelfit.core.providers import (
+    ABI_DEPENDENCY,
     BrokenProvider,
     BuiltinProvider,
     PluginProvider,
@@ -17,11 +16,13 @@ from wheelfit.core.providers import (
     default_endpoint,
     parse_endpoint,
 )
+from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shown
+from wheelfit.errors import InvalidRequirement
 from wheelfit.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from wheelfit.core.layouts.findings import Findings
 
@@ -31,7 +32,7 @@ __all__ = [
     "StaticLists",
     "configs",
     "match_priorities",
-    "read_provider_entries",
+    "read_entries",
     "read_providers",
 ]
 
@@ -96,7 +97,7 @@ class Entry:
                 self.broken(problem, "F-32", "requires", index)
                 continue
             try:
-                Requirement(item)  # refuses variant markers too (F-109)
+                parse_requirement(item, allow_variant_markers=False)  # F-109
             except InvalidRequirement:
                 problem = f"{shown(item)} is not a dependency specifier"
                 self.broken(problem, "P-6", "requires", index)
@@ -186,20 +187,24 @@ def _one_default(requires: tuple[str, ...]) -> bool:
     """Say whether the first requirement after marker filtering is always the same (P-7)."""
     names: set[str] = set()
     for text in requires:
-        requirement = Requirement(text)
+        requirement = parse_requirement(text, allow_variant_markers=False)
         names.add(default_endpoint(requirement.name))
         if requirement.marker is None:
             break
     return len(names) <= 1
 
 
-def read_provider_entries(
-    document: Mapping[str, Any], findings: Findings
-) -> dict[str, Entry | BrokenProvider]:
-    """Return the entries of ``providers`` that are objects; their keys are names.
+def read_entries(
+    document: Mapping[str, Any],
+    findings: Findings,
+    read: Callable[[str, Entry], Provider],
+) -> dict[str, Provider]:
+    """Read every entry of ``providers``; a broken one affects its own namespace only (F-130).
 
     :param document: the document.
     :param findings: collects what is wrong; it is also wrong that there are none.
+    :param read: reads the entry of a namespace; what it returns for an entry that turns
+        out broken does not matter.
     """
     if KEY not in document:
         findings.odd((KEY,), "the key is missing", "F-20")
@@ -208,17 +213,23 @@ def read_provider_entries(
     if not isinstance(entries, dict):
         findings.odd((KEY,), f"expected an object, found {shown(entries)}", "F-32")
         return {}
-    read: dict[str, Entry | BrokenProvider] = {}
+    providers: dict[str, Provider] = {}
     for namespace, values in entries.items():
         if not is_name(namespace):
             findings.odd((KEY, namespace), f"{shown(namespace)} is not a valid namespace", "F-2")
-        elif isinstance(values, dict):
-            read[namespace] = Entry((KEY, namespace), values, findings)
+            continue
+        provider: Provider = BrokenProvider("")
+        if isinstance(values, dict):
+            entry = Entry((KEY, namespace), values, findings)
+            provider = read(namespace, entry)
         else:
             entry = Entry((KEY, namespace), {}, findings)
             entry.broken(f"expected an object, found {shown(values)}", "F-32")
-            read[namespace] = BrokenProvider(entry.reason or "")
-    return read
+        if entry.reason is not None:
+            provider = BrokenProvider(entry.reason)
+            findings.note(f"{namespace} is unsupported (F-130): {entry.reason}")
+        providers[namespace] = provider
+    return providers
 
 
 def read_providers(
@@ -233,24 +244,24 @@ def read_providers(
     :param findings: collects what is wrong.
     :param tolerant: whether unknown keys are ignored with a note (F-37).
     """
-    providers: dict[str, Provider] = {}
-    for namespace, entry in read_provider_entries(document, findings).items():
-        provider = entry if isinstance(entry, BrokenProvider) else _provider(entry)
-        if not isinstance(entry, BrokenProvider):
-            unknown = [key for key in entry.values if key not in _KNOWN_KEYS]
-            if tolerant:
-                findings.ignored_keys((KEY, namespace), unknown, rule="F-37", fault=False)
-            else:
-                for key in unknown:
-                    entry.broken("unknown key", "F-130", key)
-            if entry.reason is not None:
-                provider = BrokenProvider(entry.reason)
-        if isinstance(provider, BrokenProvider):
-            findings.note(f"{namespace} is unsupported (F-130): {provider.reason}")
-        elif isinstance(provider, BuiltinProvider) and provider.name != "abi_dependency":
+
+    def read(namespace: str, entry: Entry) -> Provider:
+        provider = _provider(entry)
+        unknown = [key for key in entry.values if key not in _KNOWN_KEYS]
+        if tolerant:
+            findings.ignored_keys((KEY, namespace), unknown, rule="F-37", fault=False)
+        else:
+            for key in unknown:
+                entry.broken("unknown key", "F-130", key)
+        if (
+            entry.reason is None
+            and isinstance(provider, BuiltinProvider)
+            and provider.name != ABI_DEPENDENCY
+        ):
             findings.note(f"{namespace} is unsupported (P-8): unknown built-in {provider.name}")
-        providers[namespace] = provider
-    return providers
+        return provider
+
+    return read_entries(document, findings, read)
 
 
 def _provider(entry: Entry) -> Provider:

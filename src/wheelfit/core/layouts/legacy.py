@@ -14,10 +14,15 @@ from wheelfit.core.layouts.layout import Parts
 from wheelfit.core.layouts.march import add_abi_dependency
 from wheelfit.core.layouts.overrides import kept_overrides, order_static
 from wheelfit.core.layouts.pep850 import unknown_keys
-from wheelfit.core.layouts.variants import ABI_DEPENDENCY
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.properties import is_name
-from wheelfit.core.providers import BrokenProvider, BuiltinProvider, PluginProvider, StaticProvider
+from wheelfit.core.providers import (
+    ABI_DEPENDENCY,
+    BrokenProvider,
+    BuiltinProvider,
+    PluginProvider,
+    StaticProvider,
+)
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.errors import InvalidMarker
 
@@ -62,8 +67,10 @@ class Legacy:
         static = self._static(document, first, findings)
         reader = _Providers(findings, first, static, static_on_top=self.static_on_top)
         providers = reader.read(document)
-        unlisted = sorted(providers.keys() - set(namespaces))
-        for namespace in unlisted:  # F-59
+        unlisted = sorted(
+            providers.keys() - set(namespaces), key=lambda name: (name == ABI_DEPENDENCY, name)
+        )
+        for namespace in unlisted:  # F-59, F-54
             findings.note(f"{namespace} is not in the priorities; it comes last (F-59)")
         namespaces = add_abi_dependency(document, (*namespaces, *unlisted), providers, findings)
         providers = entries.match_priorities(providers, namespaces, findings)
@@ -115,22 +122,13 @@ class _Providers:
 
     def read(self, document: Mapping[str, Any]) -> dict[str, Provider]:
         """Return every provider, static lists without an entry included."""
-        providers: dict[str, Provider] = {}
-        found = entries.read_provider_entries(document, self._findings)
-        for namespace, entry in found.items():
-            if isinstance(entry, BrokenProvider):
-                provider: Provider = entry
-            else:
-                provider = self._provider(namespace, entry)
-            if isinstance(provider, BrokenProvider):
-                self._findings.note(f"{namespace} is unsupported (F-130): {provider.reason}")
-            providers[namespace] = provider
+        providers = entries.read_entries(document, self._findings, self._provider)
         if self._on_top:
             for namespace in self._static:
                 if namespace not in providers and is_name(namespace):
                     self._findings.note(f"{namespace}: static values without provider (F-48)")
                     entry = entries.Entry((STATIC_KEY, namespace), {}, self._findings)
-                    provider = self._static_provider(namespace, entry)
+                    provider: Provider = self._static_provider(namespace, entry)
                     if entry.reason is not None:
                         provider = BrokenProvider(entry.reason)
                     providers[namespace] = provider
@@ -142,7 +140,6 @@ class _Providers:
         self._findings.ignored_keys(steps, unknown, rule="F-46", fault=False)
         optional = entry.flag("optional", default=False)
         enabled_by = _enable_if(entry)
-        provider: Provider
         if _asked_on_install(entry):
             if self._on_top and namespace in self._static:
                 self._findings.note(
@@ -152,15 +149,11 @@ class _Providers:
             if not requires:
                 entry.broken("nothing is required, so nothing can be asked", "F-52", "requires")
             plugin_api = entry.plugin_api(requires)
-            provider = PluginProvider(
-                requires, plugin_api, optional=optional, enabled_by=enabled_by
-            )
-        elif namespace == ABI_DEPENDENCY:  # F-54
-            provider = BuiltinProvider(namespace, optional=optional, enabled_by=enabled_by)
-        else:
-            provider = self._static_provider(namespace, entry)
-            provider = StaticProvider(provider.features, optional=optional, enabled_by=enabled_by)
-        return provider if entry.reason is None else BrokenProvider(entry.reason)
+            return PluginProvider(requires, plugin_api, optional, enabled_by)
+        if namespace == ABI_DEPENDENCY:  # F-54
+            return BuiltinProvider(namespace, optional, enabled_by)
+        static = self._static_provider(namespace, entry)
+        return StaticProvider(static.features, optional, enabled_by)
 
     def _static_provider(self, namespace: str, entry: entries.Entry) -> StaticProvider:
         if namespace not in self._static:  # F-48

@@ -9,8 +9,7 @@ from wheelfit.core.layouts import entries, priorities, schema, variants
 from wheelfit.core.layouts.layout import Parts
 from wheelfit.core.layouts.overrides import kept_overrides, order_static
 from wheelfit.core.layouts.pep850 import unknown_keys
-from wheelfit.core.layouts.variants import ABI_DEPENDENCY
-from wheelfit.core.providers import BrokenProvider, BuiltinProvider, PluginProvider, StaticProvider
+from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider, PluginProvider, StaticProvider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,15 +42,11 @@ class March:
         unknown_keys(document, _KEYS, findings, fault=False, known_priorities=_PRIORITIES)
         namespaces = priorities.read_namespaces(document, findings)
         first = priorities.read_prefixes(document, findings)
-        providers: dict[str, Provider] = {}
-        for namespace, entry in entries.read_provider_entries(document, findings).items():
-            if isinstance(entry, BrokenProvider):
-                provider: Provider = entry
-            else:
-                provider = _provider(namespace, entry, first, findings)
-            if isinstance(provider, BrokenProvider):
-                findings.note(f"{namespace} is unsupported (F-130): {provider.reason}")
-            providers[namespace] = provider
+        providers = entries.read_entries(
+            document,
+            findings,
+            lambda namespace, entry: _provider(namespace, entry, first, findings),
+        )
         namespaces = add_abi_dependency(document, namespaces, providers, findings)
         providers = entries.match_priorities(providers, namespaces, findings)
         priorities.note_unknown_prefixes(first, namespaces, findings)
@@ -75,17 +70,14 @@ def _provider(
     if ("requires" in values) == ("static-properties" in values):
         entry.broken("exactly one of requires, static-properties is needed", "P-1")
     optional = entry.flag("optional", default=False)
-    provider: Provider
     if "static-properties" in values:
         lists = entry.static_lists()
         provider = StaticProvider(entries.configs(lists, lists), optional=optional)
-        provider = order_static(namespace, provider, first, findings)
-    else:
-        requires = entry.requires()
-        if not requires:
-            entry.broken("nothing is required, so nothing can be asked", "F-52", "requires")
-        provider = PluginProvider(requires, entry.plugin_api(requires), optional=optional)
-    return provider if entry.reason is None else BrokenProvider(entry.reason)
+        return order_static(namespace, provider, first, findings)
+    requires = entry.requires()
+    if not requires:
+        entry.broken("nothing is required, so nothing can be asked", "F-52", "requires")
+    return PluginProvider(requires, entry.plugin_api(requires), optional=optional)
 
 
 def add_abi_dependency(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.layouts.findings import Findings
 
-__all__ = ["ABI_DEPENDENCY", "namespaces_used", "read_variants"]
+__all__ = ["namespaces_used", "read_variants"]
 
 
 def __dir__() -> list[str]:
@@ -28,7 +28,6 @@ def __dir__() -> list[str]:
 
 
 KEY = "variants"
-ABI_DEPENDENCY = "abi_dependency"
 _REMEMBERED = 4096
 
 Row = tuple[Feature, tuple[str, ...]]
