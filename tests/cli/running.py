@@ -61,7 +61,7 @@ class Runner:
             assert said.object  # exactly one: anything more would not be JSON
             assert ("error" in said.object) == (status != 0 and "projects" not in said.object)
         if status:
-            assert said.out == "" or "--json" in options or words[0] == "explain"
+            assert said.out == "" or "--json" in options or words[0] in ("explain", "demo")
         return said
 
 

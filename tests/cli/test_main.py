@@ -184,6 +184,14 @@ class TestErrors:
         assert set(said.error) == {"code", "exit_code", "message", "where", "note", "hint"}
         assert said.err == ""
 
+    def test_options_between_names(self, run: Runner, tmp_path: Path) -> None:
+        """Names and options may stand in any order, as with pip."""
+        words = ["uninstall", "one", "--target", tmp_path, "two", "--json", "three"]
+        message = run(*words, code=1).error["message"]
+        assert all(name in message for name in ("one", "two", "three"))
+        found = run("probe", "aarch64", "--json", "x86_64").object["namespaces"]
+        assert list(found) == ["aarch64", "x86_64"]
+
     def test_what_follows_two_hyphens_is_no_option(self, run: Runner) -> None:
         """After ``--`` come names, whatever they look like."""
         said = run("uninstall", "--", "--json", code=1)

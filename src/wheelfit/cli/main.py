@@ -104,7 +104,9 @@ def _dispatch(words: list[str]) -> int:
         )
     command = cast(Command, import_module(f"wheelfit.cli.commands.{name}"))
     parser = make_parser(name, command)
-    arguments = parser.parse_args(words[1:])
+    # Options may stand between names, as with pip; not where ``--`` says that no more come.
+    parse = parser.parse_args if "--" in words else parser.parse_intermixed_args
+    arguments = parse(words[1:])
     output = _output(arguments)
     return _guarded(
         lambda: command.run(arguments, output, os.environ), lambda: output, debug=arguments.debug
