@@ -186,7 +186,7 @@ class TestErrors:
 
     def test_options_between_names(self, run: Runner, tmp_path: Path) -> None:
         """Names and options may stand in any order, as with pip."""
-        words = ["uninstall", "one", "--target", tmp_path, "two", "--json", "three"]
+        words = ["uninstall", "one", "--target", str(tmp_path), "two", "--json", "three"]
         message = run(*words, code=1).error["message"]
         assert all(name in message for name in ("one", "two", "three"))
         found = run("probe", "aarch64", "--json", "x86_64").object["namespaces"]

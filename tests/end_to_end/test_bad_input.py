@@ -1,0 +1,683 @@
+"""Bad input for every command: a clear error, the right exit code, and nothing half-written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.running import Runner, Said, tree
+
+from wheelfit.testing.index import Faults, RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+
+DOCUMENT = release_document(
+    {"null": {}, "mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
+)
+SOME = "some-1.0-py3-none-any.whl"
+PLAIN = "plain-1.0-py3-none-any.whl"
+INDEX_FILE = "some-1.0-variants.json"
+
+
+@dataclass(frozen=True)
+class Bad:
+    """Hold one way to be wrong, and how it must end."""
+
+    what: str
+    words: tuple[str, ...]
+    """``{here}`` stands for the folder of the test, ``{index}`` for the URL of the index."""
+    code: int
+    reference: str
+    said: str = ""
+    """A part of message, place, note or hint."""
+    faults: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, bytes | str] = field(default_factory=dict)
+    """Written into the folder of the test."""
+
+    def __str__(self) -> str:
+        return self.what
+
+
+@dataclass
+class Place:
+    """Hold an index, and a folder in which something is installed already."""
+
+    here: Path
+    index: RecordingIndex
+    run: Runner
+
+    @property
+    def target(self) -> Path:
+        """The folder."""
+        return self.here / "target"
+
+    @property
+    def sources(self) -> list[str]:
+        """The options that name the index and nothing else."""
+        return ["-i", self.index.url, "--no-cache-dir", "--retries", "0"]
+
+    def attempt(self, bad: Bad, command: str, *words: str | Path) -> Said:
+        """Run a command that must fail, and look at what it says."""
+        said = self.run(command, *self.sources, *words, code=bad.code)
+        check(said, bad)
+        return said
+
+    def prepare(self, bad: Bad) -> list[str]:
+        """Set the faults, write the files, and return the words."""
+        for name, value in bad.faults.items():
+            setattr(self.index.faults, name, value)
+        for name, content in bad.files.items():
+            path = self.here / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        known = {"here": str(self.here), "index": self.index.url, "files": self.index.file_url("")}
+        return [_filled(word, known) for word in bad.words]
+
+
+def _filled(word: str, known: Mapping[str, str]) -> str:
+    for name, value in known.items():
+        word = word.replace("{" + name + "}", value)
+    return word
+
+
+@pytest.fixture(autouse=True)
+def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing come in from whoever runs the tests; try broken downloads only once."""
+    del bare_environment
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_RESUME_RETRIES", "0")
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let temporary files lie where they can be counted."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return folder
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Runner:
+    """Return what runs a command."""
+    return Runner(capsys)
+
+
+@pytest.fixture
+def place(tmp_path: Path, run: Runner) -> Iterator[Place]:
+    """Serve a few projects, and install one of them."""
+    folder = tmp_path / "index"
+    for label in (None, "null", "mkl"):
+        build_wheel(folder, "some", "1.0", label=label, document=DOCUMENT if label else None)
+    (folder / INDEX_FILE).write_text(json.dumps(DOCUMENT))
+    build_wheel(folder, "plain", "1.0")
+    build_wheel(folder, "needs", "1.0", requires=["some", "absent"])
+    build_wheel(folder, "gone", "1.0", tag="cp27-none-any")
+    build_wheel(folder, "there", "1.0")
+    with RecordingIndex(folder) as index:
+        made = Place(tmp_path, index, run)
+        run("install", *made.sources, "--target", made.target, "there")
+        index.faults = Faults()
+        yield made
+
+
+def check(said: Said, bad: Bad) -> None:
+    """Look at what was said: reference, exit code, and the part that matters."""
+    if said.out.startswith("{"):
+        assert said.error["code"] == bad.reference
+        assert said.error["exit_code"] == bad.code
+        text = " ".join(str(part) for part in said.error.values())
+    else:
+        assert f"[{bad.reference}]" in said.err
+        assert said.err.count("error: ") == 1
+        text = said.err
+    assert bad.said in text
+
+
+MACHINES = pytest.mark.parametrize("more", [[], ["--json"]], ids=["people", "machines"])
+HOST = '[metadata]\nversion = "0.1"\n'
+TWO = hashlib.sha256(b"2").hexdigest()
+
+CHOOSING = [
+    Bad("malformed requirement", ("some ==",), 1, "invalid-requirement", "some =="),
+    Bad("no requirement at all", ("?",), 1, "invalid-requirement"),
+    Bad("marker of a variant", ("some; variant_label == 'a'",), 1, "invalid-requirement"),  # F-109
+    Bad("malformed marker", ("some; nonsense > 1",), 1, "invalid-requirement", "nonsense"),
+    Bad("malformed label", ("some", "--label", "some=NO"), 1, "invalid-label", "NO"),
+    Bad("label of nothing", ("some", "--label", "mkl"), 2, "usage", "NAME=LABEL"),
+    Bad("malformed preference", ("some", "--prefer", "a:b"), 1, "invalid-property", "a:b"),
+    Bad("malformed need", ("some", "--require", "a :: B"), 1, "invalid-property", "'B'"),
+    Bad("malformed ban", ("some", "--forbid", "a::b::c::d"), 1, "invalid-property"),
+    Bad("nothing asked for", (), 2, "usage", "nothing was asked for"),
+    Bad("unknown option", ("some", "--what"), 2, "usage", "--what"),
+    Bad("timeout of nothing", ("some", "--timeout", "0"), 2, "usage", "--timeout"),
+    Bad("missing requirements", ("-r", "{here}/no.txt"), 1, "file-problem", "no.txt"),
+    Bad("missing constraints", ("some", "-c", "{here}/no.txt"), 1, "file-problem", "no.txt"),
+    Bad(
+        "broken requirements", ("-r", "{here}/bad.txt"), 1, "invalid-requirement", "bad.txt:2",
+        files={"bad.txt": "plain\nsome ==\n"},
+    ),
+    Bad(
+        "editable requirement", ("-r", "{here}/bad.txt"), 1, "user-error", "bad.txt:1",
+        files={"bad.txt": "-e .\n"},
+    ),
+    Bad(
+        "requirements in a circle", ("-r", "{here}/bad.txt"), 1, "user-error", "names itself",
+        files={"bad.txt": "-r bad.txt\n"},
+    ),
+    Bad(
+        "requirements that are no text", ("-r", "{here}/bad.txt"), 1, "file-problem", "UTF-8",
+        files={"bad.txt": b"\xff\xfe"},
+    ),
+    Bad("missing wheel", ("{here}/no-1.0-py3-none-any.whl",), 1, "file-problem", "no-1.0-py3"),
+    Bad("source archive", ("https://host.invalid/some-1.0.tar.gz",), 1, "user-error", "wheels"),
+    Bad("source tree", ("{here}",), 1, "user-error", "wheels"),
+    Bad("impossible URL", ("http://[::1/",), 1, "user-error", "http://[::1/"),
+    Bad("missing host file", ("some", "--for", "{here}/no.toml"), 1, "file-problem", "no.toml"),
+    Bad(
+        "host file that is no TOML", ("some", "--for", "{here}/bad.toml"), 1, "invalid-host-file",
+        "bad.toml", files={"bad.toml": "a = ["},
+    ),
+    Bad(
+        "host file of tomorrow", ("some", "--for", "{here}/bad.toml"), 1, "invalid-host-file",
+        "'9'", files={"bad.toml": '[metadata]\nversion = "9"\n'},
+    ),
+    Bad(
+        "host file with a slip", ("some", "--for", "{here}/bad.toml"), 1, "invalid-host-file",
+        "did you mean provider", files={"bad.toml": HOST + "[[provder]]\n"},
+    ),
+    Bad("unknown interpreter", ("some", "--python", "{here}/no"), 1, "unusable-interpreter", "/no"),
+    Bad(
+        "interpreter that is none", ("some", "--python", "{here}/bad"), 1, "unusable-interpreter",
+        "/bad", files={"bad": "#!/bin/sh\n"},
+    ),
+    Bad("two places", ("some", "--prefix", "{here}/prefix"), 2, "usage", "--prefix"),
+    Bad("unknown project", ("absent",), 3, "project-not-found", "absent"),
+    Bad("no such version", ("some>9",), 3, "no-solution", "some>9"),
+    Bad("server in trouble", ("some",), 5, "unexpected-status", "503",
+        faults={"status": {"*": 503}}),
+    Bad("login wanted", ("some",), 5, "unexpected-status", "401", faults={"login": ("me", "pw")}),
+    Bad(
+        "page that is none", ("some",), 1, "invalid-page", "/simple/some/",
+        faults={"content": {"/simple/some/": b"\0\0\0"}},
+    ),
+    Bad(
+        "page that is cut off", ("some",), 5, "unreachable", "broke off",
+        faults={"truncate": {"/simple/some/": 20}},
+    ),
+    Bad("unreachable index", ("some", "-i", "http://127.0.0.1:1/"), 5, "unreachable", "refused"),
+    Bad("unknown host", ("some", "-i", "https://host.invalid/"), 5, "unreachable", "host.invalid"),
+    Bad("index that is no URL", ("some", "-i", "ftp://host/"), 1, "invalid-configuration", "ftp:"),
+    Bad("missing certificates", ("some", "--cert", "{here}/no.pem"), 1, "invalid-configuration"),
+    Bad("unknown projects offline", ("some", "--offline"), 5, "unreachable", "offline"),
+]  # fmt: skip
+
+INSTALLING = [
+    Bad("unknown label", ("some", "--label", "some=nope"), 3, "unknown-label", "mkl, null"),
+    Bad("label of a plain project", ("plain", "--label", "plain=mkl"), 3, "unknown-label", "plain"),
+    Bad("no compatible wheel", ("gone",), 3, "no-compatible-wheel", "cp27"),
+    Bad("dependency that nobody has", ("needs",), 3, "no-solution", "absent"),
+    Bad("need that nothing has", ("some", "--require", "amd"), 3, "no-compatible-wheel", "amd"),
+    Bad(
+        "no plain wheel wanted", ("some", "--no-variants", "--require", "blas"), 3,
+        "no-compatible-wheel", "blas",
+    ),
+    Bad("no hash", ("plain", "--require-hashes"), 1, "user-error", "--hash"),
+    Bad(
+        "hash of another file", ("-r", "{here}/bad.txt"), 3, "no-compatible-wheel", "hash",
+        files={"bad.txt": f"plain==1.0 --hash=sha256:{TWO}"},
+    ),
+    Bad(
+        "malformed hash", ("-r", "{here}/bad.txt"), 1, "invalid-requirement", "sha256:DIGEST",
+        files={"bad.txt": "plain==1.0 --hash=md5:00"},
+    ),
+    Bad(
+        "wrong metadata", ("plain",), 4, "hash-mismatch", f"{PLAIN}.metadata",
+        faults={"wrong_metadata_hash": {PLAIN}},
+    ),
+]  # fmt: skip
+
+FETCHING = [
+    Bad("wrong hash", ("plain",), 4, "hash-mismatch", PLAIN, faults={"wrong_hash": {PLAIN}}),
+    Bad(
+        "wrong hash of a variant", ("some",), 4, "hash-mismatch", "-mkl.whl",
+        faults={"wrong_hash": {"some-1.0-py3-none-any-mkl.whl"}, "metadata": False},
+    ),
+    Bad(
+        "hash of another file, promised by nobody else", ("-r", "{here}/bad.txt"), 4,
+        "hash-mismatch", TWO, files={"bad.txt": f"plain==1.0 --hash=sha256:{TWO}"},
+        faults={"hashes": False},
+    ),
+    Bad(
+        "wrong hash in a URL", ("{files}" + f"{PLAIN}#sha256={TWO}",), 4, "hash-mismatch", TWO,
+    ),
+    Bad(
+        "download that breaks off", ("plain",), 5, "unreachable", "broke off",
+        faults={"truncate": {PLAIN: 0}},
+    ),
+    Bad("wheel that went away", ("plain",), 5, "unexpected-status", "404",
+        faults={"status": {PLAIN: 404}}),
+    Bad(
+        "longer than promised", ("plain",), 4, "integrity", "size",
+        faults={"hashes": False, "content": {PLAIN: b"x" * 10_000}},
+    ),
+    Bad(
+        "no archive", ("plain",), 4, "invalid-wheel", f"/files/{PLAIN}",
+        faults={"hashes": False, "sizes": False, "content": {PLAIN: b"x" * 10_000}},
+    ),
+    Bad(
+        "given wheel that is cut off", (f"{{here}}/{PLAIN}",), 4, "invalid-wheel", PLAIN,
+        files={PLAIN: b"PK\3\4 and nothing more"},
+    ),
+    Bad(
+        "given wheel of nothing", (f"{{here}}/{PLAIN}",), 4, "invalid-wheel", PLAIN,
+        files={PLAIN: b""},
+    ),
+]  # fmt: skip
+
+
+BOTH: tuple[list[str], ...] = ([], ["--json"])
+
+
+@pytest.mark.parametrize("bad", CHOOSING, ids=str)
+def test_what_is_asked_for(bad: Bad, place: Place) -> None:
+    """Everything that can be wrong about a request, for both commands that take one."""
+    words = place.prepare(bad)
+    before = tree(place.here)
+    for command in ("install", "explain"):
+        for more in BOTH:
+            place.attempt(bad, command, "--target", place.target, *words, *more)
+    assert tree(place.here) == before
+
+
+@pytest.mark.parametrize("bad", INSTALLING, ids=str)
+def test_what_cannot_be_resolved(bad: Bad, place: Place) -> None:
+    """What turns out while choosing ends a dry run as well."""
+    words = place.prepare(bad)
+    before = tree(place.here)
+    for more in BOTH:
+        place.attempt(bad, "install", "--target", place.target, *words, *more)
+        place.attempt(bad, "install", "--target", place.target, *words, *more, "--dry-run")
+    assert tree(place.here) == before
+
+
+@pytest.mark.parametrize("bad", FETCHING, ids=str)
+def test_what_comes_in_wrong(bad: Bad, place: Place, scratch: Path) -> None:
+    """A wheel that is not what it should be leaves nothing: no file, no scratch, no cache."""
+    words = place.prepare(bad)
+    if "-r" not in words:  # a good wheel beside it does not go in either
+        words += ["there==1.0", "--force-reinstall"]
+    before = tree(place.here)
+    for more in BOTH:
+        said = place.attempt(bad, "install", "--target", place.target, *words, *more)
+        assert str(scratch) not in said.out + said.err
+    assert tree(place.here) == before
+
+
+CORRUPT = {
+    "no JSON": b"{nope",
+    "nothing": b"",
+    "no object": b"[1, 2]",
+    "no text": b"\xff\xfe\xfd",
+    "twice the same key": b'{"variants": {}, "variants": {}}',
+    "too deep": b"[" * 50_000,
+    "empty object": b"{}",
+    "of tomorrow": json.dumps({**DOCUMENT, "$schema": "https://host.invalid/v9.json"}).encode(),
+    "wrong types": json.dumps({**DOCUMENT, "variants": [1]}).encode(),
+}
+
+
+class TestCorruptMetadata:
+    """Metadata that cannot be used never costs more than the variants (F-130)."""
+
+    @pytest.mark.parametrize("content", CORRUPT.values(), ids=CORRUPT)
+    def test_beside_a_good_plain_wheel(self, content: bytes, place: Place) -> None:
+        """The plain wheel is installed, with one warning that names the file (F-136)."""
+        (place.here / "index" / INDEX_FILE).write_bytes(content)
+        said = place.run("install", *place.sources, "--target", place.target, "some", "--json")
+        assert [entry["filename"] for entry in said.object["install"]] == [SOME]
+        warnings = [line for line in said.err.splitlines() if line.startswith("warning: ")]
+        assert len(warnings) == 1, warnings
+        assert INDEX_FILE in warnings[0]
+
+    @pytest.mark.parametrize("content", CORRUPT.values(), ids=CORRUPT)
+    def test_strict(self, content: bytes, place: Place) -> None:
+        """With ``--strict`` it is an error, and nothing is installed."""
+        (place.here / "index" / INDEX_FILE).write_bytes(content)
+        before = tree(place.target)
+        words = ["install", *place.sources, "--target", str(place.target), "some", "--strict"]
+        for more in BOTH:
+            said = place.run(*words, *more, code=1)
+            assert INDEX_FILE in said.out + said.err
+        assert tree(place.target) == before
+
+    @pytest.mark.parametrize("content", CORRUPT.values(), ids=CORRUPT)
+    def test_inside_the_wheels(self, content: bytes, place: Place) -> None:
+        """The same where there is no index file and the wheels themselves are read (F-77)."""
+        folder = place.here / "index"
+        (folder / INDEX_FILE).unlink()
+        for label in ("null", "mkl"):
+            build_wheel(folder, "some", "1.0", label=label, document=content)
+        said = place.run("install", *place.sources, "--target", place.target, "some", "--json")
+        assert [entry["filename"] for entry in said.object["install"]] == [SOME]
+        warnings = [line for line in said.err.splitlines() if line.startswith("warning: ")]
+        assert len(warnings) == 1, warnings
+        assert "some-1.0-py3-none-any-" in warnings[0]
+
+    @pytest.mark.parametrize("content", CORRUPT.values(), ids=CORRUPT)
+    def test_a_given_variant(self, content: bytes, place: Place) -> None:
+        """A variant wheel that the user names himself is refused, whatever else there is."""
+        wheel = build_wheel(place.here / "given", "some", "1.0", label="mkl", document=content)
+        before = tree(place.target)
+        said = place.run(
+            "install", *place.sources, "--target", place.target, wheel, "--json", code=3
+        )
+        assert "some-1.0-py3-none-any-mkl.whl" in said.error["message"]
+        assert tree(place.target) == before
+
+    def test_a_server_that_does_not_give_it(self, place: Place) -> None:
+        """An index file that is listed but gone costs the variants, with one warning."""
+        place.index.faults.status[INDEX_FILE] = 404
+        said = place.run("install", *place.sources, "--target", place.target, "some")
+        assert said.out == "installed some 1.0: the plain wheel: no variant fits\n"
+        assert said.err.count("warning: ") == 1
+
+    def test_another_content_than_promised(self, place: Place) -> None:
+        """But bytes other than those the index promised are an error: somebody changed them."""
+        place.index.faults.content[INDEX_FILE] = b"{nope"
+        before = tree(place.target)
+        words = ["install", *place.sources, "--target", str(place.target), "some", "--json"]
+        assert place.run(*words, code=4).error["exit_code"] == 4
+        assert tree(place.target) == before
+
+
+class TestTheEnvironment:
+    """Environments that cannot be changed."""
+
+    @MACHINES
+    @pytest.mark.parametrize("command", ["install", "uninstall"])
+    def test_a_file_in_the_place_of_a_folder(
+        self,
+        command: str,
+        more: list[str],
+        place: Place,
+        environment: Callable[[], Path],
+    ) -> None:
+        """Nobody can write there, root included: exit code 6, before anything is fetched."""
+        python = environment()
+        (site,) = (python.parent.parent / "lib").glob("python*/site-packages")
+        if command == "uninstall":
+            place.run("install", *place.sources, "--python", python, "plain")
+            moved = place.here / "moved"
+            site.rename(moved)
+            site.symlink_to(moved / "nowhere")
+        else:
+            site.rmdir()
+            site.write_text("in the way")
+        before = tree(python.parent.parent)
+        place.index.forget()
+        words = [*place.sources, "plain"] if command == "install" else ["plain"]
+        code, reference = (
+            (6, "environment-read-only") if command == "install" else (1, "not-installed")
+        )
+        said = place.run(command, "--python", python, *words, *more, code=code)
+        assert reference in said.out + said.err
+        assert tree(python.parent.parent) == before
+        assert not place.index.requests
+
+    @MACHINES
+    @pytest.mark.parametrize("where", ["file", "file/below", "link"])
+    def test_targets_that_are_none(self, where: str, more: list[str], place: Place) -> None:
+        """The same for a folder that the user names."""
+        (place.here / "file").write_text("in the way")
+        (place.here / "link").symlink_to("nowhere")
+        before = tree(place.here)
+        said = place.run(
+            "install", *place.sources, "--target", place.here / where, "plain", *more, code=6
+        )
+        assert "environment-" in said.out + said.err
+        assert tree(place.here) == before
+
+    @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs the folder of processes")
+    def test_a_file_system_without_room_for_us(self, place: Place) -> None:
+        """What the system itself refuses is the environment's fault, not ours."""
+        words = ["install", *place.sources, "--target", "/proc/self/wheelfit", "plain", "--json"]
+        assert place.run(*words, code=6).error["exit_code"] == 6
+
+    @MACHINES
+    def test_a_file_of_somebody_else(self, more: list[str], place: Place) -> None:
+        """A file in the way that no package owns is not overwritten."""
+        (place.target / "plain").mkdir()
+        (place.target / "plain" / "__init__.py").write_text("mine")
+        before = tree(place.target)
+        words = ["install", *place.sources, "--target", str(place.target), "plain"]
+        said = place.run(*words, *more, code=4)
+        assert "file-conflict" in said.out + said.err
+        assert tree(place.target) == before
+        place.run(*words, "--replace-files")
+
+    @MACHINES
+    @pytest.mark.parametrize("command", ["install", "uninstall"])
+    def test_externally_managed(
+        self, command: str, more: list[str], place: Place, managed: Path
+    ) -> None:
+        """PEP 668: refused with 7 and the words of whoever manages it; not in a dry run."""
+        home = managed.parent.parent
+        words = [*place.sources, "plain"] if command == "install" else ["here"]
+        before = tree(home)
+        place.index.forget()
+        said = place.run(command, "--python", managed, *words, *more, code=7)
+        assert "externally-managed" in said.out + said.err
+        assert "Use apt." in said.out + said.err
+        assert tree(home) == before
+        assert not place.index.requests
+        if command == "install":
+            place.run(command, "--python", managed, *words, "--dry-run")
+
+    @MACHINES
+    def test_busy(self, more: list[str], place: Place) -> None:
+        """What changed between plan and installation is found: never two versions of one."""
+        info = place.target / "plain-0.1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plain\nVersion: 0.1\n")
+        before = tree(place.target)
+        words = ["install", *place.sources, "--target", str(place.target), "-U", "plain"]
+        said = place.run(*words, *more, code=1)
+        assert "not-removable" in said.out + said.err
+        assert tree(place.target) == before
+
+
+@pytest.fixture
+def managed(tmp_path: Path) -> Path:
+    """Make an interpreter that belongs to another package manager."""
+    base = Path(sys._base_executable)  # type: ignore[attr-defined]
+    ask = "import sysconfig, sys; print(sys.prefix, sysconfig.get_path('stdlib'), sep='\\n')"
+
+    def answer(python: Path) -> list[str]:
+        done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
+        return done.stdout.splitlines()
+
+    prefix, stdlib = map(Path, answer(base))
+    home = tmp_path / "managed"
+    moved = home / stdlib.relative_to(prefix)
+    moved.mkdir(parents=True)
+    for entry in stdlib.iterdir():
+        if entry.name not in ("EXTERNALLY-MANAGED", "site-packages"):
+            (moved / entry.name).symlink_to(entry)
+    (home / "bin").mkdir()
+    shutil.copy2(base.resolve(), home / "bin" / "python3")
+    (moved / "EXTERNALLY-MANAGED").write_text("[externally-managed]\nError=Use apt.\n")
+    if answer(home / "bin" / "python3") != [str(home), str(moved)]:
+        pytest.skip("this interpreter cannot be moved")
+    info = moved / "site-packages" / "here-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: here\nVersion: 1.0\n")
+    (info / "RECORD").write_text("here-1.0.dist-info/METADATA,,\nhere-1.0.dist-info/RECORD,,\n")
+    return home / "bin" / "python3"
+
+
+OTHERS = [
+    Bad("list: unknown option", ("list", "--what"), 2, "usage", "--what"),
+    Bad("list: unknown interpreter", ("list", "--python", "{here}/no"), 1, "unusable-interpreter"),
+    Bad("list: no environment", ("list", "--python", "{here}"), 1, "unusable-interpreter", "venv"),
+    Bad("list: a name too many", ("list", "plain"), 2, "usage", "plain"),
+    Bad("uninstall: nothing named", ("uninstall",), 2, "usage", "NAME"),
+    Bad("uninstall: not there", ("uninstall", "plain"), 1, "not-installed", "plain"),
+    Bad("uninstall: one not there", ("uninstall", "there", "plain"), 1, "not-installed", "plain"),
+    Bad("uninstall: no name", ("uninstall", "there==1.0"), 1, "invalid-requirement", "there==1.0"),
+    Bad("uninstall: unknown interpreter", ("uninstall", "there", "--python", "{here}/no"), 1,
+        "unusable-interpreter", "/no"),
+    Bad("probe: no namespace", ("probe", "X86"), 1, "invalid-property", "X86"),
+    Bad("probe: missing host file", ("probe", "--for", "{here}/no"), 1, "file-problem", "/no"),
+    Bad("probe: broken host file", ("probe", "--for", "{here}/bad"), 1, "invalid-host-file", "/bad",
+        files={"bad": "["}),
+    Bad("probe: no folder", ("probe", "-o", "{here}/no/host.toml"), 1, "file-problem", "/no/host"),
+    Bad("probe: unknown interpreter", ("probe", "--python", "{here}/no"), 1,
+        "unusable-interpreter", "/no"),
+    Bad("probe: unknown option", ("probe", "--what"), 2, "usage", "--what"),
+    Bad("demo: unknown option", ("demo", "--what"), 2, "usage", "--what"),
+    Bad("demo: missing certificates", ("demo", "--cert", "{here}/no.pem"), 1,
+        "invalid-configuration", "no.pem"),
+    Bad("demo: index that is no URL", ("demo", "-i", "ftp://host/"), 1, "invalid-configuration"),
+    Bad("no such command", ("instal",), 2, "usage", "did you mean 'install'?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", OTHERS, ids=str)
+def test_the_other_commands(bad: Bad, place: Place, scratch: Path) -> None:
+    """``list``, ``uninstall``, ``probe`` and ``demo``."""
+    words = place.prepare(bad)
+    if words[0] in ("list", "uninstall") and "--python" not in words:
+        words += ["--target", str(place.target)]
+    before = tree(place.here)
+    for more in BOTH:
+        check(place.run(*words, *more, code=bad.code), bad)
+    assert tree(place.here) == before
+    assert not list(scratch.iterdir())
+
+
+@MACHINES
+def test_pip_configuration_that_cannot_be_read(
+    more: list[str], place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every command that needs sources names the file; the others do not care."""
+    path = place.here / "pip.conf"
+    path.write_text("[global]\ntimeout = soon\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(path))
+    for words in (["install", "some"], ["explain", "some"], ["demo"]):
+        said = place.run(*words, *more, code=1)
+        assert "invalid-configuration" in said.out + said.err
+        assert str(path) in said.out + said.err
+    place.run("list", "--target", place.target, *more)
+    place.run("uninstall", "--target", place.target, "there", *more)
+    place.run("probe", "aarch64", *more)
+
+
+class TestCredentials:
+    """Passwords of the user, which nobody else may see."""
+
+    SECRET = "s3cret-w0rd"
+
+    @pytest.fixture
+    def protected(self, place: Place) -> Place:
+        """Serve the same to those who log in."""
+        place.index.faults.login = ("me", self.SECRET)
+        return place
+
+    def look(self, said: Said, place: Place) -> None:
+        """See that the password is nowhere: not in what was said, not in what was written."""
+        assert self.SECRET not in said.out + said.err
+        for folder in (place.target, place.here / "cache"):
+            for path in folder.rglob("*"):
+                assert not path.is_file() or self.SECRET.encode() not in path.read_bytes(), path
+
+    @pytest.mark.parametrize("more", [[], ["--json"], ["--debug", "-v"], ["--json", "--debug"]])
+    def test_an_index(self, more: list[str], protected: Place) -> None:
+        """The index works, and its login appears nowhere."""
+        url = protected.index.url_with_login("me", self.SECRET)
+        for words in (["explain", "some"], ["install", "some", "--target", str(protected.target)]):
+            self.look(protected.run(*words, "-i", url, *more), protected)
+
+    @pytest.mark.parametrize("form", ["{url}", "plain @ {url}", "{url}#sha256={digest}"])
+    def test_a_wheel(self, form: str, protected: Place) -> None:
+        """The URL of a wheel works with its login; what is recorded of it has none (PEP 610)."""
+        wheel = protected.here / "index" / PLAIN
+        url = protected.index.file_url(PLAIN).replace("://", f"://me:{self.SECRET}@")
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        words = ["install", "--no-index", "--target", str(protected.target), "--json"]
+        said = protected.run(*words, form.format(url=url, digest=digest))
+        self.look(said, protected)
+        recorded = json.loads(
+            (protected.target / "plain-1.0.dist-info" / "direct_url.json").read_text()
+        )
+        assert recorded["url"] == protected.index.file_url(PLAIN)
+        assert recorded["archive_info"]["hashes"] == {"sha256": digest}
+
+    def test_a_requirements_file(self, protected: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Logins may come from variables, as pip's documentation recommends."""
+        monkeypatch.setenv("PASSWORD", self.SECRET)
+        file = protected.here / "all.txt"
+        url = protected.index.url_with_login("me", "${PASSWORD}")
+        file.write_text(f"--index-url {url}\nplain\n")
+        self.look(
+            protected.run("install", "-r", file, "--target", protected.target, "-v"), protected
+        )
+
+    @pytest.mark.parametrize(
+        ("words", "code"),
+        [
+            (["install", "plain", "-i", "{right}wrong/"], 3),
+            (["install", "plain", "-i", "{wrong}"], 5),
+            (["explain", "plain", "-i", "{wrong}"], 5),
+            (["install", "--no-index", "plain", "-f", "{wrong}"], 3),
+            (["install", "plain", "--extra-index-url", "{wrong}", "-i", "{right}"], 0),
+            (["install", "{wrong}plain-1.0-py3-none-any.whl"], 5),
+            (["install", "{right}plain-2.0.tar.gz"], 1),
+            (["install", "plain @ {right}plain-2.0.tar.gz"], 1),
+            (["install", "plain @ {right}x.whl ; nonsense > 1"], 1),
+            (["install", "plain {right}"], 1),
+            (["install", "plain", "-i", "http://me:SECRET@127.0.0.1:1/"], 5),
+            (["install", "plain", "-i", "ftp://me:SECRET@host.invalid/"], 1),
+            (["install", "plain", "-i", "http://me:SECRET@host.invalid:port/"], 1),
+            (["install", "plain", "--proxy", "http://me:SECRET@127.0.0.1:1/"], 5),
+            (["install", "-r", "http://me:SECRET@host.invalid/all.txt"], 1),
+            (["install", "-r", "{here}/unknown.txt"], 1),
+            (["install", "-r", "{here}/broken.txt"], 1),
+            (["install", "-r", "{here}/hash.txt"], 1),
+            (["install", "--what", "{right}"], 2),
+            (["list", "{right}"], 2),
+            (["uninstall", "{right}"], 1),
+            (["probe", "{right}"], 1),
+            (["probe", "--for", "{right}"], 1),
+            (["{right}"], 2),
+        ],
+    )
+    def test_in_the_wrong_place(self, words: list[str], code: int, protected: Place) -> None:
+        """Wherever a URL with a login ends up, it is not repeated; nor in a traceback."""
+        right = protected.index.url_with_login("me", self.SECRET)
+        protected.index.faults.login = ("me", "another")
+        if "--extra-index-url" in words or "{right}wrong/" in words:
+            protected.index.faults.login = None
+        wrong = protected.index.url_with_login("me", self.SECRET)
+        for name, line in (
+            ("unknown.txt", f"--bogus {right}"),
+            ("broken.txt", f"plain @ {right} ; nonsense > 1"),
+            ("hash.txt", f"plain @ {right}x.whl --hash=md5:00"),
+        ):
+            (protected.here / name).write_text(line + "\n")
+        known = {"right": right, "wrong": wrong, "here": str(protected.here), "SECRET": self.SECRET}
+        filled = [_filled(word, known).replace("SECRET", self.SECRET) for word in words]
+        if words[0] == "install":
+            filled += ["--target", str(protected.target), "--retries", "0", "--dry-run"]
+        if words[0] == "explain":
+            filled += ["--retries", "0"]
+        for more in ([], ["--json"], ["--debug", "-v"], ["--json", "--debug"]):
+            self.look(protected.run(*filled, *more, code=code), protected)
