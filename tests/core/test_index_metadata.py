@@ -7,12 +7,12 @@ from itertools import permutations
 
 import pytest
 
-from wheelfit.core.index_metadata import agrees, combine
+from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import VariantDocument, write_document
 from wheelfit.core.properties import EMPTY, Feature, PropertySet
 from wheelfit.core.providers import PluginProvider, Provider, StaticProvider
-from wheelfit.errors import InconsistentDocuments
+from wheelfit.errors import InconsistentDocuments, InvalidWheel
 from wheelfit.platforms.features import FeatureConfig
 
 X = PluginProvider(("x-plugin>=1",))
@@ -212,9 +212,29 @@ INDEX = combine([("1", document("one", needs("1"))), ("2", document("two", needs
 )
 def test_wheel_and_index(wheel: VariantDocument, label: str, message: str | None) -> None:
     """F-24, F-93: same label, same properties; a difference is put in words."""
-    found = agrees(wheel, INDEX, label)
+    found = disagreement(wheel, INDEX, Label(label))
     if message is None:
         assert found is None
     else:
         assert found is not None
         assert message in found
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (write_document(document("one", needs("1"), providers={"x": X})), None),
+        (None, "the wheel has no variant.json"),
+        (b"{", "its variant.json cannot be used: the document is not JSON"),
+        (write_document(document("two", needs("2"), providers={"x": X})), "describes two"),
+    ],
+)
+def test_reading_a_wheel(data: bytes | None, message: str | None) -> None:
+    """F-24, F-27: a wheel that says nothing usable of its own label is not sound."""
+    if message is None:
+        found = read_wheel_document(data, Label("one"), where="one.whl")
+        assert found.properties("one") == needs("1")
+    else:
+        with pytest.raises(InvalidWheel, match=message) as caught:
+            read_wheel_document(data, Label("one"), where="one.whl")
+        assert caught.value.where == "one.whl"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
-from wheelfit.core.index_metadata import agrees, combine
+from wheelfit.core.index_metadata import combine, disagreement
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import (
     VariantDocument,
@@ -139,7 +139,7 @@ def test_wheels_agree_with_their_index(read: dict[str, VariantDocument]) -> None
         for path, document in documents:
             label = parse_wheel_filename(path.split("/")[-2]).label
             assert label is not None
-            assert agrees(document, whole, label) is None
+            assert disagreement(document, whole, label) is None
 
 
 # --- the known oddities of published data (end of section 5) --------------------

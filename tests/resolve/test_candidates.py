@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -10,7 +12,9 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.errors import (
     HashMismatch,
     InvalidDocument,
+    InvalidPage,
     InvalidWheel,
+    MetadataDisagreement,
     UnexpectedStatus,
     Unreachable,
     WheelfitError,
@@ -19,6 +23,7 @@ from wheelfit.resolve.candidates import ChoicePolicy
 from wheelfit.resolve.listing import NO_SOURCES
 from wheelfit.resolve.release_choice import ReleaseChoice
 from wheelfit.resolve.release_metadata import MetadataPolicy
+from wheelfit.sources.repository import TooCostly
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.wheels import release_document
@@ -146,7 +151,23 @@ class TestWithIndexFile:
         assert outcome(choice)[0] == ("mkl", "chosen")
         assert "broken" in reason(choice, "openblas")
         world.policy = ChoicePolicy(metadata=MetadataPolicy(strict=True))
-        with pytest.raises(WheelfitError, match="partly unusable"):
+        with pytest.raises(InvalidDocument, match="at least one value is needed"):
+            choose(world)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"providers": {"blas": {"static-properties": {"library": ["mkl"]}, "odd": 1}}},
+            {"providers": {}},
+            {"default-priorities": {"namespace": []}},
+        ],
+    )
+    def test_strictly(self, world: World, change: dict[str, object]) -> None:
+        """F-130: with ``--strict`` a part that cannot be used is an error, any part."""
+        world.repository.add_file(INDEX_FILE, {**BLAS, **change})
+        assert choose(world).notes
+        world.policy = ChoicePolicy(metadata=MetadataPolicy(strict=True))
+        with pytest.raises(InvalidDocument):
             choose(world)
 
     def test_without_a_label(self, world: World) -> None:
@@ -155,7 +176,7 @@ class TestWithIndexFile:
         world.repository.add_file(INDEX_FILE, {**BLAS, "variants": variants})
         choice = choose(world)
         assert outcome(choice)[:2] == [("mkl", "chosen"), ("null", "compatible")]
-        assert reason(choice, "openblas") == f"its label is not in {INDEX_FILE}"
+        assert reason(choice, "openblas") == f"not in {INDEX_FILE}"
         assert choice.notes == (f"num 1: atlas, openblas: ignored, not in {INDEX_FILE}",)
 
     @pytest.mark.parametrize("local", [False, True])
@@ -185,6 +206,9 @@ class TestWithIndexFile:
         choice = choose(odd)
         assert outcome(choice)[0] == ("plain", "chosen")
         assert "are both there" in choice.notes[0]
+        odd.policy = ChoicePolicy(metadata=MetadataPolicy(strict=True))
+        with pytest.raises(InvalidPage):
+            choose(odd)
 
     def test_of_an_odd_name(self, world: World) -> None:
         """F-78: versions are compared by value; the odd name is noted."""
@@ -230,6 +254,9 @@ class TestWithoutIndexFile:
         choice = choose(world)
         assert outcome(choice)[0] == ("plain", "chosen")
         assert "17 labels are too many" in choice.notes[0]
+        world.policy = ChoicePolicy(metadata=MetadataPolicy(strict=True))
+        with pytest.raises(TooCostly):
+            choose(world)
 
     def test_too_costly(self) -> None:
         """F-77: a server without byte ranges costs too much."""
@@ -246,12 +273,18 @@ class TestWithoutIndexFile:
         choice = choose(world)
         assert outcome(choice)[0] == ("mkl", "chosen")
         assert reason(choice, "openblas") == "the wheel has no variant.json"
+        assert choice.notes == ("num 1: openblas: ignored, the wheel has no variant.json",)
+        world.policy = ChoicePolicy(metadata=MetadataPolicy(strict=True))
+        with pytest.raises(InvalidWheel):
+            choose(world)
 
     def test_a_wheel_of_another_label(self) -> None:
         """F-24: a wheel must describe its own label."""
         world = self.world("mkl")
         world.repository.add_wheel(wheel("openblas"), document=self.single("atlas"))
-        assert "another label" in reason(choose(world), "openblas")
+        choice = choose(world)
+        assert reason(choice, "openblas") == "the wheel of openblas describes atlas"
+        assert choice.notes == ("num 1: openblas: ignored, the wheel of openblas describes atlas",)
 
     def test_unsound_wheels(self) -> None:
         """F-130: a wheel that cannot be opened takes its label out only."""
@@ -273,14 +306,68 @@ class TestWithoutIndexFile:
         assert outcome(choice)[0] == ("plain", "chosen")
         assert "contradict each other" in choice.notes[0]
 
+    def test_a_wheel_that_is_not_there(self) -> None:
+        """F-79, F-130: a listed wheel that answers 404 takes its label out only."""
+        world = self.world("mkl")
+        world.repository.break_file(world.repository.add_wheel(wheel("openblas")))
+        choice = choose(world)
+        assert outcome(choice)[0] == ("mkl", "chosen")
+        assert choice.notes == ("num 1: openblas: ignored, the server answered 404",)
+
     def test_only_the_null_variant(self) -> None:
-        """F-26: the null variant needs no entry anywhere."""
+        """F-26, F-27: the null variant needs no entry, but its wheel needs a document."""
         world = World()
-        world.repository.add_wheel(wheel("null"))
+        world.repository.add_wheel(wheel("null"), document={**BLAS, "variants": {}})
         choice = choose(world)
         assert outcome(choice) == [("null", "chosen")]
         assert choice.context().label == "null"
         assert choice.properties == EMPTY
+        world = World()
+        world.repository.add_wheel(wheel("null"))
+        assert outcome(choose(world)) == [("null", "rejected")]
+
+
+class TestConfirmation:
+    """F-93: the wheel is held against what it was chosen by."""
+
+    def confirm(self, world: World, data: object) -> str | None:
+        """Choose among the wheels, and confirm with what is inside the wheel."""
+        candidates = world.candidates()
+        choice = candidates.choice(canonicalize_name("num"), Version("1"))
+        return candidates.confirm(choice, None if data is None else json.dumps(data).encode())
+
+    @pytest.mark.parametrize(
+        ("data", "expected"),
+        [
+            ({**BLAS, "variants": {"openblas": VARIANTS["openblas"]}}, None),
+            (BLAS, "the wheel of openblas describes atlas, mkl, null"),
+            (
+                {**BLAS, "variants": {"openblas": VARIANTS["mkl"]}},
+                (
+                    "the properties of openblas differ: only the wheel has blas :: library :: mkl; "
+                    "only the index has blas :: library :: openblas"
+                ),
+            ),
+            ({}, "its variant.json cannot be used: default-priorities: the key is missing (F-20)"),
+            (None, "the wheel has no variant.json"),
+        ],
+    )
+    def test_words(self, world: World, data: object, expected: str | None) -> None:
+        """A-72: another label, other properties, no document: the wheel is rejected, and why."""
+        world.repository.add_file(INDEX_FILE, BLAS)
+        assert self.confirm(world, data) == expected
+        world.policy = ChoicePolicy(metadata=MetadataPolicy(strict=True))
+        if expected is None:
+            assert self.confirm(world, data) is None
+        else:
+            with pytest.raises(MetadataDisagreement):
+                self.confirm(world, data)
+
+    def test_a_plain_wheel(self) -> None:
+        """F-10: nothing inside a plain wheel matters."""
+        world = World()
+        world.repository.add_wheel("num-1-py3-none-any.whl")
+        assert self.confirm(world, {}) is None
 
 
 class TestListing:

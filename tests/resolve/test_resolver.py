@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.errors import (
+    InvalidWheel,
     NoCompatibleWheel,
     NoSolution,
     ProjectNotFound,
@@ -27,7 +29,7 @@ from wheelfit.resolve.request import Present, Request, given_wheel
 from wheelfit.resolve.resolution import Edge
 from wheelfit.resolve.resolver import resolve
 from wheelfit.testing.detectors import FixedDetector
-from wheelfit.testing.wheels import release_document
+from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.testing.worlds import NVIDIA, World, asked
 
 CUDA = {
@@ -323,6 +325,21 @@ class TestGivenWheels:
         with pytest.raises(NoCompatibleWheel, match="does not fit this machine") as caught:
             world.resolve(wheels=[wheel])
         assert "needs CUDA driver >= 12.9" in (caught.value.note or "")
+
+    def test_behind_a_server_without_ranges(self, world: World, tmp_path: Path) -> None:
+        """F-125: what the user named is fetched as a whole where there is no other way."""
+        document = release_document({"cu128": CUDA["cu128"]}, providers={"nvidia": NVIDIA})
+        path = build_wheel(tmp_path, "tool", "3", label="cu128", document=document)
+        world.repository.ranges = False
+        world.repository.add_wheel(path.name, data=path.read_bytes(), project="x")
+        assert world.pins(wheels=[given_wheel(f"{self.URL}{path.name}")]) == {"tool": "3:cu128"}
+
+    def test_one_that_is_not_sound(self, world: World) -> None:
+        """F-27, F-125: a variant without its document is an error, not a choice that is empty."""
+        world.repository.add_wheel("tool-3-py3-none-any-cu128.whl", project="x")
+        wheel = given_wheel(f"{self.URL}tool-3-py3-none-any-cu128.whl")
+        with pytest.raises(InvalidWheel, match=r"has no variant\.json"):
+            world.resolve(wheels=[wheel])
 
     def test_other_tags(self, world: World) -> None:
         """F-125: tags come first."""

@@ -1,6 +1,7 @@
 """Index-level metadata: one document for a release, combined from its wheels (F-60 to F-65).
 
-The result does not depend on the order of the input (F-63), nor does the error.
+The result does not depend on the order of the input (F-63), nor does the error. Also,
+whether a wheel says of itself what the index says of it (F-93).
 """
 
 from __future__ import annotations
@@ -11,10 +12,16 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import Label
 from wheelfit.core.layouts.schema import PEP_825, PEP_850
+from wheelfit.core.metadata import read_document
 from wheelfit.core.providers import PluginProvider, default_endpoint
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of
-from wheelfit.errors import InconsistentDocuments, InvalidRequirement
+from wheelfit.errors import (
+    InconsistentDocuments,
+    InvalidDocument,
+    InvalidRequirement,
+    InvalidWheel,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
 
     Documents = Sequence[tuple[str, VariantDocument]]
 
-__all__ = ["agrees", "combine"]
+__all__ = ["combine", "disagreement", "read_wheel_document"]
 
 
 def __dir__() -> list[str]:
@@ -85,8 +92,33 @@ def combine(documents: Iterable[tuple[str, VariantDocument]]) -> VariantDocument
     )
 
 
-def agrees(
-    wheel_document: VariantDocument, index_document: VariantDocument, label: str
+def read_wheel_document(
+    data: bytes | None, label: Label, *, where: str, strict: bool = False
+) -> VariantDocument:
+    """Read what a variant wheel says of itself (F-24, F-27).
+
+    :param data: its ``variant.json``; None: it has none.
+    :param label: from its file name.
+    :param where: the wheel, for errors.
+    :param strict: as for `wheelfit.core.metadata.read_document`.
+    :raises InvalidWheel: it says nothing that can be used of its label.
+    """
+    if data is None:  # F-27
+        raise InvalidWheel("the wheel has no variant.json", where=where)
+    try:
+        document = read_document(data, where=where, strict=strict)
+    except InvalidDocument as error:
+        raise InvalidWheel(
+            f"its variant.json cannot be used: {error.message}", where=where, note=error.note
+        ) from None
+    fault = _fault(document, label)
+    if fault is not None:
+        raise InvalidWheel(fault, where=where)
+    return document
+
+
+def disagreement(
+    wheel_document: VariantDocument, index_document: VariantDocument, label: Label
 ) -> str | None:
     """Compare a wheel's own document with what drove the selection (F-93).
 
@@ -96,27 +128,33 @@ def agrees(
     :return: how they differ, one sentence without a final full stop; None when they
         say the same about the label.
     """
-    described = {*wheel_document.variants, *wheel_document.unusable}
-    others = sorted(described - {label})
-    if others:  # F-24
-        return f"the wheel of {label} describes {', '.join(others)}"
-    if label in wheel_document.unusable:
-        return f"the wheel's entry is unusable: {wheel_document.unusable[label]}"
-    in_wheel = wheel_document.properties(label)
+    fault = _fault(wheel_document, label)
+    if fault is not None:
+        return fault
     in_index = index_document.properties(label)
-    if in_wheel is None:
-        return f"the wheel does not describe its label {label}"
     if in_index is None:
         return f"the index does not describe the label {label}"
-    if in_wheel == in_index:
+    here, there = set(wheel_document.properties(label) or ()), set(in_index)
+    if here == there:
         return None
-    here, there = set(in_wheel), set(in_index)
     parts = []
     if here - there:
         parts.append(f"only the wheel has {_listed(here - there)}")
     if there - here:
         parts.append(f"only the index has {_listed(there - here)}")
     return f"the properties of {label} differ: {'; '.join(parts)}"
+
+
+def _fault(document: VariantDocument, label: Label) -> str | None:
+    """Return what is wrong with a document inside a wheel: it has one label, its own (F-24)."""
+    others = sorted({*document.variants, *document.unusable} - {label})
+    if others:
+        return f"the wheel of {label} describes {', '.join(others)}"
+    if label in document.unusable:
+        return f"the wheel's entry is unusable: {document.unusable[label]}"
+    if document.properties(label) is None:
+        return f"the wheel does not describe its label {label}"
+    return None
 
 
 def _listed(properties: Iterable[Property]) -> str:

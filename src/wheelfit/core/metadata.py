@@ -50,6 +50,7 @@ def read_document(
     where: str,
     limits: Limits = DEFAULT_LIMITS,
     accept_unknown_drafts: bool = False,
+    strict: bool = False,
     registry: Registry = DEFAULT_REGISTRY,
 ) -> VariantDocument:
     """Read a document leniently: use what is sound, note the rest (F-130, F-136).
@@ -59,6 +60,7 @@ def read_document(
     :param where: the file or URL, for messages.
     :param limits: how large it may be (F-30).
     :param accept_unknown_drafts: whether an unknown 0.x schema is read too (F-38).
+    :param strict: whether what would make a part unusable refuses all of it (section 12).
     :param registry: the layouts there are.
     :raises InvalidDocument: syntax, limits or priorities make all of it unusable.
     :raises UnsupportedSchema: its schema must be refused (F-36, F-38, F-40).
@@ -73,8 +75,9 @@ def read_document(
         )
     except InvalidDocument as error:
         raise type(error)(error.faults, where=where, hint=error.hint) from None
-    if findings.refusals:
-        raise InvalidDocument(findings.refusals, where=where)
+    refusals = findings.faults if strict else findings.refusals
+    if refusals:
+        raise InvalidDocument(refusals, where=where)
     return VariantDocument(
         priorities=parts.priorities,
         providers=parts.providers,

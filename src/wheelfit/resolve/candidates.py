@@ -12,13 +12,11 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from wheelfit.core.core_metadata import read_metadata
-from wheelfit.core.index_metadata import agrees
-from wheelfit.core.metadata import read_document
+from wheelfit.core.index_metadata import disagreement, read_wheel_document
 from wheelfit.core.ordering import Preferences
-from wheelfit.core.properties import Feature, Property
 from wheelfit.core.selection import select
 from wheelfit.core.support import ProviderPolicy, namespaces_used, support_for
-from wheelfit.errors import InvalidDocument, InvalidRequirement, InvalidWheel
+from wheelfit.errors import InvalidRequirement, InvalidWheel, MetadataDisagreement
 from wheelfit.resolve.listing import NO_TAG, AllowedHashes, Listing, sort_page
 from wheelfit.resolve.once import Once
 from wheelfit.resolve.release_choice import ReleaseChoice
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.core.ordering import Choice
-    from wheelfit.core.properties import PropertySet
     from wheelfit.core.support import Detector, Support
     from wheelfit.core.target import Target
     from wheelfit.resolve.listing import Release, Wheel
@@ -183,17 +179,20 @@ class Candidates:
         :param choice: how it was chosen.
         :param data: ``variant.json`` of the wheel; None if it has none.
         :returns: None when they agree, else why the wheel must be rejected.
+        :raises MetadataDisagreement: they do not, and the user wants strictness.
         """
         filename, document = choice.selection.chosen, choice.metadata.document
         if filename is None or filename.label is None or document is None:
             return None  # F-10: nothing inside a plain wheel matters
-        if data is None:
-            return "the wheel has no variant.json"  # F-27
         try:
-            own = read_document(data, where=filename.text)
-        except InvalidDocument as error:
-            return f"its variant.json cannot be used: {error.message}"
-        return agrees(own, document, filename.label)
+            own = read_wheel_document(data, filename.label, where=filename.text)
+        except InvalidWheel as error:
+            reason: str | None = error.message
+        else:
+            reason = disagreement(own, document, filename.label)
+        if reason is not None and self.policy.metadata.strict:
+            raise MetadataDisagreement(reason, where=filename.text)
+        return reason
 
     def support_of(self, document: VariantDocument, namespaces: Iterable[str]) -> Support:
         """Return what the target supports, of some namespaces of a document.
@@ -313,25 +312,9 @@ def _applying(preferences: Preferences, document: VariantDocument | None) -> Pre
 
     Otherwise a property required of one project would rule out every other project.
     """
-    if not preferences.require:
-        return preferences
-    offered = [] if document is None else list(document.variants.values())
-    require = tuple(
-        choice
-        for choice in preferences.require
-        if any(_names(properties, choice) for properties in offered)
-    )
+    vain = set(preferences.unmet(() if document is None else document.variants.values()))
+    require = tuple(choice for choice in preferences.require if choice not in vain)
     return replace(preferences, require=require)
-
-
-def _names(properties: PropertySet, choice: Choice) -> bool:
-    match choice:
-        case Property():
-            return choice in properties
-        case Feature():
-            return any(feature == choice for feature, _ in properties.features())
-        case _:
-            return choice in properties.namespaces
 
 
 def _yanked(file: File) -> str:

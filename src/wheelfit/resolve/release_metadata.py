@@ -8,31 +8,33 @@ strictness.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.core.document import VariantDocument
 from wheelfit.core.filename import index_file_name
-from wheelfit.core.index_metadata import combine
+from wheelfit.core.index_metadata import combine, read_wheel_document
 from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document
-from wheelfit.core.properties import EMPTY
-from wheelfit.core.providers import BrokenProvider
 from wheelfit.errors import (
     FileProblem,
     HashMismatch,
     InconsistentDocuments,
     InvalidDocument,
+    InvalidPage,
     InvalidWheel,
     UnexpectedStatus,
-    WheelfitError,
 )
 from wheelfit.sources.repository import TooCostly
+from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
+    from wheelfit.errors import WheelfitError
     from wheelfit.resolve.listing import Release, Wheel
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Repository
@@ -88,11 +90,10 @@ def obtain(
     """
     reading = _Reading(release, wheels, repository, policy)
     try:
-        if release.index_files:
-            return reading.from_index_file()
-        return reading.from_wheels()
+        document = reading.from_index_file() if release.index_files else reading.from_wheels()
     except _Unusable as unusable:
         return reading.without(unusable.reason)
+    return reading.with_document(document)
 
 
 class _Unusable(Exception):
@@ -104,7 +105,7 @@ class _Unusable(Exception):
 
 
 class _Reading:
-    """Read the metadata of one release."""
+    """Read the metadata of one release; remember which labels are out, and why."""
 
     def __init__(
         self,
@@ -114,53 +115,72 @@ class _Reading:
         policy: MetadataPolicy,
     ) -> None:
         self._release = release
-        self._wheels = wheels
         self._repository = repository
         self._policy = policy
-        self._rejections: dict[str, str] = {}
+        self._wheels: dict[Label, list[Wheel]] = {}
+        for wheel in wheels:
+            if wheel.filename.label is not None:
+                self._wheels.setdefault(wheel.filename.label, []).append(wheel)
+        self._ignored: dict[Label, str] = {}
         self._notes: list[str] = []
 
     # --- the two ways ------------------------------------------------------------
 
-    def from_index_file(self) -> ReleaseMetadata:
+    def from_index_file(self) -> VariantDocument:
         file = self._index_file()
         try:
             data = self._repository.read(file)
-        except (UnexpectedStatus, HashMismatch, FileProblem) as error:
-            self._be_strict(error)
-            raise _Unusable(f"{file.filename} cannot be used: {error}") from None  # F-79
-        document = self._read(data, file.filename)
-        if document is None:
-            raise _Unusable(self._notes.pop())
-        return self._done(self._with_unlisted(document, file))
+            document = read_document(data, where=file.filename, strict=self._policy.strict)
+        except (UnexpectedStatus, HashMismatch, FileProblem, InvalidDocument) as error:
+            self._be_strict(error)  # F-36, F-79, F-130
+            raise _Unusable(f"{file.filename} cannot be used: {error.message}") from None
+        return self._with_unlisted(document, file)
 
-    def from_wheels(self) -> ReleaseMetadata:
-        labels = list(dict.fromkeys(self._label(wheel) for wheel in self._wheels))
-        remote = any(not wheel.file.is_local for wheel in self._wheels)
-        if remote and not self._release.is_given and len(labels) > self._policy.most_labels:
-            raise _Unusable(
-                f"there is no {self._expected()}, and {len(labels)} labels are too many to look "
-                "up in the wheels"
-            )  # F-77
-        found = dict(self._from_wheels(labels))
-        if not found and NULL in labels and not self._rejections:  # F-26
-            return self._done(VariantDocument((), variants={NULL: EMPTY}))
+    def from_wheels(self) -> VariantDocument:
+        remote = any(not wheels[0].file.is_local for wheels in self._wheels.values())
+        if remote and len(self._wheels) > self._policy.most_labels and not self._release.is_given:
+            reason = (
+                f"there is no {self._expected()}, and {len(self._wheels)} labels are too many to "
+                "look up in the wheels"
+            )
+            self._be_strict(TooCostly(reason))
+            raise _Unusable(reason)  # F-77
+        found = [(where, own) for _, where, own in self._look_up(self._wheels)]
         if not found:
-            reasons = list(dict.fromkeys(self._rejections.values()))
-            raise _Unusable("; ".join(reasons) or f"there is no {self._expected()}")
+            raise _Unusable("; ".join(dict.fromkeys(self._ignored.values())))
         try:
-            return self._done(combine(found.values()))
+            return combine(found)
         except InconsistentDocuments as error:
             self._be_strict(error)
             raise _Unusable(f"its wheels contradict each other: {error.message}") from None
 
+    # --- the result ----------------------------------------------------------------
+
+    def with_document(self, document: VariantDocument) -> ReleaseMetadata:
+        reasons: dict[str, list[Label]] = {}
+        for label, reason in sorted(self._ignored.items()):
+            reasons.setdefault(reason, []).append(label)
+        notes = [*document.notes, *self._notes]
+        notes += [f"{', '.join(labels)}: ignored, {reason}" for reason, labels in reasons.items()]
+        return self._result(document, self._ignored, notes)
+
     def without(self, reason: str) -> ReleaseMetadata:
         """Return that no variant wheel can be used, the null variant neither (F-130)."""
-        for wheel in self._wheels:
-            self._rejections.setdefault(wheel.filename.text, reason)
+        ignored = {label: self._ignored.get(label, reason) for label in self._wheels}
+        return self._result(
+            None, ignored, [*self._notes, f"{reason}; its variant wheels are ignored"]
+        )
+
+    def _result(
+        self, document: VariantDocument | None, ignored: Mapping[Label, str], notes: Sequence[str]
+    ) -> ReleaseMetadata:
+        rejections = {
+            wheel.filename.text: reason
+            for label, reason in ignored.items()
+            for wheel in self._wheels[label]
+        }
         release = f"{self._release.name} {self._release.version}"
-        note = f"{release}: {reason}; its variant wheels are ignored"
-        return ReleaseMetadata(None, self._rejections, (*self._notes, note))
+        return ReleaseMetadata(document, rejections, tuple(f"{release}: {note}" for note in notes))
 
     # --- parts ---------------------------------------------------------------------
 
@@ -169,7 +189,9 @@ class _Reading:
         spelled = [file for file in files if file.filename in self._spellings()]
         if len(files) > 1 and len(spelled) != 1:  # F-78
             names = " and ".join(sorted(file.filename for file in files))
-            raise _Unusable(f"{names} are both there, and none is spelled like the wheels")
+            reason = f"{names} are both there, and none is spelled like the wheels"
+            self._be_strict(InvalidPage(reason, where=files[0].source))
+            raise _Unusable(reason)
         file = spelled[0] if spelled else files[0]
         if file.filename != self._expected():
             self._notes.append(f"{file.filename} should be named {self._expected()}")
@@ -185,100 +207,53 @@ class _Reading:
 
     def _with_unlisted(self, document: VariantDocument, file: File) -> VariantDocument:
         """Deal with wheels whose label the index file does not have (F-76)."""
-        unlisted = [
-            wheel
-            for wheel in self._wheels
-            if self._label(wheel) not in document.variants
-            and self._label(wheel) not in document.unusable
-            and self._label(wheel) != NULL  # F-26
-        ]
-        reason = f"its label is not in {file.filename}"
+        listed = {*document.variants, *document.unusable, NULL}  # F-26
         wanted: list[Label] = []
-        for wheel in unlisted:
-            if wheel.file.is_local or self._policy.read_unlisted:
-                wanted.append(self._label(wheel))
+        for label in self._wheels.keys() - listed:
+            if self._wheels[label][0].file.is_local or self._policy.read_unlisted:
+                wanted.append(label)
             else:
-                self._rejections[wheel.filename.text] = reason
-        for label, (where, own) in self._from_wheels(list(dict.fromkeys(wanted))):
+                self._ignored[label] = f"not in {file.filename}"
+        for label, where, own in self._look_up(sorted(wanted)):
             try:
                 document = combine([(file.filename, document), (where, own)])
             except InconsistentDocuments as error:
                 self._be_strict(error)
-                self._reject(label, f"{reason}, and its own metadata contradicts that file")
-        missing = sorted({self._label(wheel) for wheel in unlisted} - set(wanted))
-        if missing:
-            self._notes.append(f"{', '.join(missing)}: ignored, not in {file.filename}")
+                self._ignored[label] = f"its own metadata contradicts {file.filename}"
         return document
 
-    def _from_wheels(
-        self, labels: Iterable[Label]
-    ) -> Iterable[tuple[Label, tuple[str, VariantDocument]]]:
-        """Yield what one wheel of each label says of itself (F-77)."""
+    def _look_up(self, labels: Iterable[Label]) -> Iterator[tuple[Label, str, VariantDocument]]:
+        """Yield what the best wheel of each label says of itself, and its name (F-77)."""
         for label in labels:
-            wheel = next(wheel for wheel in self._wheels if self._label(wheel) == label)
+            wheel = self._wheels[label][0]
             where = wheel.filename.text
             try:
-                data = self._repository.variant_document(wheel.file)
+                data = self._document_in(wheel)
+                own = read_wheel_document(data, label, where=where, strict=self._policy.strict)
             except TooCostly as error:
                 self._be_strict(error)
-                self._reject(label, "its metadata cannot be read without fetching the whole wheel")
-                continue
-            except InvalidWheel as error:
+                self._ignored[label] = (
+                    "its metadata cannot be read without fetching the whole wheel"
+                )
+            except (UnexpectedStatus, FileProblem, InvalidWheel) as error:
                 self._be_strict(error)
-                self._reject(label, f"the wheel is not sound: {error.message}")
-                continue
-            if data is None:
-                if label != NULL:  # F-26, F-27
-                    self._reject(label, "the wheel has no variant.json")
-                continue
-            document = self._read(data, where)
-            if document is None:
-                self._reject(label, self._notes.pop())
-            elif label in document.unusable:
-                self._reject(label, document.unusable[label])
-            elif label not in document.variants and label != NULL:  # F-24
-                self._reject(label, "its variant.json describes another label")
+                self._ignored[label] = error.message
             else:
-                yield label, (where, document)
+                yield label, where, own
 
-    def _read(self, data: bytes, where: str) -> VariantDocument | None:
+    def _document_in(self, wheel: Wheel) -> bytes | None:
         try:
-            document = read_document(data, where=where)
-        except InvalidDocument as error:  # F-36, F-130
-            self._be_strict(error)
-            self._notes.append(f"{where} cannot be used: {error.message}")
-            return None
-        broken = [
-            f"{namespace}: {provider.reason}"
-            for namespace, provider in document.providers.items()
-            if isinstance(provider, BrokenProvider)
-        ]
-        broken += [f"{label}: {reason}" for label, reason in document.unusable.items()]
-        if broken and self._policy.strict:
-            raise WheelfitError(
-                "the variant metadata is partly unusable", where=where, note="\n".join(broken)
-            )
-        return document
-
-    def _reject(self, label: Label, reason: str) -> None:
-        for wheel in self._wheels:
-            if self._label(wheel) == label:
-                self._rejections[wheel.filename.text] = reason
+            return self._repository.variant_document(wheel.file)
+        except TooCostly:
+            if not self._release.is_given:
+                raise
+        # F-125: what the user named is fetched anyway.
+        with TemporaryDirectory(prefix="wheelfit-") as folder:
+            path = self._repository.download(wheel.file, Path(folder))
+            with WheelArchive(path, wheel.filename) as archive:
+                return archive.variant_document()
 
     def _be_strict(self, error: WheelfitError) -> None:
-        if self._policy.strict:
+        """Raise what may not be passed over: anything if strict, and a wheel that is given."""
+        if self._policy.strict or self._release.is_given:
             raise error
-
-    def _done(self, document: VariantDocument) -> ReleaseMetadata:
-        release = f"{self._release.name} {self._release.version}"
-        notes = [*document.notes, *self._notes]
-        return ReleaseMetadata(
-            document, self._rejections, tuple(f"{release}: {note}" for note in notes)
-        )
-
-    @staticmethod
-    def _label(wheel: Wheel) -> Label:
-        label = wheel.filename.label
-        if label is None:
-            raise ValueError(wheel)  # only variant wheels are given
-        return label

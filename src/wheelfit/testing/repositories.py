@@ -78,6 +78,7 @@ class FakeRepository:
         metadata: bytes | None = None,
         project: str | None = None,
         hashes: Mapping[str, str] | None = None,
+        data: bytes | None = None,
     ) -> File:
         """Add a wheel.
 
@@ -91,6 +92,7 @@ class FakeRepository:
         :param metadata: METADATA as a whole, instead of one made from the above.
         :param project: on whose page it is listed; default: as its name says.
         :param hashes: promised digests.
+        :param data: the wheel itself; default: a few bytes that are none.
         """
         name, version = (*filename.removesuffix(".whl").split("-"), "0")[:2]
         lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
@@ -101,7 +103,7 @@ class FakeRepository:
         content = _Content(
             metadata="\n".join([*lines, "", ""]).encode() if metadata is None else metadata,
             document=_encoded(document),
-            data=filename.encode(),
+            data=filename.encode() if data is None else data,
         )
         file = File(
             filename,

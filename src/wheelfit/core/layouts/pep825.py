@@ -56,7 +56,8 @@ class Pep825:
         providers: Mapping[str, Provider] = {}
         if entries.KEY in document:  # F-42
             problem = f"{self.title} has no providers; they are read as in PEP 850"
-            findings.odd((entries.KEY,), problem, "F-42")
+            findings.overlook((entries.KEY,), problem, "F-42")
+            findings.note(f"{entries.KEY}: {problem} (F-42)")
             read = entries.read_providers(document, findings, tolerant=tolerant)
             if self.prefixes:
                 for namespace, provider in read.items():
