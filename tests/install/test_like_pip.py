@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -185,12 +183,11 @@ class TestTargetAgain:
         assert [str(entry) for entry in flat.installed()] == ["demo 1"]
         assert environment.installed()
 
-    def test_uv_is_content(self, environment: Environment, wheel: Path, install: Install) -> None:
+    @pytest.mark.network
+    def test_uv_is_content(
+        self, environment: Environment, wheel: Path, install: Install, uv: Path
+    ) -> None:
         """What uv lists and checks is what was installed."""
-        folders = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
-        uv = shutil.which("uv", path=os.pathsep.join(folders))
-        if uv is None:
-            pytest.skip("uv is not here")
         install(environment, wheel)
         python = environment.interpreter.executable
         listed = subprocess.run(
