@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -69,10 +70,9 @@ def test_what_is_supported_is_a_part_of_the_vocabulary() -> None:
 ASK = """
 import json, sys
 from variantlib.plugins.loader import DictPluginLoader
-sys.path.insert(0, sys.argv[1])
-with DictPluginLoader({sys.argv[2]: sys.argv[3]}) as loader:
-    valid = loader.get_all_configs()[sys.argv[2]].configs
-    supported = loader.get_supported_configs().get(sys.argv[2])
+with DictPluginLoader({sys.argv[1]: sys.argv[2]}) as loader:
+    valid = loader.get_all_configs()[sys.argv[1]].configs
+    supported = loader.get_supported_configs().get(sys.argv[1])
 print(json.dumps({
     "valid": [(one.name, one.values) for one in valid],
     "supported": [one.name for one in supported.configs] if supported else [],
@@ -85,8 +85,8 @@ def test_an_independent_tool_can_query_them(provider: Any, variantlib_python: Pa
     """P-39: variantlib takes our modules as plugins, and reads the same lists."""
     source = Path(wheelfit.__file__).parent.parent
     done = subprocess.run(
-        [variantlib_python, "-c", ASK, source, provider.NAMESPACE, provider.__name__],
-        capture_output=True, check=True, text=True,
+        [variantlib_python, "-c", ASK, provider.NAMESPACE, provider.__name__],
+        capture_output=True, check=True, text=True, env={**os.environ, "PYTHONPATH": str(source)},
     )  # fmt: skip
     answer = json.loads(done.stdout)
     assert answer == {
