@@ -93,8 +93,9 @@ class Lookahead:
                     self._candidates.usable(*work)
                 else:
                     self._fetch(work)
-            except Exception:  # noqa: BLE001, S112
-                # Whoever really needs it will meet the same error, in their own thread.
+            except BaseException:  # noqa: BLE001, S112
+                # Whoever really needs it will meet the same error, in their own thread; also an
+                # interruption, when this thread waited for work that the main one was doing.
                 continue
 
     def _fetch(self, need: Need) -> None:
