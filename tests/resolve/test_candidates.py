@@ -11,6 +11,7 @@ from packaging.version import Version
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import (
     HashMismatch,
+    IntegrityError,
     InvalidDocument,
     InvalidPage,
     InvalidWheel,
@@ -112,6 +113,7 @@ class TestWithIndexFile:
         [
             UnexpectedStatus("the server answered 404", status=404),
             HashMismatch(algorithm="sha256", expected=["0"], actual="1", where="x"),
+            IntegrityError("the file has another size than promised"),
         ],
     )
     def test_that_cannot_be_read(self, world: World, failure: WheelfitError) -> None:

@@ -19,8 +19,8 @@ from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document
 from wheelfit.errors import (
     FileProblem,
-    HashMismatch,
     InconsistentDocuments,
+    IntegrityError,
     InvalidDocument,
     InvalidPage,
     InvalidWheel,
@@ -131,7 +131,7 @@ class _Reading:
         try:
             data = self._repository.read(file)
             document = read_document(data, where=file.filename, strict=self._policy.strict)
-        except (UnexpectedStatus, HashMismatch, FileProblem, InvalidDocument) as error:
+        except (UnexpectedStatus, IntegrityError, FileProblem, InvalidDocument) as error:
             self._be_strict(error)  # F-36, F-79, F-130
             raise _Unusable(f"{file.filename} cannot be used: {error.message}") from None
         return self._with_unlisted(document, file)
@@ -147,7 +147,7 @@ class _Reading:
             raise _Unusable(reason)  # F-77
         found = [(where, own) for _, where, own in self._look_up(self._wheels)]
         if not found:
-            raise _Unusable("; ".join(dict.fromkeys(self._ignored.values())))
+            raise _Unusable("; ".join(f"{who}: {why}" for who, why in self._reasons()))
         try:
             return combine(found)
         except InconsistentDocuments as error:
@@ -157,12 +157,8 @@ class _Reading:
     # --- the result ----------------------------------------------------------------
 
     def with_document(self, document: VariantDocument) -> ReleaseMetadata:
-        reasons: dict[str, list[Label]] = {}
-        for label, reason in sorted(self._ignored.items()):
-            reasons.setdefault(reason, []).append(label)
-        notes = [*document.notes, *self._notes]
-        notes += [f"{', '.join(labels)}: ignored, {reason}" for reason, labels in reasons.items()]
-        return self._result(document, self._ignored, notes)
+        ignored = (f"{who}: ignored, {why}" for who, why in self._reasons())
+        return self._result(document, self._ignored, [*document.notes, *self._notes, *ignored])
 
     def without(self, reason: str) -> ReleaseMetadata:
         """Return that no variant wheel can be used, the null variant neither (F-130)."""
@@ -181,6 +177,14 @@ class _Reading:
         }
         release = f"{self._release.name} {self._release.version}"
         return ReleaseMetadata(document, rejections, tuple(f"{release}: {note}" for note in notes))
+
+    def _reasons(self) -> Iterator[tuple[str, str]]:
+        """Yield labels that are out for the same reason, and the reason."""
+        reasons: dict[str, list[Label]] = {}
+        for label, reason in sorted(self._ignored.items()):
+            reasons.setdefault(reason, []).append(label)
+        for reason, labels in reasons.items():
+            yield ", ".join(labels), reason
 
     # --- parts ---------------------------------------------------------------------
 
