@@ -12,17 +12,20 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import InvalidSpecifier
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import InvalidVersion
 
 from wheelfit.core.requirements import marker_start, parse_requirement
+from wheelfit.core.versions import parse_specifiers, parse_version
 from wheelfit.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from packaging.specifiers import SpecifierSet
     from packaging.utils import NormalizedName
+    from packaging.version import Version
 
     from wheelfit.core.markers import VariantContext
     from wheelfit.core.requirements import Requirement
@@ -83,14 +86,14 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
     if not text:
         raise InvalidWheel("the metadata has no Version", where=where)
     try:
-        version = Version(text)
+        version = parse_version(text)
     except InvalidVersion:
         raise InvalidWheel(f"the metadata has the invalid Version {text!r}", where=where) from None
     requires_python = None
     notes: list[str] = []
     if wanted := _only(fields, "requires-python"):
         try:
-            requires_python = SpecifierSet(wanted)
+            requires_python = parse_specifiers(wanted)
         except InvalidSpecifier:
             # As pip does: old releases have such, and they did install.
             notes.append(f"the invalid Requires-Python {wanted!r} is ignored")
@@ -169,7 +172,8 @@ class _Header:
 
 _LINE = re.compile(rb"([^\r\n]*)(\r\n|\r|\n|\Z)")
 _FIELD = re.compile(rb"([!-9;-~]+):[ \t]*")
-_FOLD = re.compile(rb"[ \t]*(?:\r\n|\r|\n)[ \t]+")
+# Blanks are looked at from their first one only: there may be millions.
+_FOLD = re.compile(rb"(?:(?<![ \t])[ \t]++)?+(?:\r\n|\r|\n)[ \t]++")
 
 
 def _headers(data: bytes) -> Iterator[_Header]:

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, NoReturn
 
 from packaging.tags import InvalidTag, Tag, TooManyTagsError, parse_tag
 from packaging.utils import NormalizedName, canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import InvalidVersion
 
 from wheelfit.core.labels import Label, is_label
+from wheelfit.core.versions import is_endless, parse_version
 from wheelfit.errors import InvalidFilename
 
 if TYPE_CHECKING:
     from packaging.utils import BuildTag
+    from packaging.version import Version
 
 __all__ = [
     "WheelFilename",
@@ -181,7 +183,7 @@ def parse_index_file_name(text: str) -> tuple[NormalizedName, Version] | None:
 
 def _build(text: str, part: str) -> BuildTag:
     found = _BUILD.fullmatch(part)
-    if found is None:  # F-13: with 7 parts nothing else can stand there
+    if found is None or is_endless(part):  # F-13: with 7 parts nothing else can stand there
         _refuse(text, f"{part!r} is not a valid build tag")
     digits, rest = found.groups()
     return (int(digits), rest)
@@ -200,7 +202,7 @@ def _name(text: str) -> NormalizedName | None:
 @lru_cache(maxsize=4096)
 def _version(text: str) -> Version | None:
     try:
-        return Version(text)
+        return parse_version(text)
     except InvalidVersion:
         return None
 

@@ -12,13 +12,14 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from packaging.tags import Tag
-from packaging.version import InvalidVersion, Version
+from packaging.version import InvalidVersion
 
 from wheelfit.core.compatible_tags import linux_platforms, platform_values
 from wheelfit.core.host_file import FILE_VERSION, HostFile, HostInterpreter, HostProvider
 from wheelfit.core.marker_grammar import SET_VARIABLES, VARIABLES, VARIANT_VARIABLES
 from wheelfit.core.properties import is_name, is_value
 from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidHostFile, InvalidRequirement
 from wheelfit.platforms.features import DeviceValues, Evidence, FeatureConfig
 
@@ -241,7 +242,7 @@ def _interpreter(table: _Table) -> HostInterpreter:
     table.only("implementation", "version", "abi", "tags")
     text = table.required("version")
     try:
-        version = Version(text)
+        version = parse_version(text)
     except InvalidVersion:
         table.fail("version", f"is not a version of Python: {text!r}", hint="write 3.13.1")
     if len(version.release) < 2:

@@ -33,6 +33,7 @@ from wheelfit.core.marker_grammar import (
     without_outer_parentheses,
 )
 from wheelfit.core.properties import EMPTY
+from wheelfit.core.versions import is_endless
 from wheelfit.errors import InvalidMarker
 
 if TYPE_CHECKING:
@@ -284,6 +285,8 @@ def _compare(left: str, operator: str, right: str | AbstractSet[str], *, as_vers
 
 @lru_cache(maxsize=1024)
 def _specifier(text: str) -> Specifier | None:
+    if is_endless(text):
+        return None
     try:
         return Specifier(text)
     except InvalidSpecifier:

@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.marker_grammar import parse_expression
 from wheelfit.core.markers import Marker, VariantContext
+from wheelfit.core.versions import is_endless
 from wheelfit.errors import InvalidMarker, InvalidRequirement
 
 if TYPE_CHECKING:
@@ -104,17 +105,20 @@ def marker_start(text: str) -> int | None:
     return rest.end() - 1 if rest else None
 
 
+# Possessive quantifiers: a text that does not match is given up at once and not tried in
+# every possible way. Whoever publishes a wheel chooses the text.
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-_EXTRAS = rf"\[[ \t]*({_NAME}(?:[ \t]*,[ \t]*{_NAME})*)[ \t]*\]"
-_CLAUSE = r"(?:==|!=|<=|>=|<|>|~=)[ \t]*[A-Za-z0-9.*+!_-]+"
+_EXTRAS = rf"\[[ \t]*+({_NAME}(?:[ \t]*+,[ \t]*+{_NAME})*+)[ \t]*+\]"
+_CLAUSE = r"(?:==|!=|<=|>=|<|>|~=)[ \t]*+[A-Za-z0-9.*+!_-]++"
 # Nearly every requirement looks like this; anything else, and any error, is packaging's.
 _USUAL = re.compile(
-    rf"[ \t]*({_NAME})[ \t]*(?:{_EXTRAS})?[ \t]*({_CLAUSE}(?:[ \t]*,[ \t]*{_CLAUSE})*)?[ \t]*"
+    rf"[ \t]*+({_NAME})[ \t]*+(?:{_EXTRAS})?+[ \t]*+"
+    rf"({_CLAUSE}(?:[ \t]*+,[ \t]*+{_CLAUSE})*+)?+[ \t]*+"
 )
 _UP_TO_URL = re.compile(
-    r"[ \t]*[A-Za-z0-9][A-Za-z0-9._-]*[ \t]*(?:\[[^\]]*\])?[ \t]*@[ \t]*[^ \t]+"
+    r"[ \t]*+[A-Za-z0-9][A-Za-z0-9._-]*+[ \t]*+(?:\[[^\]]*+\])?+[ \t]*+@[ \t]*+[^ \t]++"
 )
-_BLANKS_AND_SEMICOLON = re.compile(r"[ \t]+;")
+_BLANKS_AND_SEMICOLON = re.compile(r"[ \t]++;")
 
 
 @lru_cache(maxsize=8192)
@@ -135,6 +139,8 @@ def _parse(text: str) -> Requirement:
 
 def _parse_head(head: str, text: str, marker: Marker | None = None) -> Requirement:
     """Read a requirement up to its marker; the whole text is for errors."""
+    if is_endless(head.partition("@")[0]):
+        raise InvalidRequirement("a number in it has too many digits", source=text)
     if (usual := _USUAL.fullmatch(head)) is not None:
         name, extras, clauses = usual.groups()
         try:

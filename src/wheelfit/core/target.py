@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
+from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidMarker
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Target:
         text = environment.get("python_full_version", "")
         try:
             # A build from a checkout says "3.14.0+".
-            version = Version(f"{text}local" if text.endswith("+") else text)
+            version = parse_version(f"{text}local" if text.endswith("+") else text)
         except InvalidVersion:
             raise InvalidMarker(
                 f"python_full_version is not a version: {text!r}", source=text, where=name

@@ -211,6 +211,8 @@ def _rows(archive: WheelArchive, where: str) -> dict[str, RecordRow]:
             faults.append(f"{name} has no strong hash in RECORD")
         elif not (promise.size.isascii() and promise.size.isdigit()):
             faults.append(f"{name} has no size in RECORD")
+        elif promise.size != str(archive.member(name).size):
+            faults.append(f"{name} has another size than RECORD says")
         else:
             found[name] = promise
     if faults:

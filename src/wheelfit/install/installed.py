@@ -16,6 +16,7 @@ from packaging.version import InvalidVersion, Version
 from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.metadata import read_document
 from wheelfit.core.properties import EMPTY, PropertySet
+from wheelfit.core.versions import parse_version
 from wheelfit.errors import FileProblem, UserError
 from wheelfit.install.choice import CHOICE_FILE, parse_choice
 from wheelfit.install.transaction import WORKPLACE
@@ -181,7 +182,7 @@ def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
     if not _NAME.fullmatch(name):
         return Broken(path, f"its metadata names no valid name but {name!r}")
     try:
-        parsed = Version(version)
+        parsed = parse_version(version)
     except InvalidVersion:
         return Broken(path, f"its metadata names no valid version but {version!r}")
     if legacy:

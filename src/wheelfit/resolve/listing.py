@@ -12,15 +12,17 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import InvalidSdistFilename, parse_sdist_filename
+from packaging.specifiers import InvalidSpecifier
+from packaging.utils import parse_sdist_filename
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.core.versions import parse_specifiers
 from wheelfit.errors import InvalidFilename
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from packaging.specifiers import SpecifierSet
     from packaging.tags import Tag
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -165,7 +167,7 @@ class _Sorting:
         if file.filename.endswith((".tar.gz", ".zip")):
             try:
                 _, version = parse_sdist_filename(file.filename)
-            except InvalidSdistFilename:
+            except ValueError:  # also for numbers of thousands of digits
                 return
             self._files(version).others.append((file.filename, NO_SOURCES))
 
@@ -229,6 +231,6 @@ def _contains(specifiers: SpecifierSet, version: Version) -> bool:
 def _specifiers(text: str) -> SpecifierSet | None:
     """Read ``requires-python``; what cannot be read does not limit, as in pip."""
     try:
-        return SpecifierSet(text)
+        return parse_specifiers(text)
     except InvalidSpecifier:
         return None

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import InvalidVersion
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.metadata import read_document
+from wheelfit.core.versions import parse_version
 from wheelfit.errors import FileProblem, InvalidDocument, InvalidWheel
 from wheelfit.wheels.dist_info import dist_info_folder, header_value
 from wheelfit.wheels.durable import write_all
@@ -375,7 +376,7 @@ class WheelArchive:
             yield f"METADATA has the name {name!r}, the file name {self.filename.name!r}"
         same = False
         with suppress(InvalidVersion):
-            same = version is not None and Version(version) == self.filename.version
+            same = version is not None and parse_version(version) == self.filename.version
         if not same:
             yield f"METADATA has the version {version!r}, the file name {self.filename.version}"
         label, data = self.filename.label, self.variant_document()

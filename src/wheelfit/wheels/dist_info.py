@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import InvalidVersion
 
+from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidWheel
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def dist_info_folder(names: Iterable[str], filename: WheelFilename, *, where: st
     name, dash, version = folders[0].removesuffix(_SUFFIX).rpartition("-")
     fits = bool(dash) and canonicalize_name(name) == filename.name
     try:
-        fits = fits and Version(version) == filename.version
+        fits = fits and parse_version(version) == filename.version
     except InvalidVersion:
         fits = False
     if not fits:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from wheelfit.core.versions import is_endless
+
 __all__ = ["BARE", "HOST", "KEY", "PEP_825", "PEP_850", "SchemaName", "parse_schema"]
 
 
@@ -50,7 +52,7 @@ def parse_schema(text: str) -> SchemaName | None:
     """
     url = _URL.fullmatch(text)
     version = url and _VERSION.search(url["path"])
-    if not url or not version:
+    if not url or not version or is_endless(version[0]):
         return None
     major, minor, patch = (int(number) for number in version.groups())
     return SchemaName(url["host"], url["path"], (major, minor, patch))

@@ -1,0 +1,56 @@
+"""Versions and specifiers read from texts that a stranger wrote.
+
+The grammar allows numbers of any length, and the library reads specifiers only when they
+are used. Python refuses to read numbers of thousands of digits, at whatever moment that is;
+here they are no versions from the beginning.
+"""
+
+from __future__ import annotations
+
+import re
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+__all__ = ["is_endless", "parse_specifiers", "parse_version"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+# Python's own limit is 4300 digits, and can be set as low as 640.
+_ENDLESS = re.compile(r"\d{500}")
+
+
+def is_endless(text: str) -> bool:
+    """Tell whether a text has a number that no version has.
+
+    >>> is_endless("2026.11.30"), is_endless("9" * 5000)
+    (False, True)
+
+    :param text: a version, a specifier, or several.
+    """
+    return _ENDLESS.search(text) is not None
+
+
+def parse_version(text: str) -> Version:
+    """Read a version.
+
+    :param text: the version as written.
+    :raises packaging.version.InvalidVersion: it is none.
+    """
+    if is_endless(text):
+        raise InvalidVersion("a number in it has too many digits")
+    return Version(text)
+
+
+def parse_specifiers(text: str) -> SpecifierSet:
+    """Read a set of specifiers, which can then be used without fear.
+
+    :param text: as ``>=1,<2``; empty for any version.
+    :raises packaging.specifiers.InvalidSpecifier: it is none.
+    """
+    if is_endless(text):
+        raise InvalidSpecifier("a number in it has too many digits")
+    return SpecifierSet(text)
