@@ -67,13 +67,16 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 def _apart(arguments: Namespace, opened: Opened) -> list[Explanation]:
     from wheelfit.core.filename import parse_wheel_filename
     from wheelfit.resolve.explain import explain_project, explain_release
+    from wheelfit.resolve.request import given_wheel
     from wheelfit.sources.page import ProjectPage
 
     wanted = opened.wanted
     prereleases = arguments.pre or any(file.pre for file in wanted.files)
     constraints = [asked.requirement for asked in wanted.constraints]
     explanations = []
-    for wheel in wanted.wheels:
+    named = [asked for asked in wanted.requirements if asked.requirement.url is not None]
+    given = [given_wheel(str(asked.requirement.url), where=asked.where) for asked in named]
+    for wheel in (*wanted.wheels, *given):
         filename = parse_wheel_filename(wheel.file.filename)
         opened.candidates.give(ProjectPage(filename.name, (wheel.file,), "the request"))
         explanations.append(explain_release(opened.candidates, filename.name, filename.version))
@@ -85,6 +88,7 @@ def _apart(arguments: Namespace, opened: Opened) -> list[Explanation]:
             prereleases=prereleases,
         )
         for asked in wanted.requirements
+        if asked.requirement.url is None
     ]
 
 

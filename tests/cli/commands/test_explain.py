@@ -1,0 +1,146 @@
+"""What ``wheelfit explain`` says; the JSON is tested with the contract."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, Said
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+
+NVIDIA = {
+    "requires": ["nvidia-variant-provider>=0.0.1,<1"],
+    "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+}
+DOCUMENT = release_document(
+    {
+        "null": {},
+        "cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}},
+        "cu130": {"nvidia": {"cuda_version_lower_bound": ["13.0"]}},
+    },
+    providers={"nvidia": NVIDIA},
+)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[RecordingIndex]:
+    """Serve a release with CUDA builds, and a newer one that fits nowhere."""
+    folder = tmp_path / "index"
+    for label in (None, "null", "cu129", "cu130"):
+        build_wheel(
+            folder, "torch", "2.8.0", label=label, document=DOCUMENT if label else None,
+            requires=["plain"],
+        )  # fmt: skip
+    (folder / "torch-2.8.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_wheel(folder, "torch", "2.9.0", label="cu130", document=DOCUMENT)
+    build_wheel(folder, "plain", "1.0")
+    build_wheel(folder, "plain", "2.0rc1")
+    with RecordingIndex(folder) as server:
+        yield server
+
+
+class Machine:
+    """Explain for a machine with some driver."""
+
+    def __init__(self, run: Runner, index: RecordingIndex, folder: Path) -> None:
+        self._run = run
+        self.index = index
+        self._folder = folder
+
+    def explain(self, driver: str, *words: str | Path, code: int = 0) -> Said:
+        """Explain for a driver; empty: there is none."""
+        host = self._folder / "host.toml"
+        supported = {"12.9": ["12.9", "12.8"], "12.4": ["12.4", "12.3"], "": []}[driver]
+        host.write_text(
+            '[metadata]\nversion = "0.1"\n[[provider]]\nnamespace = "nvidia"\n'
+            f"[provider.properties]\ncuda_version_lower_bound = {json.dumps(supported)}\n"
+        )
+        sources = ["-i", self.index.url, "--no-cache-dir"]
+        return self._run("explain", *sources, "--for", host, *words, code=code)
+
+
+@pytest.fixture
+def machine(run: Runner, index: RecordingIndex, tmp_path: Path) -> Machine:
+    """Return what explains."""
+    return Machine(run, index, tmp_path)
+
+
+def test_the_winner_and_the_others(machine: Machine, tmp_path: Path) -> None:
+    """The winner with its properties; for the others why they lost, in a user's words."""
+    said = machine.explain("12.9", "torch")
+    title, source, properties, *rows = said.out.splitlines()
+    assert title == f"torch 2.8.0 for {tmp_path}/host.toml: torch-2.8.0-py3-none-any-cu129.whl"
+    assert source == f"  from        {machine.index.url}"
+    assert properties == "  properties  nvidia :: cuda_version_lower_bound :: 12.9"
+    assert [row.split(None, 2)[:2] for row in rows if not row.startswith("   ")] == [
+        ["chosen", "cu129"],
+        ["compatible", "null"],
+        ["compatible", "plain"],
+        ["rejected", "cu130"],
+    ]
+    assert "needs CUDA driver >= 13.0" in said.out
+    assert "12.9" in said.out
+    assert "warning" not in said.err
+
+
+def test_releases_passed_over(machine: Machine) -> None:
+    """A newer release that does not fit is a note, with the reason."""
+    said = machine.explain("12.9", "torch").err
+    (note,) = [line for line in said.splitlines() if "torch 2.9.0 is passed over" in line]
+    assert "needs CUDA driver >= 13.0" in note
+
+
+def test_a_gpu_that_stays_idle(machine: Machine) -> None:
+    """A GPU is there and a build without it is chosen: that is said loudly, even when quiet."""
+    for words in ([], ["-q"]):
+        said = machine.explain("12.4", "torch", *words)
+        assert "chosen      null" in said.out
+        (warning,) = [line for line in said.err.splitlines() if line.startswith("warning: ")]
+        assert "nvidia" in warning
+        assert "12.4" in warning
+    assert "warning" not in machine.explain("", "torch").err
+
+
+def test_several_projects(machine: Machine) -> None:
+    """Each in its turn, with an empty line between."""
+    said = machine.explain("", "plain", "torch")
+    first, second = said.out.split("\n\n")
+    assert first.startswith("plain 1.0 for ")
+    assert second.startswith("torch 2.8.0 for ")
+
+
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [
+        (["plain", "--pre"], "plain 2.0rc1 for "),
+        (["plain>1"], "plain 2.0rc1 for "),
+        (["plain", "-c", "{here}/limits.txt"], "plain 0.9 for "),
+        (["{here}/given/plain-0.5-py3-none-any.whl"], "plain 0.5 for "),
+        (["plain @ file://{here}/given/plain-0.5-py3-none-any.whl"], "plain 0.5 for "),
+    ],
+)
+def test_what_is_asked_for(words: list[str], title: str, machine: Machine, tmp_path: Path) -> None:
+    """Limits, pre-releases and given wheels count as they do for install."""
+    build_wheel(tmp_path / "given", "plain", "0.5")
+    build_wheel(tmp_path / "index", "plain", "0.9")
+    (tmp_path / "limits.txt").write_text("plain<1\n")
+    said = machine.explain("", *(word.replace("{here}", str(tmp_path)) for word in words))
+    assert said.out.startswith(title)
+
+
+def test_with_dependencies(machine: Machine) -> None:
+    """What comes in variants is explained, besides what was asked for."""
+    out = machine.explain("12.9", "torch", "--with-deps").out
+    assert out.startswith("torch 2.8.0 for ")
+    assert "plain" not in [line.split()[0] for line in out.splitlines() if line[:1].isalpha()]
+
+
+def test_nothing_fits(machine: Machine) -> None:
+    """The reasons are shown, and the exit code says it."""
+    said = machine.explain("12.9", "torch==2.9.0", code=3)
+    assert said.out.startswith("torch 2.9.0: nothing fits ")
+    assert "needs CUDA driver >= 13.0" in said.out

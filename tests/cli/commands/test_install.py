@@ -1,0 +1,210 @@
+"""What ``wheelfit install`` says and takes into account; how it ends is tested end to end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, Said, tree
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+
+BLAS = {"blas": {"library": ["openblas", "mkl"]}}
+DOCUMENT = release_document(
+    {
+        "null": {},
+        "mkl": {"blas": {"library": ["mkl"]}},
+        "open": {"blas": {"library": ["openblas"]}},
+    },
+    static=BLAS,
+)
+
+
+class Shop:
+    """Install from one index into one folder."""
+
+    def __init__(self, run: Runner, folder: Path, index: RecordingIndex) -> None:
+        self._run = run
+        self.folder = folder
+        self.index = index
+        self.target = folder / "target"
+
+    def install(self, *words: str | Path, code: int = 0) -> Said:
+        """Install."""
+        sources = ["-i", self.index.url, "--no-cache-dir"]
+        return self._run("install", *sources, "--target", self.target, *words, code=code)
+
+    def add(self, name: str, version: str, *, requires: tuple[str, ...] = ()) -> Path:
+        """Add a plain wheel."""
+        return build_wheel(self.folder / "index", name, version, requires=requires)
+
+    def add_variants(self, name: str, version: str, *, index_file: bool = True) -> None:
+        """Add a release with variants and a plain wheel."""
+        folder = self.folder / "index"
+        for label in (None, "null", "mkl", "open"):
+            build_wheel(folder, name, version, label=label, document=DOCUMENT if label else None)
+        if index_file:
+            (folder / f"{name}-{version}-variants.json").write_text(json.dumps(DOCUMENT))
+
+    def installed(self) -> dict[str, tuple[str, str | None]]:
+        """Return version and label of what is there."""
+        packages = self._run("list", "--target", self.target, "--json").object["packages"]
+        return {entry["name"]: (entry["version"], entry["label"]) for entry in packages}
+
+
+@pytest.fixture
+def shop(run: Runner, tmp_path: Path) -> Iterator[Shop]:
+    """Serve a release with variants and a few plain ones."""
+    with RecordingIndex(tmp_path / "index") as index:
+        made = Shop(run, tmp_path, index)
+        made.add_variants("fast", "1.0")
+        made.add("plain", "1.0")
+        made.add("plain", "2.0")
+        made.add("plain", "3.0rc1")
+        made.add("needs", "1.0", requires=("fast", "plain"))
+        yield made
+
+
+def test_one_line_for_each_package(shop: Shop) -> None:
+    """What had a choice says why; for the others there is nothing to say."""
+    said = shop.install("needs")
+    assert sorted(said.out.splitlines()) == [
+        "installed fast 1.0 (open): best fit: blas :: library :: openblas",
+        "installed needs 1.0",
+        "installed plain 2.0",
+    ]
+    assert "downloaded fast-1.0-py3-none-any-open.whl" in said.err
+    assert "unpacked 3 wheels" in said.err
+
+
+def test_dry_run(shop: Shop) -> None:
+    """The same lines in another mood, and nothing else happens."""
+    said = shop.install("--dry-run", "needs")
+    assert "would install fast 1.0 (open): best fit: blas :: library :: openblas\n" in said.out
+    assert said.err == ""
+    assert not shop.target.exists()
+
+
+def test_quiet(shop: Shop) -> None:
+    """Only results."""
+    said = shop.install("-q", "plain")
+    assert (said.out, said.err) == ("installed plain 2.0\n", "")
+
+
+def test_nothing_to_do(shop: Shop) -> None:
+    """What is there and will do is kept, which ``--verbose`` shows."""
+    shop.install("needs")
+    assert shop.install("needs").out == (
+        "nothing to do: what is installed meets every requirement\n"
+    )
+    said = shop.install("needs", "-v")
+    assert "kept fast 1.0 (open)\n" in said.out
+
+
+def test_replaced(shop: Shop) -> None:
+    """An upgrade names the version that goes; another label is named as well."""
+    shop.install("plain==1.0", "fast==1.0", "--label", "fast=mkl")
+    said = shop.install("-U", "plain")
+    assert said.out == "installed plain 2.0, replacing 1.0\n"
+    said = shop.install("--label", "fast=open", "fast")
+    assert said.out.startswith("installed fast 1.0 (open), replacing 1.0 (mkl): label open")
+    said = shop.install("--no-variants", "fast")
+    assert said.out.startswith("installed fast 1.0, replacing 1.0 (open): the plain wheel")
+    assert shop.installed() == {"fast": ("1.0", None), "plain": ("2.0", None)}
+
+
+def test_upgrade_one(shop: Shop) -> None:
+    """``-P`` looks up what is named, wherever it is needed, and nothing else."""
+    shop.install("plain==1.0", "needs")
+    shop.add("needs", "1.1", requires=("plain",))
+    assert shop.install("-P", "plain", "needs").out == "installed plain 2.0, replacing 1.0\n"
+    assert shop.installed()["needs"] == ("1.0", None)
+
+
+def test_reinstall(shop: Shop) -> None:
+    """The same wheel again, when somebody insists."""
+    shop.install("plain")
+    (shop.target / "plain" / "__init__.py").write_text("damaged")
+    assert shop.install("--force-reinstall", "plain").out == (
+        "installed plain 2.0, replacing 2.0\n"
+    )
+    assert "damaged" not in (shop.target / "plain" / "__init__.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["needs", "--no-deps"], {"needs": "1.0"}),
+        (["plain", "--pre"], {"plain": "3.0rc1"}),
+        (["plain>2.5"], {"plain": "3.0rc1"}),
+        (["plain<2"], {"plain": "1.0"}),
+        (["plain", "-c", "{here}/limits.txt"], {"plain": "1.0"}),
+        (["-r", "{here}/all.txt"], {"plain": "1.0", "needs": "1.0", "fast": "1.0"}),
+        (["plain; python_version < '3'", "fast"], {"fast": "1.0"}),
+    ],
+)
+def test_what_is_asked_for(words: list[str], names: dict[str, str], shop: Shop) -> None:
+    """Options and files limit as pip's do."""
+    (shop.folder / "limits.txt").write_text("plain<2\n")
+    (shop.folder / "all.txt").write_text("needs\n-c limits.txt\n")
+    shop.install(*(word.replace("{here}", str(shop.folder)) for word in words))
+    assert {name: version for name, (version, _) in shop.installed().items()} == names
+
+
+def test_sources_from_a_requirements_file(shop: Shop, run: Runner) -> None:
+    """The file names the index and the folder; wheels of the folder come first."""
+    build_wheel(shop.folder / "beside", "plain", "9.0")
+    file = shop.folder / "all.txt"
+    file.write_text(f"--index-url {shop.index.url}\n--find-links beside\nplain\nfast\n")
+    run("install", "--no-cache-dir", "--target", shop.target, "-r", file)
+    assert shop.installed() == {"plain": ("9.0", None), "fast": ("1.0", "open")}
+
+
+def test_given_wheels(shop: Shop) -> None:
+    """Paths and URLs are taken as they are; what they need comes from the index."""
+    wheel = build_wheel(shop.folder / "mine", "plain", "0.5")
+    said = shop.install(wheel, shop.index.file_url("needs-1.0-py3-none-any.whl"))
+    assert shop.installed() == {
+        "plain": ("0.5", None), "needs": ("1.0", None), "fast": ("1.0", "open"),
+    }  # fmt: skip
+    assert "installed plain 0.5\n" in said.out
+    recorded = json.loads((shop.target / "plain-0.5.dist-info/direct_url.json").read_text())
+    assert recorded["url"] == wheel.as_uri()
+
+
+def test_a_given_variant_by_name_and_url(shop: Shop) -> None:
+    """F-125: a variant named by its URL is taken if it fits, under the name before it."""
+    url = shop.index.file_url("fast-1.0-py3-none-any-mkl.whl")
+    shop.install(f"fast @ {url}")
+    assert shop.installed() == {"fast": ("1.0", "mkl")}
+
+
+def test_a_wish_nobody_meets(shop: Shop) -> None:
+    """F-91: what is required must occur somewhere in the result."""
+    before = tree(shop.folder)
+    said = shop.install("fast", "--require", "nvidia", "--json", code=3)
+    assert said.error["message"].startswith("nvidia is required")
+    assert tree(shop.folder) == before
+    shop.install("needs", "--require", "blas :: library :: mkl")
+    assert shop.installed()["fast"] == ("1.0", "mkl")
+    assert shop.install("needs", "--require", "blas").out.startswith("nothing to do")
+
+
+def test_a_label_of_nothing(shop: Shop) -> None:
+    """A label for a package that is not there is a warning: the name may be a slip."""
+    said = shop.install("fast", "--label", "fats=mkl")
+    assert "warning: --label fats=mkl changes nothing: fats is not needed\n" in said.err
+    assert "warning" not in shop.install("fast", "--label", "fast=open").err
+
+
+def test_a_wheel_that_is_not_what_the_index_says(shop: Shop) -> None:
+    """F-93: a variant that contradicts the index file gives way to the next, visibly."""
+    other = release_document({"open": {"blas": {"library": ["mkl"]}}}, static=BLAS)
+    build_wheel(shop.folder / "index", "fast", "1.0", label="open", document=other)
+    said = shop.install("fast")
+    assert shop.installed() == {"fast": ("1.0", "mkl")}
+    assert "warning: fast-1.0-py3-none-any-open.whl is not taken: " in said.err
+    assert "installed fast 1.0 (mkl)" in said.out
