@@ -117,6 +117,15 @@ class TestWhichRelease:
             "torch 3 is passed over, no wheel of it fits: cu129: needs CUDA driver >= 12.9"
         )
 
+    def test_one_that_needs_a_url_is_passed_over(self, world: World) -> None:
+        """What could not be installed is not shown as the choice."""
+        world.repository.add_wheel(
+            "torch-3-py3-none-any.whl", requires=["cuda @ https://elsewhere.invalid/cuda-1.whl"]
+        )
+        explanation = explain(world)
+        assert explanation.version == Version("2.8")
+        assert "only you may ask for a URL" in explanation.notes[0]
+
     def test_constraints_count(self, world: World) -> None:
         """A constraint on the project limits what is shown."""
         world.repository.add_wheel("torch-3-py3-none-any.whl")

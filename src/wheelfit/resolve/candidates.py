@@ -111,10 +111,6 @@ class Candidates:
         """Tell whether the user's own files stand for the project."""
         return name in self._given
 
-    def is_listed(self, name: NormalizedName) -> bool:
-        """Tell whether the listing is here already."""
-        return self._listings.peek(name) is not None
-
     def _list(self, name: NormalizedName) -> Listing | None:
         given = self._given.get(name)
         page = given or self.repository.project(name)

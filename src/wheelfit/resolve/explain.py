@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.properties import EMPTY
@@ -12,7 +14,7 @@ from wheelfit.resolve.admission import Admission
 from wheelfit.resolve.catalogue import Catalogue, needs_of
 from wheelfit.resolve.cautions import about_choice
 from wheelfit.resolve.lookahead import Lookahead
-from wheelfit.resolve.request import Asked, Request
+from wheelfit.resolve.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,22 +133,16 @@ def explain_project(
             where=candidates.repository.name,
             hint="check the spelling and the index",
         )
-    limits = [requirement, *(one for one in constraints if one.name == name)]
-    limited = Requirement(name, specifier=_joint(limits))
-    (need,) = needs_of(limited)
-    request = Request((Asked(limited),), prereleases=prereleases)
-    with Lookahead(candidates, threads=0) as nobody:
-        admission = Admission(
-            Catalogue(request, candidates, nobody, [need]), prereleases=prereleases
-        )
+    limits = [one.specifier for one in (requirement, *constraints) if one.name == name]
+    (need,) = needs_of(Requirement(name, specifier=reduce(and_, limits)))
+    catalogue = Catalogue(Request(), candidates, Lookahead(candidates, threads=0), [need])
+    admission = Admission(catalogue, prereleases=prereleases)
     admission.see(need)
     passed: list[str] = []
     for version in admission.choices(name, need.versions):
-        explanation = explain_release(candidates, name, version)
-        if explanation.chosen is not None:
-            return _with_notes(explanation, passed, listing.notes)
-        reason = candidates.choice(name, version).reason
-        passed.append(f"{name} {version} is passed over, no wheel of it fits: {reason}")
+        if catalogue.is_usable(name, version):
+            return _with_notes(explain_release(candidates, name, version), passed, listing.notes)
+        passed.append(candidates.choice(name, version).passed_over)
     members = need.versions.members(listing.releases)
     if not members:
         newest = next(iter(listing.releases), None)
@@ -158,24 +154,7 @@ def explain_project(
     return _with_notes(explain_release(candidates, name, shown), passed, listing.notes)
 
 
-def _joint(requirements: Sequence[Requirement]) -> Any:
-    joint = requirements[0].specifier
-    for requirement in requirements[1:]:
-        joint &= requirement.specifier
-    return joint
-
-
 def _with_notes(
     explanation: Explanation, passed: Sequence[str], listed: Sequence[str]
 ) -> Explanation:
-    notes = dict.fromkeys((*passed, *explanation.notes, *listed))
-    return Explanation(
-        explanation.name,
-        explanation.version,
-        explanation.chosen,
-        explanation.properties,
-        explanation.candidates,
-        explanation.warnings,
-        tuple(notes),
-        explanation.source,
-    )
+    return replace(explanation, notes=tuple(dict.fromkeys((*passed, *explanation.notes, *listed))))

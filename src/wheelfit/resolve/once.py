@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -54,17 +54,7 @@ class Once(Generic[Key, Value]):
         mine.set_result(value)
         return value
 
-    def peek(self, key: Key) -> Value | None:
-        """Return a result that is there already, else None."""
-        future = self._futures.get(key)
-        if future is None or not future.done() or future.exception() is not None:
-            return None
-        return future.result()
-
     def forget(self, key: Key) -> None:
         """Let the work be done anew when the key is asked for again."""
         with self._lock:
             self._futures.pop(key, None)
-
-    def __contains__(self, key: Any) -> bool:
-        return key in self._futures

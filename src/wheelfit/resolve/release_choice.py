@@ -64,6 +64,12 @@ class ReleaseChoice:
             return self.selection.verdicts[0].reason
         return "; ".join(self.refusals()[:2]) or "the release has no wheels"
 
+    @property
+    def passed_over(self) -> str:
+        """What to tell of the release where an older one is taken in its place (F-92)."""
+        release = f"{self.release.name} {self.release.version}"
+        return f"{release} is passed over, no wheel of it fits: {self.reason}"
+
     def refusals(self) -> tuple[str, ...]:
         """Return why wheels were rejected, those with equal reasons together (F-92)."""
         groups: dict[str, dict[str, None]] = {}

@@ -78,7 +78,7 @@ class _Resolving:
         self._check_constraints()
         self._give()
         roots = self._roots()
-        self._check_hashes(roots)
+        self._check_hashes(need.package.name for need in roots)
         prereleases = self._request.prereleases
         with Lookahead(self._candidates, threads=threads, prereleases=prereleases) as lookahead:
             catalogue = Catalogue(self._request, self._candidates, lookahead, roots)
@@ -152,14 +152,14 @@ class _Resolving:
     def _constraints(self) -> list[Need]:
         return [need for asked in self._limits for need in needs_of(asked.requirement, str(asked))]
 
-    def _check_hashes(self, roots: Iterable[Need]) -> None:
+    def _check_hashes(self, names: Iterable[NormalizedName]) -> None:
         if not self._request.require_hashes:
             return
         promised = {_name(wheel) for wheel in self._wheels if wheel.file.hashes}
-        for need in roots:
-            if need.package.name not in self._candidates.policy.hashes.keys() | promised:
+        for name in names:
+            if name not in self._candidates.policy.hashes.keys() | promised:
                 raise UserError(
-                    f"hashes are required, and {need.package.name} has none",
+                    f"hashes are required, and {name} has none",
                     hint="give every requirement a --hash option",
                 )
 
@@ -189,12 +189,12 @@ class _Resolving:
             )
         notes = [*self._cautions(pins, kept), *self._notes, *catalogue.notes]
         for pin in pins:
-            for passed in catalogue.passed_over(pin.name, pin.version):
-                why = self._candidates.choice(pin.name, passed).reason
-                notes.append(f"{pin.name} {passed} is passed over, no wheel of it fits: {why}")
+            notes += [
+                self._candidates.choice(pin.name, newer).passed_over
+                for newer in catalogue.passed_over(pin.name, pin.version)
+            ]
             notes += pin.choice.notes
-        if self._request.require_hashes:
-            self._check_hashes([*roots, *(need for pin in pins for need in _self_need(pin))])
+        self._check_hashes(pin.name for pin in pins)
         return Resolution(
             tuple(pins),
             tuple(sorted(kept, key=lambda present: present.name)),
@@ -285,10 +285,6 @@ def _from_urls(asked: Iterable[Asked]) -> Iterable[GivenWheel]:
 
 def _name(wheel: GivenWheel) -> NormalizedName:
     return parse_wheel_filename(wheel.file.filename).name
-
-
-def _self_need(pin: Pin) -> Iterable[Need]:
-    return needs_of(Requirement(pin.name))
 
 
 def _needed_first(
