@@ -213,6 +213,12 @@ class TestWhatIsAsked:
         with pytest.raises(NoSolution, match=r"there is no torch>=3 \(the newest is 2\.8\)"):
             world.resolve("torch>=3")
 
+    def test_only_files_that_are_no_wheels(self, world: World) -> None:
+        """F-13: where every name breaks a rule, the rule is told and not that nothing is there."""
+        world.repository.add_wheel("odd-1-py3-none-any-CUDA.whl")
+        with pytest.raises(NoSolution, match="'CUDA' is not a valid label"):
+            world.resolve("odd")
+
     def test_an_unknown_label(self, world: World) -> None:
         """F-91: a label that does not exist is told with those that do."""
         world.policy = ChoicePolicy(preferences=Preferences(labels={"torch": Label("cu7")}))

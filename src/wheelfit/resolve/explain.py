@@ -145,11 +145,7 @@ def explain_project(
         passed.append(candidates.choice(name, version).passed_over)
     members = need.versions.members(listing.releases)
     if not members:
-        newest = next(iter(listing.releases), None)
-        raise NoSolution(
-            f"there is no {name}{need.versions}",
-            note=f"the newest is {newest}" if newest else f"{name} has no files",
-        )
+        raise NoSolution(f"there is no {name}{need.versions}", note=listing.newest)
     shown = next((one for one in members if not one.is_prerelease), members[0])
     return _with_notes(explain_release(candidates, name, shown), passed, listing.notes)
 

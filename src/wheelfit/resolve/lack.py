@@ -55,12 +55,10 @@ class Lack:
             return f"no source knows a project named {name}"
         members = versions.members(listing.releases)
         if not members:
-            newest = next(iter(listing.releases), None)
-            known = f" (the newest is {newest})" if newest else f" ({name} has no files)"
             specifiers = versions.specifiers()
             if specifiers is None:
-                return f"there is no other version of {name}{known}"
-            return f"there is no {name}{specifiers}{known}"
+                return f"there is no other version of {name} ({listing.newest})"
+            return f"there is no {name}{specifiers} ({listing.newest})"
         releases = [listing.releases[version] for version in members]
         possible = [release for release in releases if release.is_possible]
         if possible and all(release.is_yanked for release in possible):

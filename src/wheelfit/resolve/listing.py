@@ -99,6 +99,13 @@ class Listing:
     notes: tuple[str, ...] = ()
     """What was ignored on the page and why, one sentence each."""
 
+    @property
+    def newest(self) -> str:
+        """Which release is the newest, in a clause; if there is none, why."""
+        for version in self.releases:
+            return f"the newest is {version}"
+        return self.notes[0] if self.notes else f"{self.name} has no files"
+
     def possible(self) -> tuple[Version, ...]:
         """Return the versions with a wheel that is left at first sight, newest first."""
         return tuple(version for version, one in self.releases.items() if one.is_possible)
