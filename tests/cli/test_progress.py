@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -188,38 +190,51 @@ class TestEndingEarly:
         assert not (tmp_path / "target").exists()
 
     @pytest.mark.parametrize("more", [[], ["--json"]])
-    @pytest.mark.parametrize("late", ["/simple/slow/", "slow-1.0-py3-none-any.whl"])
-    def test_interrupted(
-        self, late: str, more: list[str], slow_index: RecordingIndex, tmp_path: Path
-    ) -> None:
+    def test_interrupted(self, more: list[str], slow_index: RecordingIndex, tmp_path: Path) -> None:
         """Control-C ends with 130, soon, with one word; nothing is installed or left behind."""
-        slow_index.faults.trickle["slow-1.0-py3-none-any.whl"] = 0.5  # 20 s
-        slow_index.faults.delay["/simple/slow/"] = 20 if late.endswith("/") else 0
-        scratch = tmp_path / "scratch"
-        scratch.mkdir()
-        begun = threading.Event()
+        name = "slow-1.0-py3-none-any.whl"
+        slow_index.faults.trickle[name] = 0.5  # 20 s
 
-        def watch() -> None:
-            while not slow_index.requests_for(late):
+        def begun() -> None:
+            while not slow_index.bytes_sent(name):
                 time.sleep(0.01)
-            begun.set()
 
-        threading.Thread(target=watch, daemon=True).start()
-        with subprocess.Popen(
-            [sys.executable, *words(slow_index, tmp_path / "target", "slow", *more)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "TMPDIR": str(scratch)},
-        ) as process:
-            assert begun.wait(20)
-            time.sleep(0.3)
-            begin = time.monotonic()
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=30)
-        assert time.monotonic() - begin < 5
-        assert process.returncode == 130
-        assert ("interrupted" in out) is bool(more)
-        assert err.count("\n") == (0 if more else 1)
-        assert tree(scratch) == {}
-        assert not (tmp_path / "target").exists()
+        interrupt([*words(slow_index, tmp_path / "target", "slow"), *more], begun, tmp_path)
+
+    def test_interrupted_while_nobody_answers(self, tmp_path: Path) -> None:
+        """The same while a server takes its time, whatever other threads are doing."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+            command = ["-m", "wheelfit", "install", "-i", url, "--no-cache-dir", "one", "two"]
+
+            def begun() -> None:  # the connection waits to be accepted, which never happens
+                assert select.select([server], [], [], 20)[0]
+
+            interrupt([*command, "--target", str(tmp_path / "target")], begun, tmp_path)
+
+
+def interrupt(command: list[str], wait: Callable[[], None], folder: Path) -> None:
+    """Press Control-C once ``wait`` is over, and look at how it ends."""
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    with subprocess.Popen(
+        [sys.executable, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    ) as process:
+        wait()
+        time.sleep(0.3)
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert time.monotonic() - begin < 5
+    assert process.returncode == 130
+    if "--json" in command:
+        assert json.loads(out)["error"]["code"] == "interrupted"
+        assert err == ""
+    else:
+        assert (out, err) == ("", "error: interrupted from the keyboard [interrupted]\n")
+    assert tree(scratch) == {}
+    assert not (folder / "target").exists()

@@ -208,3 +208,24 @@ def test_a_wheel_that_is_not_what_the_index_says(shop: Shop) -> None:
     assert shop.installed() == {"fast": ("1.0", "mkl")}
     assert "warning: fast-1.0-py3-none-any-open.whl is not taken: " in said.err
     assert "installed fast 1.0 (mkl)" in said.out
+    with_label = ["--force-reinstall", "--label", "fast=open"]
+    assert "no-compatible-wheel" in shop.install("fast", *with_label, code=3).err
+
+
+def test_a_wish_that_only_a_wrong_wheel_would_meet(shop: Shop) -> None:
+    """F-91, F-93: the next wheel must meet the wishes too, or nothing is installed."""
+    other = release_document({"open": {"blas": {"library": ["mkl"]}}}, static=BLAS)
+    build_wheel(shop.folder / "index", "fast", "1.0", label="open", document=other)
+    build_wheel(shop.folder / "index", "fast", "0.9")
+    words = ["--require", "blas :: library :: openblas", "--json"]
+    assert shop.install("fast", *words, code=3).error["code"] == "no-compatible-wheel"
+    assert not shop.target.exists()
+
+
+def test_strictly(shop: Shop) -> None:
+    """F-93, F-130: with ``--strict`` a wheel that contradicts the index file is an error."""
+    other = release_document({"open": {"blas": {"library": ["mkl"]}}}, static=BLAS)
+    build_wheel(shop.folder / "index", "fast", "1.0", label="open", document=other)
+    error = shop.install("fast", "--strict", "--json", code=4).error
+    assert error["code"] == "metadata-disagreement"
+    assert not shop.target.exists()
