@@ -65,8 +65,6 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Resolve, download, check and install."""
     from wheelfit.cli.opened import open_for_choice
-    from wheelfit.install.plan import plan
-    from wheelfit.resolve.resolver import resolve
 
     opened = open_for_choice(arguments, environ, output)
     with opened.repository:
@@ -76,13 +74,11 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             environment.check_allowed(break_system_packages=arguments.break_system_packages)
             environment.check_writable()
         request = _request(arguments, opened)
-        resolution = resolve(request, opened.candidates)
-        if opened.candidates.policy.preferences.require:
-            _check_wishes(opened, resolution)
-        planned = plan(resolution, environment.installed(), reinstall=arguments.force_reinstall)
+        planned, resolution = _decide(arguments, opened, request)
         if not arguments.dry_run and planned:
-            _check_place(planned, opened)
-            planned = _carry_out(planned, arguments, output, opened, request)
+            planned, resolution = _carry_out(
+                planned, resolution, arguments, output, opened, request
+            )
         _report(planned, resolution, output, dry_run=arguments.dry_run)
         _warn_of_idle_labels(opened, planned, output)
     return 0
@@ -108,6 +104,20 @@ def _request(arguments: Namespace, opened: Opened) -> Request:
         or bool(wanted.hashes)
         or any(file.require_hashes for file in wanted.files),
     )
+
+
+def _decide(arguments: Namespace, opened: Opened, request: Request) -> tuple[Plan, Resolution]:
+    """Resolve, and see that the result is what was wished and can be where it shall be."""
+    from wheelfit.install.plan import plan
+    from wheelfit.resolve.resolver import resolve
+
+    resolution = resolve(request, opened.candidates)
+    _check_wishes(opened, resolution)
+    installed = opened.environment.installed()
+    planned = plan(resolution, installed, reinstall=arguments.force_reinstall)
+    if not arguments.dry_run:
+        _check_place(planned, opened)
+    return planned, resolution
 
 
 def _check_wishes(opened: Opened, resolution: Resolution) -> None:
@@ -151,8 +161,13 @@ def _warn_of_idle_labels(opened: Opened, planned: Plan, output: Output) -> None:
 
 
 def _carry_out(
-    planned: Plan, arguments: Namespace, output: Output, opened: Opened, request: Request
-) -> Plan:
+    planned: Plan,
+    resolution: Resolution,
+    arguments: Namespace,
+    output: Output,
+    opened: Opened,
+    request: Request,
+) -> tuple[Plan, Resolution]:
     """Download and install; a wheel that is not what it was chosen for gives way to the next."""
     import tempfile
     from pathlib import Path
@@ -160,8 +175,6 @@ def _carry_out(
     from wheelfit.cli.downloads import download, named_by_origin
     from wheelfit.cli.progress import Bars
     from wheelfit.install.apply import apply
-    from wheelfit.install.plan import plan
-    from wheelfit.resolve.resolver import resolve
 
     with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder, Bars(output) as bars:
         while True:
@@ -171,11 +184,7 @@ def _carry_out(
             for pin, reason in refused:
                 output.warn(f"{pin.filename.text} is not taken: {reason}")
                 opened.candidates.reject(pin.filename, reason)
-            planned = plan(
-                resolve(request, opened.candidates),
-                opened.environment.installed(),
-                reinstall=arguments.force_reinstall,
-            )
+            planned, resolution = _decide(arguments, opened, request)
         with named_by_origin(planned.install, wheels):
             applied = apply(
                 planned,
@@ -188,7 +197,7 @@ def _carry_out(
             )
     for note in applied.notes:
         output.say(f"note: {note}", "dim")
-    return planned
+    return planned, resolution
 
 
 def _count(pins: Sequence[Pin]) -> str:
