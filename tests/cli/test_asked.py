@@ -223,6 +223,11 @@ class TestWishes:
         )
         assert found.variants
 
+    def test_twice_the_same(self) -> None:
+        """Saying it twice does no harm."""
+        words = ["--label", "torch=cu128"]
+        assert preferences(*words, *words) == preferences(*words)
+
     def test_none(self) -> None:
         """Variants can be switched off."""
         assert preferences() == Preferences()
@@ -233,6 +238,7 @@ class TestWishes:
         [
             (["--label", "torch"], UsageError),
             (["--label", "=cu128"], UsageError),
+            (["--label", "torch=cu128", "--label", "Torch=cu126"], UsageError),
             (["--label", "torch="], InvalidLabel),
             (["--label", "torch=CU128"], InvalidLabel),
             (["--prefer", "a :: b :: c :: d"], InvalidProperty),

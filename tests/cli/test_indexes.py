@@ -135,6 +135,19 @@ def test_numbers_that_mean_nothing(words: list[str]) -> None:
         settings(*words)
 
 
+def test_a_user_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container a user may have no home; everything works but what would lie there."""
+
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nowhere)
+    given = arguments("install", "--no-index", "-f", str(tmp_path))
+    environ = {"PIP_CONFIG_FILE": "/dev/null"}
+    with open_indexes(given, read_settings(given, environ), environ, Output()) as repository:
+        assert repository.name == str(tmp_path)
+
+
 def test_the_cache(tmp_path: Path) -> None:
     """It lies where the option says, else where the variable says; or nowhere."""
     wheels = tmp_path / "wheels"

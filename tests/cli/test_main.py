@@ -153,6 +153,12 @@ def test_any_encoding(encoding: str) -> None:
             assert b"[invalid-property]" in err
 
 
+_PLACES = (
+    "-r", "-c", "-i", "--extra-index-url", "-f", "--cert", "--client-cert", "--cache-dir",
+    "--python", "--prefix", "--target", "--root", "--for",
+)  # fmt: skip
+
+
 class TestErrors:
     """One place turns what went wrong into words and a code."""
 
@@ -183,6 +189,19 @@ class TestErrors:
         said = run(*words, code=2 if "sometimes" in words or words[0] != "list" else 1)
         assert set(said.error) == {"code", "exit_code", "message", "where", "note", "hint"}
         assert said.err == ""
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            *(["install", "some", option, ""] for option in _PLACES),
+            ["install", "some", "--target="],
+            ["probe", "-o", ""],
+            ["uninstall", "some", "--target", ""],
+        ],
+    )
+    def test_a_variable_that_was_never_set(self, words: list[str], run: Runner) -> None:
+        """``--target "$FOLDER"`` without a folder must not mean the environment in use."""
+        assert "the value is empty" in run(*words, "--json", code=2).error["message"]
 
     def test_options_between_names(self, run: Runner, tmp_path: Path) -> None:
         """Names and options may stand in any order, as with pip."""

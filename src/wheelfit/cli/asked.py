@@ -184,7 +184,9 @@ def read_preferences(arguments: Namespace) -> Preferences:
                 f"--label {text!r} does not say which package is meant",
                 hint="write NAME=LABEL, as in --label torch=cu126",
             )
-        labels[canonicalize_name(name.strip())] = parse_label(label.strip())
+        project, wanted = canonicalize_name(name.strip()), parse_label(label.strip())
+        if labels.setdefault(project, wanted) != wanted:
+            raise UsageError(f"--label asks for {labels[project]} and for {wanted} of {project}")
     return Preferences(
         prefer=_wishes(arguments.prefer),
         require=_wishes(arguments.require),

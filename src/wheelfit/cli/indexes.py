@@ -41,7 +41,7 @@ def read_settings(
     :raises InvalidConfiguration: something cannot be understood.
     """
     prefixes = tuple(dict.fromkeys(filter(None, (Path(sys.prefix), prefix))))
-    settings = read_pip_configuration(Surroundings(environ, Path.home(), sys.platform, prefixes))
+    settings = read_pip_configuration(Surroundings(environ, _home(), sys.platform, prefixes))
     settings = settings.with_options(
         index_url=arguments.index_url,
         extra_index_urls=arguments.extra_index_url or (),
@@ -87,13 +87,22 @@ def open_indexes(
     folder = (
         Path(arguments.cache_dir)
         if arguments.cache_dir
-        else default_cache_folder(environ, Path.home(), sys.platform)
+        else default_cache_folder(environ, _home(), sys.platform)
     )
     return open_sources(
         settings,
         cache_folder=folder if settings.cache else None,
         environ=environ,
+        home=_home(),
         given_urls=given_urls,
         offline=arguments.offline,
         note=output.warn,
     )
+
+
+def _home() -> Path:
+    """Return the user's home; a container may run as a user who has none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/nonexistent")

@@ -17,6 +17,7 @@ __all__ = [
     "add_output",
     "add_requirements",
     "add_sources",
+    "given",
 ]
 
 
@@ -52,6 +53,7 @@ def add_requirements(parser: ArgumentParser) -> None:
     group.add_argument(
         "-r",
         "--requirement",
+        type=given,
         action="append",
         default=[],
         metavar="FILE",
@@ -60,6 +62,7 @@ def add_requirements(parser: ArgumentParser) -> None:
     group.add_argument(
         "-c",
         "--constraint",
+        type=given,
         action="append",
         default=[],
         metavar="FILE",
@@ -72,9 +75,10 @@ def add_requirements(parser: ArgumentParser) -> None:
 def add_sources(parser: ArgumentParser) -> None:
     """Add where files come from; pip's configuration supplies the defaults."""
     group = parser.add_argument_group("sources (defaults: pip's configuration)")
-    group.add_argument("-i", "--index-url", metavar="URL", help="the index")
+    group.add_argument("-i", "--index-url", type=given, metavar="URL", help="the index")
     group.add_argument(
         "--extra-index-url",
+        type=given,
         action="append",
         metavar="URL",
         help="further indexes; the first that knows a project supplies it",
@@ -82,14 +86,19 @@ def add_sources(parser: ArgumentParser) -> None:
     group.add_argument(
         "-f",
         "--find-links",
+        type=given,
         action="append",
         metavar="PLACE",
         help="a folder of wheels, or a page that links to them; searched first",
     )
     group.add_argument("--no-index", action="store_true", help="use --find-links only")
     group.add_argument("--proxy", metavar="URL", help="proxy for every request")
-    group.add_argument("--cert", metavar="FILE", help="certificate authorities to trust")
-    group.add_argument("--client-cert", metavar="FILE", help="client certificate with its key")
+    group.add_argument(
+        "--cert", type=given, metavar="FILE", help="certificate authorities to trust"
+    )
+    group.add_argument(
+        "--client-cert", type=given, metavar="FILE", help="client certificate with its key"
+    )
     group.add_argument(
         "--trusted-host",
         action="append",
@@ -98,7 +107,9 @@ def add_sources(parser: ArgumentParser) -> None:
     )
     group.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="wait for a server")
     group.add_argument("--retries", type=_count, metavar="N", help="try a failing request again")
-    group.add_argument("--cache-dir", metavar="DIR", help="keep downloads and pages here")
+    group.add_argument(
+        "--cache-dir", type=given, metavar="DIR", help="keep downloads and pages here"
+    )
     group.add_argument("--no-cache-dir", action="store_true", help="keep nothing")
     group.add_argument("--offline", action="store_true", help="use the cache and folders only")
 
@@ -107,19 +118,30 @@ def add_environment(parser: ArgumentParser) -> None:
     """Add which environment is meant; as pip means them."""
     group = parser.add_argument_group("environment (default: the active one)")
     group.add_argument(
-        "--python", metavar="PYTHON", help="an interpreter, or the folder of a virtual environment"
+        "--python",
+        type=given,
+        metavar="PYTHON",
+        help="an interpreter, or the folder of a virtual environment",
     )
     place = group.add_mutually_exclusive_group()
-    place.add_argument("--prefix", metavar="DIR", help="install below this prefix")
-    place.add_argument("-t", "--target", metavar="DIR", help="install into this folder, flat")
-    group.add_argument("--root", metavar="DIR", help="treat this folder as the root of the system")
+    place.add_argument("--prefix", type=given, metavar="DIR", help="install below this prefix")
+    place.add_argument(
+        "-t", "--target", type=given, metavar="DIR", help="install into this folder, flat"
+    )
+    group.add_argument(
+        "--root", type=given, metavar="DIR", help="treat this folder as the root of the system"
+    )
 
 
 def add_machine(parser: ArgumentParser) -> None:
     """Add for which machine the choice is made."""
     group = parser.add_argument_group("machine (default: this one)")
     group.add_argument(
-        "--for", dest="host", metavar="HOST", help="a host file, as `wheelfit probe -o` writes it"
+        "--for",
+        dest="host",
+        type=given,
+        metavar="HOST",
+        help="a host file, as `wheelfit probe -o` writes it",
     )
     group.add_argument(
         "--allow-incomplete",
@@ -181,6 +203,15 @@ def add_choice(parser: ArgumentParser) -> None:
     group.add_argument(
         "--strict", action="store_true", help="stop where bad metadata would only be skipped"
     )
+
+
+def given(text: str) -> str:
+    """Refuse an empty value: it is a variable of a script that was never set."""
+    from argparse import ArgumentTypeError
+
+    if not text:
+        raise ArgumentTypeError("the value is empty")
+    return text
 
 
 def _seconds(text: str) -> float:

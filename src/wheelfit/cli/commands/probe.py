@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_machine
+from wheelfit.cli.options import add_machine, given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -29,9 +29,10 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "namespaces", nargs="*", metavar="NAMESPACE", help="look at these only (default: all)"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write a host file")
+    parser.add_argument("-o", "--output", type=given, metavar="FILE", help="write a host file")
     parser.add_argument(
         "--python",
+        type=given,
         metavar="PYTHON",
         help="the interpreter to write into the host file (default: the active one)",
     )
