@@ -196,6 +196,15 @@ class TestFiles:
             wanted("-r", "https://me:s3cret@host.example/all.txt?token=s3cret")
         assert caught.value.where == "https://****@host.example/all.txt?****"
 
+    def test_files_that_lead_too_far(self, tmp_path: Path) -> None:
+        """A long chain of files ends in an error, not in a full stack."""
+        for number in range(1200):
+            (tmp_path / f"{number}.txt").write_text(f"-r {number + 1}.txt\n")
+        (tmp_path / "1150.txt").write_text("some\n")
+        assert wanted("-r", tmp_path / "1100.txt").requirements
+        with pytest.raises(UserError, match="too deeply"):
+            wanted("-r", tmp_path / "0.txt")
+
     def test_a_bad_line_is_named(self, tmp_path: Path) -> None:
         """An error names file and line, for requirements and for wheels."""
         for line in ("some ==", "./missing-1.0-py3-none-any.whl", "http://[::1"):

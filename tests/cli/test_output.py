@@ -215,6 +215,17 @@ def test_the_caret_stays(run: Runner) -> None:
     assert note[: caret.index("^")].endswith("some ")
 
 
+def test_nobody_else_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Control characters in words of an index are shown, not obeyed; line breaks stay."""
+    output = Output(colour=True, error_colour=True)
+    output.result("yanked: \x1b[2J\x07\x9b2J\r gone\n\tnext", "dim")
+    output.warn("\x1b]0;title\x07")
+    said = capsys.readouterr()
+    shown = "yanked: \\x1b[2J\\x07\\x9b2J\\x0d gone\n\tnext"
+    assert said.out == f"\x1b[2m{shown}\x1b[0m\n"
+    assert said.err == "\x1b[33mwarning: \\x1b]0;title\\x07\x1b[0m\n"
+
+
 def narrow(encoding: str) -> io.TextIOWrapper:
     """Return a stream of an encoding that keeps the bytes."""
     return io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)

@@ -140,12 +140,14 @@ class Output:
 
     def styled(self, text: str, style: Style) -> str:
         """Return ``text`` in a style, when standard output shows colour."""
-        return _paint(text, style) if self.colour else text
+        visible = text.translate(_VISIBLE)
+        return _paint(visible, style) if self.colour else visible
 
     def _aside(self, text: str, style: Style = "plain") -> None:
         if sys.stderr is None:  # closed by whoever started us
             return
-        line = (_paint(text, style) if self.error_colour else text) + "\n"
+        visible = text.translate(_VISIBLE)
+        line = (_paint(visible, style) if self.error_colour else visible) + "\n"
         # Whoever stops listening to remarks does not stop the work.
         with suppress(OSError):
             sys.stderr.write(_sayable(sys.stderr, line))
@@ -213,6 +215,12 @@ def _without_secrets(value: object) -> object:
 def _paint(text: str, style: Style) -> str:
     code = _CODES[style]
     return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
+
+
+# Words of an index or of a wheel must not steer the terminal.
+_VISIBLE = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in (9, 10)
+}
 
 
 def _colour_wish(option: str, environ: Mapping[str, str]) -> bool | None:

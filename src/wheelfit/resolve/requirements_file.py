@@ -89,6 +89,8 @@ def _read(
             where=name,
             note=" names ".join((*above[above.index(name) :], name)),
         )
+    if len(above) > _DEEPEST:
+        raise UserError("requirements files name each other too deeply", where=name)
     content = _Content()
     for number, line in _logical_lines(read(name)):
         where = f"{name}:{number}"
@@ -105,6 +107,10 @@ def _read(
         content.nested.clear()
     links = tuple(_beside(name, place) for place in content.find_links)
     return replace(content.value, find_links=links + content.value.find_links)
+
+
+_DEEPEST = 100
+"""How many files may be between the first and the last that it leads to."""
 
 
 @dataclass(slots=True)
