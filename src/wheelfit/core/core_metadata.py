@@ -9,6 +9,7 @@ taken out of the lines that carry them and every other byte stays (B-42).
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -51,8 +52,6 @@ class CoreMetadata:
     """Extras it declares."""
     where: str = ""
     """The wheel, for errors."""
-    notes: tuple[str, ...] = ()
-    """What was ignored on reading."""
 
     @property
     def requires(self) -> tuple[Requirement, ...]:
@@ -90,13 +89,10 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
     except InvalidVersion:
         raise InvalidWheel(f"the metadata has the invalid Version {text!r}", where=where) from None
     requires_python = None
-    notes: list[str] = []
     if wanted := _only(fields, "requires-python"):
-        try:
+        # As in pip, an invalid one limits nothing: old releases have such, and did install.
+        with suppress(InvalidSpecifier):
             requires_python = parse_specifiers(wanted)
-        except InvalidSpecifier:
-            # As pip does: old releases have such, and they did install.
-            notes.append(f"the invalid Requires-Python {wanted!r} is ignored")
     return CoreMetadata(
         name=canonicalize_name(name),
         version=version,
@@ -106,7 +102,6 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
             canonicalize_name(extra) for extra in fields.get("provides-extra", ())
         ),
         where=where,
-        notes=tuple(notes),
     )
 
 

@@ -193,7 +193,7 @@ class _Judge:
             return ranked
         refusal = self._support.refusal(properties)
         if refusal is not None:  # F-28, P-88
-            return refusal.reason
+            return refusal
         objection = self._preferences.objection(properties, self._support)  # F-91
         return objection or "the preferences exclude it"
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.core import phrases
-from wheelfit.core.properties import PropertySet
+from wheelfit.core.properties import Feature, PropertySet
 from wheelfit.core.provider_steps import Detector, DevicePolicy, ProviderPolicy, Steps
 from wheelfit.platforms.features import Detection
 
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.properties import Feature, Property
+    from wheelfit.core.properties import Property
     from wheelfit.platforms.features import DeviceValues
 
 __all__ = [
     "Detector",
     "DevicePolicy",
-    "Missing",
     "ProviderPolicy",
-    "Refusal",
     "Support",
     "namespaces_used",
     "support_for",
@@ -40,27 +38,9 @@ def __dir__() -> list[str]:
     return __all__
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """Hold one feature of a property set that the target cannot meet."""
-
-    feature: Feature
-    wanted: tuple[str, ...]
-    """Values of which one would do."""
-    supported: tuple[str, ...]
-    """Values the target supports, most preferred first; often empty."""
-    device: str | None = None
-    """The device that is left without a value (P-88); None: the whole target."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Say why a property set does not run on the target."""
-
-    missing: tuple[Missing, ...]
-    """At least one."""
-    reason: str
-    """All of it in words of the user; names the properties."""
+_Unmet: TypeAlias = tuple[Feature, tuple[str, ...], str | None]
+"""A feature that is not met, the values of which one would do, and the device that has
+none of them; no device: the whole target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +60,7 @@ class Support:
     _devices: Mapping[str, Mapping[str, tuple[DeviceValues, ...]]] = field(
         init=False, repr=False, compare=False
     )
-    _said: dict[tuple[Missing, ...], str] = field(
+    _said: dict[tuple[_Unmet, ...], str] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
 
@@ -130,25 +110,19 @@ class Support:
         """Say whether the target supports a property."""
         return item.value in self.values(item.namespace, item.feature)
 
-    def accepts(self, properties: PropertySet) -> bool:
-        """Say whether the target runs a variant with these properties (F-28, P-88)."""
-        return next(self._unmet(properties), None) is None
-
-    def refusal(self, properties: PropertySet) -> Refusal | None:
-        """Return why the target does not run these properties, or None when it does (F-28).
+    def refusal(self, properties: PropertySet) -> str | None:
+        """Return why the target does not run a variant, or None when it does (F-28, P-88).
 
         :param properties: all properties of the variant.
+        :return: in words of the user, without a final full stop; names the properties.
         """
-        missing = tuple(
-            Missing(feature, wanted, self._listed(feature), device.device if device else None)
-            for feature, wanted, device in self._unmet(properties)
-        )
-        if not missing:
+        unmet = tuple(self._unmet(properties))
+        if not unmet:
             return None
-        reason = self._said.get(missing)
+        reason = self._said.get(unmet)
         if reason is None:  # the labels of a release lack the same few things
-            reason = self._said[missing] = "; ".join(self._reasons(missing))
-        return Refusal(missing, reason)
+            reason = self._said[unmet] = "; ".join(self._reasons(unmet))
+        return reason
 
     def filter(self, properties: PropertySet) -> PropertySet:
         """Return the properties the target supports, as markers see them (F-103).
@@ -158,35 +132,28 @@ class Support:
         """
         return PropertySet(item for item in properties if self.supports(item))
 
-    def _unmet(
-        self, properties: PropertySet
-    ) -> Iterator[tuple[Feature, tuple[str, ...], DeviceValues | None]]:
+    def _unmet(self, properties: PropertySet) -> Iterator[_Unmet]:
         # F-28: OR over the values of a feature, AND over features and namespaces.
         for feature, wanted in properties.features():
-            known = self._values.get(feature.namespace, {}).get(feature.name)
-            if known is None or known.isdisjoint(wanted):
+            known = self.values(feature.namespace, feature.name)
+            if known.isdisjoint(wanted):
                 yield feature, wanted, None
                 continue
             for device in self.devices(feature.namespace, feature.name):  # P-88
                 if device.values.isdisjoint(wanted):
-                    yield feature, wanted, device
+                    yield feature, wanted, device.device
 
-    def _listed(self, feature: Feature) -> tuple[str, ...]:
-        detection = self.detections.get(feature.namespace)
-        configs = detection.features if detection is not None else ()
-        return next((config.values for config in configs if config.name == feature.name), ())
-
-    def _reasons(self, missing: tuple[Missing, ...]) -> Iterator[str]:
-        for namespace, group in groupby(missing, lambda item: item.feature.namespace):
+    def _reasons(self, unmet: tuple[_Unmet, ...]) -> Iterator[str]:
+        for namespace, group in groupby(unmet, lambda item: item[0].namespace):
             items = tuple(group)
             detection = self.detections.get(namespace) or Detection(namespace)
-            wanted = [(item.feature, item.wanted) for item in items if item.device is None]
-            if wanted:
+            anywhere = [(feature, wanted) for feature, wanted, device in items if device is None]
+            if anywhere:
                 holder = self.holders.get(namespace, phrases.THIS_MACHINE)
-                yield phrases.missing(wanted, detection, holder=holder)
-            for item in items:
-                if item.device is not None:
-                    yield phrases.missing_on_device(item.feature, item.wanted, item.device)
+                yield phrases.missing(anywhere, detection, holder=holder)
+            for feature, wanted, device in items:
+                if device is not None:
+                    yield phrases.missing_on_device(feature, wanted, device)
 
 
 def namespaces_used(properties: Iterable[PropertySet]) -> frozenset[str]:

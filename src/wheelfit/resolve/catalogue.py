@@ -225,7 +225,7 @@ class Catalogue:
         )
         refusal = support.refusal(present.properties)
         if refusal is not None:
-            return refusal.reason
+            return refusal
         return preferences.objection(present.properties, support)
 
     def _core(

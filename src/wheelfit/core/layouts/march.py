@@ -94,7 +94,7 @@ def add_abi_dependency(
     :param findings: takes the note.
     :return: the priorities, with the namespace last when it was not listed.
     """
-    if ABI_DEPENDENCY in providers or ABI_DEPENDENCY not in variants.namespaces_used(document):
+    if ABI_DEPENDENCY in providers or not variants.uses_namespace(document, ABI_DEPENDENCY):
         return namespaces
     providers[ABI_DEPENDENCY] = BuiltinProvider(ABI_DEPENDENCY)
     findings.note(f"{ABI_DEPENDENCY} is used without a provider; read as the built-in one (F-54)")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.layouts.findings import Findings
 
-__all__ = ["namespaces_used", "read_variants"]
+__all__ = ["read_variants", "uses_namespace"]
 
 
 def __dir__() -> list[str]:
@@ -33,19 +33,15 @@ _REMEMBERED = 4096
 Row = tuple[Feature, tuple[str, ...]]
 
 
-def namespaces_used(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the namespaces that variants name, in order of appearance.
+def uses_namespace(document: Mapping[str, Any], namespace: str) -> bool:
+    """Say whether any variant names a namespace.
 
     :param document: the document, not checked yet.
+    :param namespace: which one.
     """
     variants = document.get(KEY)
-    if not isinstance(variants, dict):
-        return ()
-    used: dict[str, None] = {}
-    for entry in variants.values():
-        if isinstance(entry, dict):
-            used.update((name, None) for name, features in entry.items() if features)
-    return tuple(used)
+    entries = variants.values() if isinstance(variants, dict) else ()
+    return any(isinstance(entry, dict) and entry.get(namespace) for entry in entries)
 
 
 def read_variants(
