@@ -187,16 +187,14 @@ class Steps:
             answer = listed or _unknown(namespace, "nobody was asked")
             self._left_out.setdefault(answer.source, []).append(namespace)
             return answer
-        if provider is None or plugin is None:
+        if plugin is None:
             return _unknown(namespace, "the metadata names no provider for it")
-        name = package or " and ".join(provider.requires)
         if plugin.builtin is None:
             # P-14, P-18, P-63: nothing is trusted, installed or run.
-            needs = f"its plugin {name} would have to run, which wheelfit does not do"
-            return _unknown(namespace, f"{needs}: {plugin.reason}")
+            return _unknown(namespace, f"{plugin.reason}, and wheelfit runs no plugins")
         detected = self._detected(plugin.builtin, package, plugin_api)  # P-13
         if detected is None:
-            return _unknown(namespace, f"wheelfit does not stand in for {name} yet")
+            return _unknown(namespace, f"wheelfit does not stand in for {package} yet")
         return replace(detected, namespace=namespace)
 
     def _listed(
