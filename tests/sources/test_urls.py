@@ -30,6 +30,8 @@ class TestRedact:
             "https://index.example/f?X-Signature=secret#sha256=00",
             "https://me:secret@[::1]:8080/simple",
             "https://me:secret@index.example:not-a-port/",
+            "https://me:pa/secret@index.example/simple/",
+            "https://me:pa?secret#secret@index.example/simple/",
         ],
     )
     def test_secrets_are_hidden(self, url: str) -> None:
@@ -38,8 +40,11 @@ class TestRedact:
 
     def test_harmless_urls_stay(self) -> None:
         """A URL without credentials is shown as it is, at signs in its path too."""
-        url = "https://index.example/@scope/simple/#sha256=00"
-        assert redact(url) == url
+        for url in (
+            "https://index.example/@scope/simple/#sha256=00",
+            "https://index.example:8080/@scope/simple/",
+        ):
+            assert redact(url) == url
 
     def test_paths_stay(self) -> None:
         """A path is not a URL: a question mark in it hides nothing."""

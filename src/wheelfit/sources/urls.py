@@ -35,7 +35,9 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_USERINFO = re.compile(r"(?<=//)[^/?#\s]*@")
+# The second form is malformed: a password with a slash, question mark or hash that
+# nobody encoded. What follows the colon is no port then.
+_USERINFO = re.compile(r"(?<=//)(?:[^/?#\s]*|[^/?#\s:@]+:(?!\d*(?:[/?#]|\s|$))\S*)@")
 _UNSAFE = re.compile(r"[^!-~]+")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
