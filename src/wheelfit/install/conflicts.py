@@ -17,7 +17,7 @@ from installer.scripts import Script
 
 from wheelfit.errors import FileConflict, InvalidWheel
 from wheelfit.install.entry_points import is_interpreter_name
-from wheelfit.install.removal import recorded_files
+from wheelfit.install.removal import Bounds, RealPaths, recorded_files
 from wheelfit.wheels.record import encode_digest, row_for
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def lay_out(
     :param staying: the distributions that are not removed; asked only if there is a conflict.
     :param replace: what belongs to no distribution may be replaced.
     :raises FileConflict: something would be overwritten; all conflicts of a wheel are named.
-    :raises InvalidWheel: a member would leave the environment through a link.
+    :raises InvalidWheel: a member would leave the environment through a link, or is something
+        that no distribution may own.
     """
     ground = _Ground(leaving, staying, replace=replace)
     scripts = str(environment.schemes.scripts)
@@ -82,6 +83,7 @@ def lay_out(
     for wheel in wheels:
         folders = scheme_folders(environment.schemes.folders(), wheel.pin.name)
         where = wheel.pin.filename.text
+        bounds = Bounds(environment, folders[wheel.root] / wheel.dist_info)
         present = set()
         conflicts = []
         for scheme, path, content in _writes(wheel, environment):
@@ -94,6 +96,8 @@ def lay_out(
                 raise InvalidWheel(
                     f"{path} would take the place of the Python interpreter", where=where
                 )
+            if (reason := bounds.why_not(final)) is not None:
+                raise InvalidWheel(f"{path} may not be written: {reason}", where=where)
             match ground.take(final, content, where):
                 case True:
                     present.add((scheme, path))
@@ -260,6 +264,7 @@ class _Owners:
     def __init__(self, distributions: Iterable[Installed]) -> None:
         self._distributions = distributions
         self._of: dict[str, str] | None = None
+        self._real = RealPaths()
 
     def of(self, path: str) -> str:
         """Return the owner in words; empty if nobody has it in RECORD."""
@@ -270,5 +275,5 @@ class _Owners:
                     files = recorded_files(distribution)
                 except InvalidWheel:
                     continue
-                self._of |= dict.fromkeys(files, str(distribution))
-        return self._of.get(path, "")
+                self._of |= dict.fromkeys(map(self._real.of, files), str(distribution))
+        return self._of.get(self._real.of(path), "")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
     from wheelfit.install.installed import Installed
 
-__all__ = ["Removal", "plan_removal", "recorded_files"]
+__all__ = ["Bounds", "RealPaths", "Removal", "plan_removal", "recorded_files"]
 
 
 def __dir__() -> list[str]:
@@ -33,6 +33,8 @@ def __dir__() -> list[str]:
 
 
 _BYTECODE = re.compile(r"(.+?)\.[^.]+(?:\.opt-\d+)?\.pyc")
+# What an interpreter reads beside itself, or above, before anything else.
+_SETTINGS = re.compile(r"pyvenv\.cfg|.*\._pth", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +89,15 @@ def plan_removal(
         raise NotRemovable(
             f"{installed} cannot be removed: {error.message}", where=error.where
         ) from None
-    shared = _shared(recorded, others)
-    bounds = _Bounds(environment, own=installed.path)
+    real = RealPaths()
+    shared = _shared(recorded, others, real)
+    bounds = Bounds(environment, own=installed.path)
     files: dict[str, None] = {}
     notes = []
     # What tools add later is not always recorded.
     for path in dict.fromkeys((*recorded, *_inside(installed.path))):
         reason = bounds.why_not(path)
-        if reason is None and path in shared:
+        if reason is None and real.of(path) in shared:
             reason = "another distribution has it too"
         if reason is not None:
             notes.append(f"{path} stays: {reason}")
@@ -142,28 +145,48 @@ def _is_file_or_link(path: str) -> bool:
         return False
 
 
-def _shared(recorded: Collection[str], others: Iterable[Installed]) -> frozenset[str]:
-    """Return the recorded files that others have in their RECORD too."""
-    mine = frozenset(recorded)
+class RealPaths:
+    """Tell whether two paths name one file, whatever links lead there; ask once a folder."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def of(self, path: str) -> str:
+        """Return a path with the links among its folders followed; it may be a link itself.
+
+        :param path: absolute, without ``..``.
+        """
+        folder, name = os.path.split(path)
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder)
+        return os.path.join(self._folders[folder], name)  # noqa: PTH118
+
+
+def _shared(
+    recorded: Collection[str], others: Iterable[Installed], real: RealPaths
+) -> frozenset[str]:
+    """Return the recorded files that others have in their RECORD too, as real paths."""
+    mine = frozenset(map(real.of, recorded))
     shared: set[str] = set()
     for other in others:
         try:
-            shared.update(mine.intersection(recorded_files(other)))
+            shared.update(mine.intersection(map(real.of, recorded_files(other))))
         except InvalidWheel:
             continue  # then nobody can say
     return frozenset(shared)
 
 
-class _Bounds:
+class Bounds:
     """Know which files of an environment a distribution may own; ask the disk once a folder.
 
+    :param environment: where it is, or will be, installed.
     :param own: the ``.dist-info`` folder of the distribution.
     """
 
     def __init__(self, environment: Environment, own: Path) -> None:
         self._verdicts: dict[str, str | None] = {}
-        self._own = str(own)
-        self._beside = str(own.parent) + os.sep
+        self._own = os.path.realpath(own)
+        self._beside = os.path.realpath(own.parent) + os.sep
         schemes = environment.schemes
         self.roots = tuple(dict.fromkeys(map(os.path.realpath, schemes.folders().values())))
         """The folders of the environment, links followed."""
@@ -184,8 +207,8 @@ class _Bounds:
             return reason
         if is_interpreter_name(name) and os.path.realpath(folder) == self._scripts:
             return "it is the Python interpreter"
-        if name == "pyvenv.cfg" and os.path.realpath(folder) == self._prefix:
-            return "it makes the folder an environment"
+        if _SETTINGS.fullmatch(name) and os.path.realpath(folder) in {self._prefix, self._scripts}:
+            return "it tells the Python interpreter where to look"
         return None
 
     def _why_not_in(self, folder: str) -> str | None:
@@ -195,8 +218,8 @@ class _Bounds:
         if not any(_is_below(real, root) for root in self.roots):
             return "it lies outside the environment"
         # Only beside its own: deeper ones are vendored copies of other projects.
-        if folder.startswith(self._beside) and not _is_below(folder, self._own):
-            beside = folder[len(self._beside) :].partition(os.sep)[0]
+        if real.startswith(self._beside) and not _is_below(real, self._own):
+            beside = real[len(self._beside) :].partition(os.sep)[0]
             if beside.endswith(".dist-info"):
                 return "it is a record of another distribution"
         if _is_below(real, self._stdlib) and not any(
@@ -233,7 +256,7 @@ def _bytecode(files: Collection[str]) -> list[str]:
     return found
 
 
-def _folders(files: Iterable[str], bounds: _Bounds) -> tuple[str, ...]:
+def _folders(files: Iterable[str], bounds: Bounds) -> tuple[str, ...]:
     """Return the folders that may be empty afterwards, never a root or one above it."""
     kept = {str(folder) for root in bounds.roots for folder in (Path(root), *Path(root).parents)}
     folders: set[str] = set()
