@@ -6,6 +6,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import WheelfitError
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
@@ -84,5 +85,8 @@ def _fetch(pin: Pin, opened: Opened, folder: Path, bars: Bars) -> Path | str:
     path = opened.repository.download(pin.file, folder, bars.transfer(pin.file.filename))
     if pin.label is None:
         return path
-    with named_by_origin([pin], {pin.name: path}), WheelArchive(path, pin.filename) as wheel:
+    # Opened as if it were a plain wheel: a document that is missing costs this wheel (F-27) and
+    # not the whole installation.
+    filename = parse_wheel_filename(pin.filename.plain)
+    with named_by_origin([pin], {pin.name: path}), WheelArchive(path, filename) as wheel:
         return opened.candidates.confirm(pin.choice, wheel.variant_document()) or path

@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.core_metadata import read_metadata, without_variant_markers
 from wheelfit.core.metadata import read_document
-from wheelfit.errors import InvalidDocument, InvalidWheel, MetadataDisagreement
+from wheelfit.errors import InvalidDocument, InvalidRequirement, InvalidWheel, MetadataDisagreement
 from wheelfit.install.choice import CHOICE_FILE, Choice, format_choice
 from wheelfit.install.entry_points import Command, parse_commands
 from wheelfit.wheels.archive import SIGNATURES
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.resolve.resolution import Pin
     from wheelfit.wheels.archive import WheelArchive
 
@@ -158,6 +159,32 @@ def _check_identity(pin: Pin, metadata: bytes, where: str) -> None:
                 where=where,
                 hint="nothing was installed; tell the index operator",
             )
+    if pin.core is not None and not _needs_the_same(core, pin.core):
+        shown = [
+            f"{whose}:\n"
+            f"  Python {each.requires_python or 'any'}\n"
+            + "\n".join(f"  {text}" for text in each.requires_texts)
+            for whose, each in (("the index", pin.core), ("the wheel", core))
+        ]
+        raise MetadataDisagreement(
+            "the wheel has other needs than the index says",
+            where=where,
+            note="\n".join(text.rstrip() for text in shown),
+            hint="nothing was installed; tell the index operator",
+        )
+
+
+def _needs_the_same(one: CoreMetadata, other: CoreMetadata) -> bool:
+    """Compare what was resolved with what will be installed (PEP 658)."""
+    if one.requires_python != other.requires_python:
+        return False
+    if one.requires_texts == other.requires_texts:
+        return True
+    try:
+        # Whoever extracts metadata may write the same requirement in another way.
+        return sorted(map(str, one.requires)) == sorted(map(str, other.requires))
+    except InvalidRequirement:
+        return False
 
 
 def _check_variant(pin: Pin, archive: WheelArchive, where: str) -> None:

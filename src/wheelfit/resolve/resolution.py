@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
+    from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
@@ -48,6 +49,8 @@ class Pin:
     """Whether the user asked for it, and not only another package."""
     is_given: bool = False
     """Whether the user named the very file (PEP 610 then wants a ``direct_url.json``)."""
+    core: CoreMetadata | None = field(default=None, repr=False)
+    """The metadata by which it was resolved, wherever that lay; None when none was read."""
 
     @property
     def label(self) -> Label | None:

@@ -233,6 +233,7 @@ class _Resolving:
             choice.reason,
             requested,
             choice.release.is_given,
+            self._candidates.core_metadata(wheel),
         )
 
     # --- why not -------------------------------------------------------------------------
