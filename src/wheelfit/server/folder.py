@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from packaging.utils import (
-    InvalidSdistFilename,
     NormalizedName,
     canonicalize_name,
     parse_sdist_filename,
@@ -186,7 +185,7 @@ def project_of(filename: str) -> NormalizedName | None:
         if filename.endswith(".whl"):
             return parse_wheel_filename(filename).name
         return parse_sdist_filename(filename)[0]
-    except (InvalidFilename, InvalidSdistFilename):
+    except (InvalidFilename, ValueError):  # the latter also for endless numbers
         return None
 
 

@@ -6,7 +6,7 @@ import json
 from html import escape
 from typing import TYPE_CHECKING
 
-from packaging.utils import InvalidSdistFilename, parse_sdist_filename
+from packaging.utils import parse_sdist_filename
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
@@ -152,7 +152,7 @@ def _versions(files: Iterable[File]) -> list[str]:
         else:
             try:
                 found.add(parse_sdist_filename(file.filename)[1])
-            except InvalidSdistFilename:
+            except ValueError:  # also for numbers of thousands of digits
                 continue
     return [str(version) for version in sorted(found)]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
+from packaging.utils import canonicalize_name, parse_sdist_filename
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename, InvalidPage, NetworkError
@@ -211,7 +211,7 @@ def _project_of(filename: str) -> NormalizedName | None:
             parsed = parse_index_file_name(filename)
             return parsed[0] if parsed is not None else None
         return parse_sdist_filename(filename)[0]
-    except (InvalidFilename, InvalidSdistFilename):
+    except (InvalidFilename, ValueError):  # the latter also for endless numbers
         pass
     # A wheel whose name breaks a rule still belongs to somebody, who should
     # hear why it is not used.
