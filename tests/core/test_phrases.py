@@ -182,6 +182,49 @@ def test_another_machine(wanted: str, words: str) -> None:
     assert refusal == f"{words} ({wanted})"
 
 
+@pytest.mark.parametrize(
+    ("features", "wanted", "words"),
+    [
+        (
+            {"cuda_version_lower_bound": ["12.8", "12"], "sm_arch": ["90_real"]},
+            "nvidia :: cuda_version_lower_bound :: 12.0",
+            "needs nvidia :: cuda_version_lower_bound :: 12.0; node.toml supports 12.8 and 12",
+        ),
+        (
+            {"cuda_version_lower_bound": ["12.8"], "cuda_version_upper_bound": ["13.0"]},
+            "nvidia :: cuda_version_upper_bound :: 13.1",
+            "needs nvidia :: cuda_version_upper_bound :: 13.1; node.toml supports 13.0",
+        ),
+        (
+            {"cuda_version_lower_bound": ["12.8"], "sm_arch": ["90_real"]},
+            "nvidia :: sm_arch :: 90_virtual",
+            "needs nvidia :: sm_arch :: 90_virtual; node.toml supports 90_real",
+        ),
+        (
+            {"cuda_version_lower_bound": ["12.8"], "sm_arch": ["90_real"]},
+            "nvidia :: sm_arch :: 80_real",
+            (
+                "needs a GPU of compute capability 8.0; node.toml has 9.0 "
+                "(nvidia :: sm_arch :: 80_real)"
+            ),
+        ),
+        (
+            {"level": ["v3", "v1"]},
+            "x86_64 :: level :: v2",
+            "needs x86_64 :: level :: v2; node.toml supports v3 and v1",
+        ),
+    ],
+)
+def test_lists_with_gaps(features: dict[str, list[str]], wanted: str, words: str) -> None:
+    """P-44: what a list leaves out although more is there is not said to be too little."""
+    item = parse_property(wanted)
+    support = Support(
+        {item.namespace: supported(item.namespace, features)},
+        holders={item.namespace: "node.toml"},
+    )
+    assert support.refusal(PropertySet.of(item)) == words
+
+
 def test_long_lists_are_cut() -> None:
     """A hostile document with thousands of values cannot make endless messages."""
     words = phrases.alternatives([str(number) for number in range(1000)])

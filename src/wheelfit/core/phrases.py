@@ -206,16 +206,19 @@ class _Nvidia(_Words):
         if driver is None or self.holder == PACKAGE_LIST:
             return super().feature(feature, wanted)
         needs = self.wish(feature, wanted)
+        # A list may have gaps; what it then refuses must not be said to be met.
         match feature.name:
-            case "cuda_version_lower_bound" | "cuda_version_upper_bound":
+            case "cuda_version_lower_bound" if _version(driver) < min(map(_version, wanted)):
+                return f"{needs}, {self.holder} has {driver}"
+            case "cuda_version_upper_bound" if _version(driver) >= max(map(_version, wanted)):
                 return f"{needs}, {self.holder} has {driver}"
             case "sm_arch":
                 capability = _capability(self.supported("sm_arch"))
                 if capability is None:  # P-99
                     return f"{needs}; the driver shows no usable GPU"
-                return f"{needs}; {self.holder} has {capability}"
-            case _:
-                return super().feature(feature, wanted)
+                if not any(_reads_as_met(value, capability) for value in wanted):
+                    return f"{needs}; {self.holder} has {'.'.join(map(str, capability))}"
+        return super().feature(feature, wanted)
 
 
 _ARCHITECTURE = re.compile(r"(\d+)(\d)([af]?)_(real|virtual)")
@@ -237,11 +240,17 @@ def _architecture(value: str) -> tuple[tuple[int, int], str]:
     return (int(major), int(minor)), words
 
 
-def _capability(values: tuple[str, ...]) -> str | None:
+def _capability(values: tuple[str, ...]) -> tuple[int, int] | None:
     """Return the capability that a list was made for: its newest machine code (P-82)."""
     found = [_ARCHITECTURE.fullmatch(value) for value in values]
     known = [(int(one[1]), int(one[2])) for one in found if one is not None and one[4] == "real"]
-    return ".".join(map(str, max(known))) if known else None
+    return max(known, default=None)
+
+
+def _reads_as_met(value: str, capability: tuple[int, int]) -> bool:
+    """Say whether a reader would think that a GPU runs an ``sm_arch`` value (P-90)."""
+    (major, minor), _ = _architecture(value)
+    return (major, minor) <= capability and (value.endswith("_virtual") or major == capability[0])
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -286,9 +295,14 @@ class _Processor(_Words):
         if self.holder == PACKAGE_LIST:
             return super().feature(feature, wanted)
         best = max(self.supported(self.growing), key=self.rank, default=None)
-        if feature.name == self.growing and best is not None:
-            needed = self.needed(min(wanted, key=self.rank))
-            return f"needs {needed}, {self.cpu} is {self.called(best)}"
+        lowest = min(wanted, key=self.rank)
+        # A list may have gaps; what it then refuses must not be said to be met.
+        if (
+            feature.name == self.growing
+            and best is not None
+            and self.rank(best) < self.rank(lowest)
+        ):
+            return f"needs {self.needed(lowest)}, {self.cpu} is {self.called(best)}"
         if wanted == ("on",):
             return f"needs a CPU with {feature.name}, which {self.cpu} lacks"
         return super().feature(feature, wanted)
