@@ -13,6 +13,7 @@ from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.core.properties import PropertySet
 from wheelfit.core.selection import Outcome, Verdict
 from wheelfit.core.support import ProviderPolicy
+from wheelfit.platforms.features import Detection
 from wheelfit.resolve.explain import Explanation
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.worlds import linux_target
@@ -62,6 +63,19 @@ def test_the_winner_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
         "              nvidia :: sm_arch :: 75_real, 80_real",
         "  chosen      cu128  best fit",
     ]
+
+
+@pytest.mark.parametrize("verbosity", [0, 1])
+def test_who_says_what_is_supported(verbosity: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """P-21: who decided about a namespace is told when more is asked for."""
+    lines = printed(
+        Output(verbosity=verbosity),
+        capsys,
+        verdict("chosen", "best fit", "cu128"),
+        detections=(Detection("amd", source="not in host file node.toml"),),
+    )
+    told = ["  amd         unknown: not in host file node.toml"]
+    assert lines[1:-1] == (told if verbosity else [])
 
 
 def test_nothing_fits(capsys: pytest.CaptureFixture[str]) -> None:

@@ -230,5 +230,6 @@ def test_what_a_host_file_leaves_out_is_told(world: World) -> None:
     world.user_lists = HostDetector(HostFile(), "node.toml")
     explanation = explain(world)
     assert explanation.notes == ("torch 2.8: nvidia: not in host file node.toml, so unsupported",)
+    assert [one.source for one in explanation.detections] == ["not in host file node.toml"]
     assert explanation.chosen is not None
     assert explanation.chosen.label == "null"

@@ -46,6 +46,9 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
         )
         for number, line in enumerate(values):
             output.result(f"  {'' if number else 'properties':<12}{line}")
+    if output.verbosity > 0:  # P-21; the evidence is what probe shows
+        for one in explanation.detections:
+            output.result(f"  {one.namespace:<12}{one.status}: {one.source}", "dim")
     width = max((len(_who(one)) for one in explanation.candidates), default=0)
     for verdict, who, reason in _rows(explanation.candidates, output):
         # A reason may be long; its lines stay together under their own margin.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.selection import Verdict
+    from wheelfit.platforms.features import Detection
     from wheelfit.resolve.candidates import Candidates
 
 __all__ = ["Explanation", "explain_project", "explain_release"]
@@ -53,6 +54,8 @@ class Explanation:
     """What else is worth knowing, degradations among it (F-136)."""
     source: str = ""
     """Which source supplies the project, without credentials (F-126)."""
+    detections: tuple[Detection, ...] = ()
+    """What is supported of the namespaces that were asked about, and who says so (P-21)."""
 
     def to_mapping(self) -> dict[str, Any]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
@@ -101,6 +104,7 @@ def explain_release(candidates: Candidates, name: NormalizedName, version: Versi
         tuple(about_choice(choice)),
         choice.notes,
         "" if listing is None else listing.source,
+        tuple(choice.support.detections.values()) if choice.support else (),
     )
 
 
