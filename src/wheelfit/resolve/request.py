@@ -11,7 +11,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import InvalidFilename, UserError
 from wheelfit.sources.page import File
-from wheelfit.sources.urls import redact, split_userinfo
+from wheelfit.sources.urls import origin, redact, split_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -115,9 +115,16 @@ def given_wheel(
     :param extras: extras asked for.
     :param hashes: further digests promised.
     :param where: what names it, for errors.
-    :raises UserError: the URL does not end in the name of a wheel.
+    :raises UserError: the URL cannot be read, or does not end in the name of a wheel.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        if parts.scheme != "file":
+            origin(url)
+    except ValueError as error:
+        raise UserError(
+            f"this URL cannot be read: {error}", where=where or None, note=redact(url)
+        ) from None
     filename = unquote(parts.path.rsplit("/", 1)[-1])  # F-16: decoded once
     try:
         parse_wheel_filename(filename)

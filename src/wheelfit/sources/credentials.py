@@ -193,8 +193,8 @@ class Credentials:
 
 
 def _known(url: str) -> _Known | None:
-    clean, userinfo = split_userinfo(url)
     try:
+        clean, userinfo = split_userinfo(url)
         where = origin(clean)
     except ValueError:
         return None

@@ -25,7 +25,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d+/(\d+|\*)", re.ASCII)
+_LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 
 
 class Download:
@@ -110,7 +111,7 @@ class Download:
         strong = "" if etag.startswith("W/") else etag
         self._validator = strong or response.headers.get("last-modified", "")
         length = response.headers.get("content-length", "")
-        announced = int(length) if length.isascii() and length.isdecimal() else None
+        announced = int(length) if _LENGTH.fullmatch(length) else None
         self._progress.start(announced if announced is not None else self._file.size)
 
     def _new_check(self) -> Check:

@@ -11,7 +11,7 @@ import msgspec
 from wheelfit.errors import InvalidPage
 from wheelfit.sources.html_links import read_links
 from wheelfit.sources.page import NO_HASHES, File, ProjectPage
-from wheelfit.sources.urls import join, last_segment, redact, split_userinfo
+from wheelfit.sources.urls import join, last_segment, origin, redact, split_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,7 +56,9 @@ _HTML_TYPES = frozenset(
 _DISTRIBUTION = re.compile(r"[^-]+-.+\.(?:whl|tar\.gz|zip|tgz|tar\.bz2|tar\.xz|egg)")
 _FILE_NAME = re.compile(r"(?!\.{1,2}$)(?!\s)[^/\\\x00-\x1f\x7f]++(?<!\s)")
 _HASH = re.compile(r"(?:^|&)([a-z0-9_]+)=([0-9A-Fa-f]+)(?=&|$)")
+_LONGEST_WORDS = 500
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
+_PLAIN_HOST = re.compile(r"https?://[A-Za-z0-9.-]++/")
 _FOREIGN_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
@@ -120,10 +122,11 @@ def _kind(content_type: str, body: bytes) -> tuple[str, str]:
 class _Entries:
     """Collect the files of one page, and notes on what was left out."""
 
-    def __init__(self, base: str, source: str) -> None:
+    def __init__(self, page: str, source: str, base: str | None = None) -> None:
         self._source = source
-        self._local = base.startswith("file:")
-        self._join = _joiner(base)
+        # Where the page lies, not where it says that its links start.
+        self._local = page.startswith("file:")
+        self._join = _joiner(base or page)
         self.files: list[File] = []
         self.notes: list[str] = []
 
@@ -148,6 +151,8 @@ class _Entries:
             url, _, fragment = self._join(href).partition("#")
             # What an index writes into its links is no secret of the user's.
             url = split_userinfo(url)[0]
+            if not (_PLAIN_HOST.match(url) or _FOREIGN_SCHEME.match(url)):
+                origin(url)
         except ValueError:
             self.notes.append("ignored a link that is not a URL")
             return
@@ -173,7 +178,7 @@ class _Entries:
                 url=url,
                 hashes=hashes,
                 requires_python=requires_python or None,
-                yanked=yanked,
+                yanked=None if yanked is None else _one_line(yanked),
                 size=size,
                 upload_time=upload_time,
                 metadata_hashes=metadata_hashes,
@@ -218,7 +223,11 @@ def _from_html(
         text = body.decode(errors="replace")
     page = read_links(text)
     _check_version(page.version or "1.0", url)
-    entries = _Entries(join(url, page.base) if page.base else url, source)
+    try:
+        base = join(url, page.base) if page.base else None
+    except ValueError:
+        base = None  # as in a browser
+    entries = _Entries(url, source, base)
     for link in page.links:
         attributes = link.attributes
         advertised = attributes.get("data-core-metadata", attributes.get("data-dist-info-metadata"))
@@ -304,8 +313,9 @@ def _from_json(body: bytes, url: str, source: str) -> tuple[tuple[File, ...], tu
             metadata_hashes=_json_metadata(file.core_metadata, file.dist_info_metadata),
         )
     if page.project_status is not None and page.project_status.status != "active":
-        reason = f": {page.project_status.reason}" if page.project_status.reason else ""
-        entries.notes.append(f"the project is {page.project_status.status}{reason}")  # PEP 792
+        status, reason = page.project_status.status, page.project_status.reason
+        words = _one_line(f"{status}: {reason}" if reason else status)
+        entries.notes.append(f"the project is {words}")  # PEP 792
     return entries.result()
 
 
@@ -341,6 +351,11 @@ def _frozen(hashes: dict[str, str | None]) -> Mapping[str, str]:
     )
 
 
+def _one_line(words: str) -> str:
+    """Return words of a stranger as they may stand within a sentence of ours."""
+    return " ".join(words.split())[:_LONGEST_WORDS]
+
+
 # --- both -----------------------------------------------------------------------
 
 
@@ -348,7 +363,7 @@ def _check_version(version: str, url: str) -> None:
     major = version.partition(".")[0]
     if major != "1":  # PEP 629: a newer major version must not be guessed at
         raise InvalidPage(
-            f"the index speaks version {version} of the Simple API, wheelfit understands 1.x",
+            f"the index speaks version {version[:20]} of the Simple API, wheelfit understands 1.x",
             where=redact(url),
             hint="a newer wheelfit may understand it",
         )

@@ -129,7 +129,7 @@ class Part:
     """The bytes."""
 
 
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
 # 416 to a suffix, or one of the others, is how some servers say that they know no suffix ranges.
 _NO_RANGES = frozenset([200, 400, 405, 416, 501])
 
