@@ -69,7 +69,7 @@ def read_document(
         document = _load(data, limits)
         detected, findings, parts = _read(
             document,
-            Findings(strict=False),
+            Findings(pedantic=False),
             accept_unknown_drafts=accept_unknown_drafts,
             registry=registry,
         )
@@ -109,7 +109,7 @@ def check_document(
         document = _load(data, limits)
         _, findings, _ = _read(
             document,
-            Findings(strict=True),
+            Findings(pedantic=True),
             accept_unknown_drafts=accept_unknown_drafts,
             registry=registry,
         )

@@ -29,10 +29,10 @@ _LISTED = 5
 class Findings:
     """Collect faults and notes while a document is read."""
 
-    __slots__ = ("_notes", "faults", "refusals", "strict", "unusable")
+    __slots__ = ("_notes", "faults", "pedantic", "refusals", "unusable")
 
-    def __init__(self, *, strict: bool) -> None:
-        self.strict = strict
+    def __init__(self, *, pedantic: bool) -> None:
+        self.pedantic = pedantic
         """Whether violations that cost nothing are of interest too."""
         self.faults: list[Fault] = []
         """Every violation of a rule, in document order."""
@@ -63,7 +63,7 @@ class Findings:
 
     def overlook(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
         """Record a violation that readers accept without a word."""
-        if self.strict:
+        if self.pedantic:
             self.fault(steps, message, rule)
 
     def refuse(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:

@@ -101,7 +101,7 @@ class _Reader:
         if self._reason is not None:
             self._findings.unusable[text] = self._reason
             return None
-        if self._findings.strict:
+        if self._findings.pedantic:
             for fault in writer_faults(Label(text)):
                 self._findings.fault((KEY, text), fault, "F-4")
             if not rows and text not in (NULL, OLD_NULL):
@@ -174,7 +174,7 @@ class _Reader:
         if ascending != values:
             where = (KEY, self._label, namespace, name)
             self._findings.overlook(where, "the values are not in order", "F-23")
-            if self._findings.strict:
+            if self._findings.pedantic:
                 return row
         if len(self._known) < _REMEMBERED:
             self._known[namespace, name, values] = row
