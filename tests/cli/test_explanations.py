@@ -91,21 +91,40 @@ def test_wheels_of_one_label_share_a_line(capsys: pytest.CaptureFixture[str]) ->
     """Equal labels with equal reasons are counted; other reasons and labels stay apart."""
     verdicts = [
         verdict("chosen", "best fit", "cu128"),
-        verdict("rejected", "for another Python", "cu128", "cp39-cp39-any"),
-        verdict("rejected", "for another Python", "cu128", "cp310-cp310-any"),
-        verdict("rejected", "for another system", "cu128", "cp310-cp310-win32"),
-        verdict("rejected", "for another Python", None, "cp39-cp39-any"),
+        verdict("rejected", "yanked", "cu128", "py3-none-linux_x86_64"),
+        verdict("rejected", "yanked", "cu128", "py3-none-any"),
+        verdict("rejected", "too large", "cu128"),
+        verdict("rejected", "yanked"),
     ]
     assert printed(Output(), capsys, *verdicts)[1:] == [
         "  chosen      cu128        best fit",
-        "  rejected    cu128        2 wheels: for another Python",
-        "  rejected    cu128        for another system",
-        "  rejected    plain wheel  for another Python",
+        "  rejected    cu128        2 wheels: yanked",
+        "  rejected    cu128        too large",
+        "  rejected    plain wheel  yanked",
     ]
     assert printed(Output(verbosity=1), capsys, *verdicts)[2:4] == [
-        "  rejected    cu128        some-1.0-cp39-cp39-any-cu128.whl: for another Python",
-        "  rejected    cu128        some-1.0-cp310-cp310-any-cu128.whl: for another Python",
+        "  rejected    cu128        some-1.0-py3-none-linux_x86_64-cu128.whl: yanked",
+        "  rejected    cu128        some-1.0-py3-none-any-cu128.whl: yanked",
     ]
+
+
+def test_wheels_for_others_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Wheels for other Pythons do not drown the rest; a label that has no others is named."""
+    verdicts = [
+        verdict("chosen", "best fit", "cu128"),
+        verdict("rejected", "built for cp39", "cu128", "cp39-cp39-any"),
+        verdict("rejected", "built for cp310", "cu128", "cp310-cp310-any"),
+        verdict("rejected", "built for Windows", "xpu", "py3-none-win32"),
+        verdict("rejected", "built for macOS", "xpu", "py3-none-macosx_11_0_arm64"),
+        verdict("rejected", "built for cp39", None, "cp39-cp39-any"),
+    ]
+    assert printed(Output(), capsys, *verdicts)[1:] == [
+        "  chosen      cu128        best fit",
+        "  rejected    plain wheel  built for cp39",
+        "  rejected    xpu          all 2 wheels are for others: built for Windows",
+        "  rejected    others       2 wheels are for other Pythons or platforms (-v names them)",
+    ]
+    assert len(printed(Output(verbosity=1), capsys, *verdicts)) == 1 + len(verdicts)
 
 
 def test_the_verdict_is_not_said_twice(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,11 +7,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output, Style
     from wheelfit.core.selection import Verdict
+    from wheelfit.core.target import TagPreference
     from wheelfit.resolve.explain import Explanation
 
 __all__ = ["print_explanation"]
@@ -49,8 +50,9 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
     if output.verbosity > 0:  # P-21; the evidence is what probe shows
         for one in explanation.detections:
             output.result(f"  {one.namespace:<12}{one.status}: {one.source}", "dim")
-    width = max((len(_who(one)) for one in explanation.candidates), default=0)
-    for verdict, who, reason in _rows(explanation.candidates, output):
+    rows = list(_rows(explanation.candidates, machine.target.tags, output))
+    width = max((len(who) for _, who, _ in rows), default=0)
+    for verdict, who, reason in rows:
         # A reason may be long; its lines stay together under their own margin.
         head = f"  {verdict:<12}{who:<{width}}  "
         text = textwrap.fill(
@@ -72,15 +74,38 @@ def _who(verdict: Verdict) -> str:
     return verdict.filename.label or "plain wheel"
 
 
-def _rows(verdicts: tuple[Verdict, ...], output: Output) -> Iterator[tuple[str, str, str]]:
-    """Name each wheel with its reason; several of one label that share it become one line."""
-    groups = groupby(verdicts, key=lambda one: (str(one.verdict), _who(one), one.reason))
-    for (verdict, who, full_reason), group in groups:
+def _rows(
+    verdicts: tuple[Verdict, ...], tags: TagPreference, output: Output
+) -> Iterator[tuple[str, str, str]]:
+    """Name each wheel with its reason; what a reader can do without is counted."""
+    if output.verbosity > 0:
+        for one in verdicts:
+            yield one.verdict, _who(one), f"{one.filename.text}: {_reason(one)}"
+        return
+    # A release may have hundreds of wheels for other Pythons and platforms. A label that has
+    # others too is told by those; one that has none is told once.
+    ours = [one for one in verdicts if tags.best(one.filename.tags) is not None]
+    others = [one for one in verdicts if tags.best(one.filename.tags) is None]
+    told = {_who(one) for one in ours}
+    yield from _counted(ours)
+    for who, group in groupby(sorted(others, key=_who), key=_who):
         wheels = list(group)
-        reason = full_reason.removeprefix(f"{verdict}; ")
-        if output.verbosity > 0:
-            for wheel in wheels:
-                yield verdict, who, f"{wheel.filename.text}: {reason}"
-        else:
-            count = f"{len(wheels)} wheels: " if len(wheels) > 1 else ""
-            yield verdict, who, count + reason
+        if who not in told:
+            count = f"all {len(wheels)} wheels are for others: " if len(wheels) > 1 else ""
+            yield "rejected", who, count + _reason(wheels[0])
+    rest = sum(_who(one) in told for one in others)
+    if rest:
+        what = "1 wheel is" if rest == 1 else f"{rest} wheels are"
+        yield "rejected", "others", f"{what} for other Pythons or platforms (-v names them)"
+
+
+def _counted(verdicts: Iterable[Verdict]) -> Iterator[tuple[str, str, str]]:
+    """Name wheels; several in a row of one label that share a reason become one line."""
+    groups = groupby(verdicts, key=lambda one: (one.verdict, _who(one), _reason(one)))
+    for (verdict, who, reason), group in groups:
+        number = len(list(group))
+        yield verdict, who, f"{number} wheels: {reason}" if number > 1 else reason
+
+
+def _reason(verdict: Verdict) -> str:
+    return verdict.reason.removeprefix(f"{verdict.verdict}; ")
