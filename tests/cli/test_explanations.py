@@ -91,7 +91,7 @@ def test_wheels_of_one_label_share_a_line(capsys: pytest.CaptureFixture[str]) ->
     """Equal labels with equal reasons are counted; other reasons and labels stay apart."""
     verdicts = [
         verdict("chosen", "best fit", "cu128"),
-        verdict("rejected", "yanked", "cu128", "py3-none-manylinux_2_17_x86_64"),
+        verdict("rejected", "yanked", "cu128", "cp311-cp311-linux_x86_64"),
         verdict("rejected", "yanked", "cu128", "py3-none-any"),
         verdict("rejected", "too large", "cu128"),
         verdict("rejected", "yanked"),
@@ -103,7 +103,7 @@ def test_wheels_of_one_label_share_a_line(capsys: pytest.CaptureFixture[str]) ->
         "  rejected    plain wheel  yanked",
     ]
     assert printed(Output(verbosity=1), capsys, *verdicts)[2:4] == [
-        "  rejected    cu128        some-1.0-py3-none-manylinux_2_17_x86_64-cu128.whl: yanked",
+        "  rejected    cu128        some-1.0-cp311-cp311-linux_x86_64-cu128.whl: yanked",
         "  rejected    cu128        some-1.0-py3-none-any-cu128.whl: yanked",
     ]
 
