@@ -200,6 +200,18 @@ class InvalidFilename(UserError):
     reference = "invalid-filename"
 
 
+_SHOWN = 200  # characters on either side of what a caret points at
+
+
+def _with_caret(source: str, position: int) -> str:
+    """Write a text with a caret below the place that matters, and not all of a huge one."""
+    start, stop = max(0, position - _SHOWN), position + _SHOWN
+    before = "…" if start else ""
+    after = "…" if stop < len(source) else ""
+    line = f"{before}{source[start:stop]}{after}"
+    return f"{line}\n{' ' * (len(before) + position - start)}^"
+
+
 class _GrammarError(UserError):
     """A text does not follow a grammar; show where with a caret.
 
@@ -217,7 +229,7 @@ class _GrammarError(UserError):
         where: str | None = None,
         hint: str | None = None,
     ) -> None:
-        caret = f"{source}\n{' ' * position}^"
+        caret = _with_caret(source, position)
         super().__init__(message, where=where, note=caret, hint=hint)
         self.source = source
         self.position = position

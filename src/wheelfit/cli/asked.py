@@ -120,7 +120,7 @@ def _read(name: str) -> str:
 
 
 _NAMED_URL = re.compile(
-    r"[A-Za-z0-9][\w.-]*\s*(\[[^\]]*\])?\s*@\s*(?P<scheme>[a-z][a-z0-9+.-]*:)", re.ASCII
+    r"[A-Za-z0-9][\w.-]*+\s*+(\[[^\]]*+\])?+\s*+@\s*+(?P<scheme>[a-z][a-z0-9+.-]*:)", re.ASCII
 )
 
 

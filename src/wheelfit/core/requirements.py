@@ -107,6 +107,7 @@ def marker_start(text: str) -> int | None:
 
 # Possessive quantifiers: a text that does not match is given up at once and not tried in
 # every possible way. Whoever publishes a wheel chooses the text.
+_LONGEST_NAME = 255  # what has a longer one cannot be a file
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _EXTRAS = rf"\[[ \t]*+({_NAME}(?:[ \t]*+,[ \t]*+{_NAME})*+)[ \t]*+\]"
 _CLAUSE = r"(?:==|!=|<=|>=|<|>|~=)[ \t]*+[A-Za-z0-9.*+!_-]++"
@@ -141,6 +142,13 @@ def _parse_head(head: str, text: str, marker: Marker | None = None) -> Requireme
     """Read a requirement up to its marker; the whole text is for errors."""
     if is_endless(head.partition("@")[0]):
         raise InvalidRequirement("a number in it has too many digits", source=text)
+    requirement = _read_head(head, text, marker)
+    if len(requirement.name) > _LONGEST_NAME:
+        raise InvalidRequirement("the name is too long", source=text)
+    return requirement
+
+
+def _read_head(head: str, text: str, marker: Marker | None) -> Requirement:
     if (usual := _USUAL.fullmatch(head)) is not None:
         name, extras, clauses = usual.groups()
         try:

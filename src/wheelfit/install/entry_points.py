@@ -21,7 +21,7 @@ def __dir__() -> list[str]:
 
 _GROUPS = {"console_scripts": "console", "gui_scripts": "gui"}
 _NAME = re.compile(r"[\w.-]+")
-_VALUE = re.compile(r"([\w.]+)\s*(?::\s*([\w.]+))?\s*(?:\[[^\]]*\])?")
+_VALUE = re.compile(r"([\w.]++)\s*+(?::\s*+([\w.]++))?+\s*+(?:\[[^\]]*+\])?")
 # Includes what Windows starts for ``python``, and ``pythonw``, ``python3.11``, ``python3t``.
 _INTERPRETER = re.compile(r"(python|pypy)w?[\d.]*t?w?(\.(exe|com|bat|cmd|py|pyw))?", re.IGNORECASE)
 

@@ -123,7 +123,7 @@ class _Content:
 
 
 # A comment begins at the start of a line or after white space; a URL may contain "#".
-_COMMENT = re.compile(r"(^|\s+)#.*$")
+_COMMENT = re.compile(r"(^|(?<!\s)\s++)#.*$")
 _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
 
 
@@ -183,7 +183,7 @@ def _read_line(line: str, where: str, content: _Content, *, as_constraints: bool
 
 
 def _requirement(line: str, where: str) -> RequirementLine:
-    text, *options = re.split(r"\s+(?=--[a-z])", line)
+    text, *options = re.split(r"(?<!\s)\s++(?=--[a-z])", line)
     hashes = []
     for option in options:
         name, _, value = option.replace(" ", "=", 1).partition("=")

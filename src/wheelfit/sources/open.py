@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from dataclasses import dataclass
@@ -118,6 +119,9 @@ def default_cache_folder(environ: Mapping[str, str], home: Path, platform: str) 
     if platform == "darwin":
         return home / "Library/Caches/wheelfit"
     return Path(environ.get("XDG_CACHE_HOME") or home / ".cache", "wheelfit")
+
+
+_LOGIN = re.compile(r"[^/\\\s]+:[^/\\\s]*@")
 
 
 def _own(folder: Path | None, note: Callable[[str], None]) -> Path | None:
@@ -279,7 +283,14 @@ class _Opener:
                 raise InvalidConfiguration(str(error), where=redact(text)) from error
         if "://" in text:
             return None
-        return self.working_folder / Path(text).expanduser()
+        path = self.working_folder / Path(text).expanduser()
+        if _LOGIN.match(text) and not path.exists():
+            # Taken for a folder, it would be shown with its password.
+            raise InvalidConfiguration(
+                "a URL with a user name and a password has no scheme",
+                hint="begin it with https://",
+            )
+        return path
 
     @staticmethod
     def _is_web(url: str, setting: str) -> bool:

@@ -54,7 +54,7 @@ _HTML_TYPES = frozenset(
 )
 # Between a name and a version there is a dash in every kind of file.
 _DISTRIBUTION = re.compile(r"[^-]+-.+\.(?:whl|tar\.gz|zip|tgz|tar\.bz2|tar\.xz|egg)")
-_FILE_NAME = re.compile(r"(?!\.{1,2}$)(?!\s)[^/\\\x00-\x1f\x7f]++(?<!\s)")
+_FILE_NAME = re.compile(r"(?!\.{1,2}$)(?!\s)[^/\\\x00-\x1f\x7f]{1,255}+(?<!\s)")
 _HASH = re.compile(r"(?:^|&)([a-z0-9_]+)=([0-9A-Fa-f]+)(?=&|$)")
 _LONGEST_WORDS = 500
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
@@ -160,7 +160,7 @@ class _Entries:
         if filename is None:
             return
         if not _FILE_NAME.fullmatch(filename):
-            self.notes.append(f"ignored {filename!r}: not the name of a file")
+            self.notes.append(f"ignored {filename[:60]!r}: not the name of a file")
             return
         if _FOREIGN_SCHEME.match(url) and not (self._local and url.startswith("file:")):
             # A remote page must not reach local files.
