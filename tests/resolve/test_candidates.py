@@ -417,8 +417,8 @@ class TestListing:
         release = listing.releases[Version("1")]
         assert [one.filename.text for one in release.wheels] == ["num-1-py3-none-any.whl"]
         assert release.others == (("num-1.tar.gz", NO_SOURCES),)
-        assert "3py" in listing.notes[0]
-        assert listing.notes[1] == "ignored: other-1-py3-none-any.whl belongs to other"
+        assert "3py" in listing.ignored[0]
+        assert listing.ignored[1] == "other-1-py3-none-any.whl belongs to other"
 
     def test_hashes_that_nobody_promised(self) -> None:
         """F-94: where the index promises nothing, the one allowed digest is the promise."""

@@ -193,6 +193,13 @@ class TestReleasesThatDoNotFit:
         assert world.pins("tool") == {"tool": "1"}
 
 
+def test_what_the_source_says_of_a_project(world: World) -> None:
+    """PEP 792: that a project is archived is told of what is to be installed."""
+    world.repository.add_project("tool", notes=["the project is archived"])
+    world.add("tool 1", requires=["numbers"])
+    assert world.resolve("tool").notes == ("tool: the project is archived",)
+
+
 class TestWhatIsAsked:
     """Errors about the request itself."""
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.core.selection import Verdict
     from wheelfit.platforms.features import Detection
     from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.listing import Listing
 
 __all__ = ["Explanation", "explain_project", "explain_release"]
 
@@ -145,16 +146,16 @@ def explain_project(
     passed: list[str] = []
     for version in admission.choices(name, need.versions):
         if catalogue.is_usable(name, version):
-            return _with_notes(explain_release(candidates, name, version), passed, listing.notes)
+            return _with_notes(explain_release(candidates, name, version), passed, listing)
         passed.append(candidates.choice(name, version).passed_over)
     members = need.versions.members(listing.releases)
     if not members:
         raise NoSolution(f"there is no {name}{need.versions}", note=listing.newest)
     shown = next((one for one in members if not one.is_prerelease), members[0])
-    return _with_notes(explain_release(candidates, name, shown), passed, listing.notes)
+    return _with_notes(explain_release(candidates, name, shown), passed, listing)
 
 
-def _with_notes(
-    explanation: Explanation, passed: Sequence[str], listed: Sequence[str]
-) -> Explanation:
-    return replace(explanation, notes=tuple(dict.fromkeys((*passed, *explanation.notes, *listed))))
+def _with_notes(explanation: Explanation, passed: Sequence[str], listing: Listing) -> Explanation:
+    ignored = (f"ignored: {why}" for why in listing.ignored)
+    notes = (*passed, *explanation.notes, *listing.notes, *ignored)
+    return replace(explanation, notes=tuple(dict.fromkeys(notes)))

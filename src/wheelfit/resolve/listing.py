@@ -97,14 +97,16 @@ class Listing:
     source: str = ""
     """Name of the source, without credentials."""
     notes: tuple[str, ...] = ()
-    """What was ignored on the page and why, one sentence each."""
+    """What the source has to say of the project, as that it is archived (PEP 792)."""
+    ignored: tuple[str, ...] = ()
+    """Files that are none of the project's wheels, and why, one clause each."""
 
     @property
     def newest(self) -> str:
         """Which release is the newest, in a clause; if there is none, why."""
         for version in self.releases:
             return f"the newest is {version}"
-        return self.notes[0] if self.notes else f"{self.name} has no files"
+        return self.ignored[0] if self.ignored else f"{self.name} has no files"
 
     def possible(self) -> tuple[Version, ...]:
         """Return the versions with a wheel that is left at first sight, newest first."""
@@ -132,7 +134,7 @@ def sort_page(
     :param allowed: digests of which a file must have one; empty: any file will do.
     :param is_given: the files were named by the user.
     """
-    sorting = _Sorting(page.name, target, allowed, notes=list(page.notes))
+    sorting = _Sorting(page.name, target, allowed)
     for file in page.files:
         sorting.place(file)
     found = sorted(sorting.found.items(), key=lambda item: item[0], reverse=True)
@@ -147,7 +149,9 @@ def sort_page(
         )
         for version, files in found
     }
-    return Listing(page.name, MappingProxyType(releases), page.source, tuple(sorting.notes))
+    return Listing(
+        page.name, MappingProxyType(releases), page.source, page.notes, tuple(sorting.ignored)
+    )
 
 
 @dataclass(slots=True)
@@ -157,7 +161,7 @@ class _Sorting:
     name: NormalizedName
     target: Target
     allowed: AllowedHashes
-    notes: list[str]
+    ignored: list[str] = field(default_factory=list)
     found: dict[Version, _Files] = field(default_factory=dict)
     fitting: dict[frozenset[Tag], bool] = field(default_factory=dict)
 
@@ -182,10 +186,10 @@ class _Sorting:
         try:
             filename = parse_wheel_filename(file.filename)
         except InvalidFilename as error:
-            self.notes.append(f"ignored: {error.message}")
+            self.ignored.append(error.message)
             return
         if filename.name != self.name:
-            self.notes.append(f"ignored: {file.filename} belongs to {filename.name}")
+            self.ignored.append(f"{file.filename} belongs to {filename.name}")
             return
         rejection = self._rejection(file, filename)
         if self.allowed and rejection is None:

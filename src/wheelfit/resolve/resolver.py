@@ -189,6 +189,8 @@ class _Resolving:
             )
         notes = [*self._cautions(pins, kept), *self._notes, *catalogue.notes]
         for pin in pins:
+            listing = self._candidates.listing(pin.name)
+            notes += [f"{pin.name}: {note}" for note in (listing.notes if listing else ())]
             notes += [
                 self._candidates.choice(pin.name, newer).passed_over
                 for newer in catalogue.passed_over(pin.name, pin.version)

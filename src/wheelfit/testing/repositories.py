@@ -56,14 +56,20 @@ class FakeRepository:
     asked: list[str] = field(default_factory=list)
     """What was asked, in order: ``project foo``, ``read …``, ``metadata …``, ``document …``."""
     _files: dict[NormalizedName, list[File]] = field(default_factory=dict)
+    _notes: dict[NormalizedName, tuple[str, ...]] = field(default_factory=dict)
     _contents: dict[str, _Content] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     # --- telling it what there is ---------------------------------------------------
 
-    def add_project(self, name: str) -> None:
-        """Add a project without files."""
+    def add_project(self, name: str, *, notes: Iterable[str] = ()) -> None:
+        """Add a project without files.
+
+        :param name: its name.
+        :param notes: what the page says of it.
+        """
         self._files.setdefault(canonicalize_name(name), [])
+        self._notes[canonicalize_name(name)] = tuple(notes)
 
     def add_wheel(
         self,
@@ -139,9 +145,11 @@ class FakeRepository:
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project that was added."""
-        self._note(f"project {name}")
+        self._record(f"project {name}")
         files = self._files.get(name)
-        return None if files is None else ProjectPage(name, tuple(files), self.name)
+        if files is None:
+            return None
+        return ProjectPage(name, tuple(files), self.name, self._notes.get(name, ()))
 
     def read(self, file: File) -> bytes:
         """Return the content of a file."""
@@ -169,13 +177,13 @@ class FakeRepository:
         return path
 
     def _content(self, what: str, file: File) -> _Content:
-        self._note(f"{what} {file.filename}")
+        self._record(f"{what} {file.filename}")
         content = self._contents[file.filename]
         if content.failure is not None:
             raise content.failure
         return content
 
-    def _note(self, text: str) -> None:
+    def _record(self, text: str) -> None:
         with self._lock:
             self.asked.append(text)
 
