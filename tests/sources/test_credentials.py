@@ -118,7 +118,7 @@ class TestRedirects:
 
     def test_default_of_netrc_stays_at_home(self) -> None:
         """The default entry of netrc is not for wherever a redirect leads."""
-        known = Credentials([], logins=NetrcEntries({}, Login("d", "d")))
+        known = Credentials(["https://h/simple/"], logins=NetrcEntries({}, Login("d", "d")))
         assert known.first("https://h/") == Login("d", "d")
         assert known.after_redirect("https://x/", "https://h/") is None
 

@@ -107,14 +107,21 @@ class Credentials:
     :param indexes: configured URLs, with credentials if they have any.
     :param logins: from netrc.
     :param keyring: asked only after a server has refused.
+    :param is_trusted: tells from host and port whether plain HTTP is fine there.
     """
 
     def __init__(
-        self, indexes: Iterable[str], *, logins: NetrcEntries, keyring: Keyring | None = None
+        self,
+        indexes: Iterable[str],
+        *,
+        logins: NetrcEntries,
+        keyring: Keyring | None = None,
+        is_trusted: Callable[[str, int | None], bool] = lambda _host, _port: False,
     ) -> None:
         self._known = tuple(known for url in indexes if (known := _known(url)) is not None)
         self._logins = logins
         self._keyring = keyring
+        self._is_trusted = is_trusted
         self._asked: dict[tuple[Origin, str | None], Login | None] = {}
         self._lock = threading.Lock()
 
@@ -127,8 +134,12 @@ class Credentials:
         index = self._index_of(url, target)
         if index is not None and index.user is not None and index.password is not None:
             return Login(index.user, index.password)
+        if index is None and not self._is_safe(target):
+            return None
         user = index.user if index is not None else None
-        login = self._logins.hosts.get(target.host, self._logins.default)
+        # The default is for hosts that the user has named; a page may name any.
+        default = self._logins.default if index is not None else None
+        login = self._logins.hosts.get(target.host, default)
         if login is not None and user in {None, login.user}:
             return login
         with self._lock:
@@ -166,6 +177,8 @@ class Credentials:
             return None
         target = origin(url)
         index = self._index_of(url, target)
+        if index is None and not self._is_safe(target):
+            return None
         user = index.user if index is not None else None
         key = (target, user)
         with self._lock:
@@ -178,6 +191,17 @@ class Credentials:
                 self._asked[key] = Login(*pair) if pair is not None else None
             login = self._asked[key]
         return login if login != refused else None
+
+    def _is_safe(self, target: Origin) -> bool:
+        """Tell whether a login may be shown to a server that only a page has named.
+
+        Anybody on the way can read what is said over plain HTTP.
+        """
+        return (
+            target.scheme == "https"
+            or is_loopback(target.host)
+            or self._is_trusted(target.host, target.port)
+        )
 
     def _index_of(self, url: str, target: Origin) -> _Known | None:
         """Return the index of this origin that shares most of the path.

@@ -82,6 +82,7 @@ def open_sources(
         (*settings.index_urls, *settings.find_links, *given_urls),
         logins=read_netrc(environ, home, note=note),
         keyring=open_keyring(settings.keyring, environ=environ, note=note),
+        is_trusted=trusted.contains,
     )
     client = _client(settings, trusted, logins, environ)
     store = Store(_own(cache_folder, note) if settings.cache else None)
