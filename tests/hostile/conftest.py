@@ -1,0 +1,130 @@
+"""A victim to attack, and the promise that nothing happens to it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cli.running import Said, tree
+from hostile.shelf import Shelf
+
+from wheelfit.cli.main import main
+from wheelfit.testing.index import RecordingIndex
+
+__all__: list[str] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A user, an environment, and an index that means harm.
+
+    Everything a command may reach by accident lies below one folder, which is compared
+    before and after.
+    """
+
+    folder: Path
+    """Holds all of the following."""
+    venv: Path
+    """The environment."""
+    wheels: Path
+    """Where the attacker makes wheels."""
+    shelf: Shelf
+    """What the index serves."""
+    index: RecordingIndex
+    """The index."""
+    capsys: pytest.CaptureFixture[str]
+    """Catches what is said."""
+
+    def world(self) -> dict[str, str]:
+        """Describe everything but the cache."""
+        found = tree(self.folder)
+        return {name: what for name, what in found.items() if name.split("/")[0] != "cache"}
+
+    def attempt(self, command: str, *words: str | Path) -> Said:
+        """Run a command on the environment, whatever comes of it.
+
+        A command that fails has changed nothing, says so in the words of the family of
+        errors, and shows no traceback.
+        """
+        line = [command, "--python", self.venv, *words]
+        if command in {"install", "explain"}:
+            line += ["--retries", "0"]
+            if not {"-i", "--index-url", "--no-index"} & {str(word) for word in words}:
+                line += ["-i", self.index.url]
+        before = self.world()
+        self.capsys.readouterr()
+        code = main([str(word) for word in line])
+        caught = self.capsys.readouterr()
+        said = Said(code, caught.out, caught.err)
+        assert "Traceback" not in said.out + said.err
+        assert code in {0, 1, 2, 3, 4, 5, 6, 7}, said
+        assert self.index.failures == ()
+        if code:
+            assert self.world() == before
+        return said
+
+    def run(self, command: str, *words: str | Path, code: int = 0) -> Said:
+        """Run a command that shall end with ``code``."""
+        said = self.attempt(command, *words)
+        assert said.code == code, said
+        return said
+
+    def refused(self, *words: str | Path, code: int) -> Said:
+        """Run an installation that must be refused."""
+        said = self.run("install", "--json", *words, code=code)
+        assert said.error["message"]
+        return said
+
+    def installed(self) -> dict[str, str | None]:
+        """Return name and label of what is installed."""
+        packages = self.run("list", "--json").object["packages"]
+        return {entry["name"]: entry["label"] for entry in packages}
+
+    @property
+    def library(self) -> Path:
+        """Where packages go."""
+        return next(self.venv.glob("lib/python*/site-packages"))
+
+
+@pytest.fixture(scope="session")
+def empty_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make one empty virtual environment, to be copied."""
+    place = tmp_path_factory.mktemp("template") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+    return place
+
+
+@pytest.fixture
+def site(
+    empty_venv: Path,
+    tmp_path: Path,
+    bare_environment: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Iterator[Site]:
+    """Set up the scene."""
+    del bare_environment
+    folder = tmp_path / "world"
+    venv = folder / "venv"
+    shutil.copytree(empty_venv, venv, symlinks=True)
+    for name in ("home", "tmp", "work", "wheels"):
+        (folder / name).mkdir()
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(folder / "cache"))
+    for name in ("NETRC", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setattr(tempfile, "tempdir", str(folder / "tmp"))
+    monkeypatch.chdir(folder / "work")
+    shelf = Shelf()
+    with RecordingIndex(shelf) as index:
+        yield Site(folder, venv, folder / "wheels", shelf, index, capsys)
