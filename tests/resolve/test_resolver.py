@@ -432,6 +432,22 @@ class TestInstalled:
         assert bool(resolution.kept) is stays
         assert any("needs CUDA driver >= 12.9" in note for note in resolution.notes) is not stays
 
+    def test_the_markers_of_a_variant(self, world: World) -> None:
+        """F-103: markers of what stays see the supported properties, as on installation."""
+        variants = {"cu": {"nvidia": {"cuda_version_lower_bound": ["12.8", "13.0"]}}}
+        document = read_document(
+            release_document(variants, providers={"nvidia": NVIDIA}), where="here"
+        )
+        marker = '"nvidia :: cuda_version_lower_bound :: {}" in variant_properties'
+        installed = present(
+            "app 1",
+            [f"numbers; {marker.format('12.8')}", f"cpu-tools; {marker.format('13.0')}"],
+            label=Label("cu"),
+            properties=document.variants[Label("cu")],
+            document=document,
+        )
+        assert world.pins("app", installed=[installed]) == {"numbers": "1"}
+
     def test_another_label_is_asked_for(self, world: World) -> None:
         """F-96: asking for a label exchanges an installed variant."""
         world.policy = ChoicePolicy(preferences=Preferences(labels={"torch": Label("null")}))

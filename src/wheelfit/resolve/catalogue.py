@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.requirements import Requirement
+    from wheelfit.core.support import Support
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.listing import Wheel
     from wheelfit.resolve.lookahead import Lookahead
@@ -218,26 +219,28 @@ class Catalogue:
             return None
         if not preferences.variants:
             return "plain wheels are asked for"
+        support = self._support(present)
+        if support is None:
+            return None
+        return support.refusal(present.properties) or preferences.objection(
+            present.properties, support
+        )
+
+    def _support(self, present: Present) -> Support | None:
         if present.document is None:
             return None
-        support = self._candidates.support_of(
-            present.document, namespaces_used([present.properties])
-        )
-        refusal = support.refusal(present.properties)
-        if refusal is not None:
-            return refusal
-        return preferences.objection(present.properties, support)
+        used = namespaces_used([present.properties])
+        return self._candidates.support_of(present.document, used)
 
     def _core(
         self, name: NormalizedName, version: Version
     ) -> tuple[CoreMetadata, VariantContext, str]:
         present = self.present(name)
         if present is not None and present.version == version:
-            context = VariantContext.PLAIN
-            if present.label is not None:
-                # What was supported when it was chosen; it is kept as it is.
-                context = VariantContext(present.label, present.properties)
-            return self._installed_core[name], context, present.label or ""
+            support = self._support(present)
+            properties = support.filter(present.properties) if support else present.properties
+            context = VariantContext(present.label or "", properties)  # F-102, F-103
+            return self._installed_core[name], context, context.label
         choice = self._candidates.usable(name, version)
         wheel = choice.chosen
         if wheel is None:
