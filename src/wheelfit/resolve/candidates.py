@@ -212,7 +212,7 @@ class Candidates:
             raise KeyError(name)
         release = listing.releases[version]
         rejections = self._first_sight(release)
-        metadata, support, refused = ReleaseMetadata(), None, dict[str, str]()
+        metadata, support = ReleaseMetadata(), None
         # F-90, steps 1 to 4.
         wheels = self._variant_wheels(release, rejections)
         if wheels:
@@ -220,7 +220,6 @@ class Candidates:
                 (name, version),
                 lambda: obtain(release, wheels, self.repository, self.policy.metadata),
             )
-            refused = dict(metadata.rejections)
             support = self._ask(metadata, wheels)
         # Steps 5 to 8.
         selection = select(
@@ -229,7 +228,7 @@ class Candidates:
             support=support,
             tags=self.target.tags,
             preferences=_applying(self.policy.preferences, metadata.document),
-            extra_rejections={**refused, **rejections},
+            extra_rejections={**metadata.rejections, **rejections},
         )
         notes = [*metadata.notes]
         if support is not None:
