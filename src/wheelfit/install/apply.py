@@ -9,6 +9,7 @@ imported or executed after it was written to.
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -156,8 +157,12 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
     _remove(removals, transaction)
     for layout, stage in zip(layouts, stages, strict=True):
         finals = scheme_folders(environment.schemes.folders(), layout.wheel.pin.name)
+        # A distribution is there when its record is: that comes last.
+        record = layout.wheel.dist_info
         for scheme, folder in stage.items():
-            transaction.place(folder, finals[scheme], replace=job.replace)
+            transaction.place(folder, finals[scheme], replace=job.replace, but=record)
+        root = layout.wheel.root
+        transaction.place(stage[root], finals[root], replace=job.replace)
     progress.done()
     notes = [note for removal in removals for note in removal.notes]
     notes += [note for wheel in job.checked for note in wheel.notes]
@@ -206,8 +211,16 @@ def _stage(
 
 def _remove(removals: tuple[Removal, ...], transaction: Transaction) -> None:
     # Two that go together may share a file.
-    for path in dict.fromkeys(path for removal in removals for path in removal.files):
+    files: dict[str, None] = {}
+    for removal in removals:
+        record = removal.record + os.sep
+        files |= dict.fromkeys(
+            path for path in removal.files if not (removal.record and path.startswith(record))
+        )
+    for path in files:
         transaction.put_away(path)
     for removal in removals:
+        if removal.record:
+            transaction.put_away(removal.record)
         for folder in removal.folders:
             transaction.remove_empty(folder)

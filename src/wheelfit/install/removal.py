@@ -47,6 +47,9 @@ class Removal:
     """Folders to remove if they are empty then, the deepest first."""
     notes: tuple[str, ...] = ()
     """What stays and why, one sentence each."""
+    record: str = ""
+    """The ``.dist-info`` folder if all of it goes. As long as it is there, what is left of the
+    distribution has an owner, so it goes last and in one step."""
 
 
 # Paths are plain strings in this module: there may be tens of thousands of them.
@@ -103,9 +106,15 @@ def plan_removal(
             notes.append(f"{path} stays: {reason}")
         elif _is_file_or_link(path):
             files[path] = None
+    whole = not installed.path.is_symlink() and files.keys() >= set(_inside(installed.path))
     for cache in _bytecode(files):
         files[cache] = None
-    return Removal(tuple(files), _folders(files, bounds), tuple(notes))
+    return Removal(
+        tuple(files),
+        _folders(files, bounds),
+        tuple(notes),
+        str(installed.path) if whole else "",
+    )
 
 
 def _check_removable(installed: Installed, environment: Environment) -> None:

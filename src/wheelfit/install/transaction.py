@@ -146,7 +146,7 @@ class Transaction:
         self._undo.append(restore)
         return True
 
-    def place(self, staged: Path, final: Path, *, replace: bool = False) -> None:
+    def place(self, staged: Path, final: Path, *, replace: bool = False, but: str = "") -> None:
         """Move the content of a staged folder into a folder of the environment.
 
         A folder that is new moves as a whole.
@@ -154,11 +154,14 @@ class Transaction:
         :param staged: what `stage` returned, now filled.
         :param final: created if it is missing.
         :param replace: move what is in the way out of the environment.
+        :param but: name of an entry that is left for another call.
         :raises FileConflict: something is in the way, and it may not be replaced.
         """
         self.make_folder(final)
         with os.scandir(staged) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.name == but:
+                    continue
                 source, target = Path(entry.path), final / entry.name
                 if not os.path.lexists(target):
                     self._move(source, target)
