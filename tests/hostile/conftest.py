@@ -21,7 +21,7 @@ from wheelfit.testing.index import RecordingIndex
 __all__: list[str] = []
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Site:
     """A user, an environment, and an index that means harm.
 
@@ -41,6 +41,8 @@ class Site:
     """The index."""
     capsys: pytest.CaptureFixture[str]
     """Catches what is said."""
+    flat: bool = False
+    """Install into a folder instead, which is quicker: no other Python is started."""
 
     def world(self) -> dict[str, str]:
         """Describe everything but the cache."""
@@ -53,7 +55,7 @@ class Site:
         A command that fails has changed nothing, says so in the words of the family of
         errors, and shows no traceback.
         """
-        line = [command, "--python", self.venv, *words]
+        line = [command, *self.place, *words]
         if command in {"install", "explain"}:
             line += ["--retries", "0"]
             if not {"-i", "--index-url", "--no-index"} & {str(word) for word in words}:
@@ -82,6 +84,11 @@ class Site:
         assert said.error["message"]
         return said
 
+    @property
+    def place(self) -> list[str | Path]:
+        """The options that name the environment."""
+        return ["--target", self.library] if self.flat else ["--python", self.venv]
+
     def installed(self) -> dict[str, str | None]:
         """Return name and label of what is installed."""
         packages = self.run("list", "--json").object["packages"]
@@ -90,6 +97,8 @@ class Site:
     @property
     def library(self) -> Path:
         """Where packages go."""
+        if self.flat:
+            return self.folder / "flat"
         return next(self.venv.glob("lib/python*/site-packages"))
 
 

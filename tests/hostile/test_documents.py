@@ -22,6 +22,12 @@ DOCUMENT = release_document(
 TEXT = json.dumps(DOCUMENT)
 
 
+@pytest.fixture(autouse=True)
+def flat(site: Site) -> None:
+    """Be quick: nothing here depends on the kind of environment."""
+    site.flat = True
+
+
 @pytest.fixture
 def release(site: Site) -> Site:
     """Put a release with a variant wheel and a plain one on the index."""

@@ -66,6 +66,12 @@ TEXTS = [
 IDS = [f"{number}: {ascii(text)[:40]}" for number, text in enumerate(TEXTS)]
 
 
+@pytest.fixture(autouse=True)
+def flat(site: Site) -> None:
+    """Be quick: nothing here depends on the kind of environment."""
+    site.flat = True
+
+
 @pytest.mark.parametrize("text", TEXTS, ids=IDS)
 class TestEverywhere:
     """No text does more than being refused, or meaning a project that nobody has."""

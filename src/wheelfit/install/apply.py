@@ -220,7 +220,7 @@ def _remove(removals: tuple[Removal, ...], transaction: Transaction) -> None:
     for path in files:
         transaction.put_away(path)
     for removal in removals:
-        if removal.record:
-            transaction.put_away(removal.record)
         for folder in removal.folders:
             transaction.remove_empty(folder)
+        if removal.record:
+            transaction.put_away(removal.record)
