@@ -60,7 +60,7 @@ def read_wanted(arguments: Namespace, environ: Mapping[str, str]) -> Wanted:
 
     :param arguments: the options of `wheelfit.cli.options.add_requirements`.
     :param environ: values of variables in requirements files.
-    :raises UsageError: nothing was asked for.
+    :raises UsageError: nothing was asked for, not even by a file that turned out empty.
     :raises InvalidRequirement: something is no requirement.
     :raises FileProblem: a file cannot be read.
     """
@@ -71,7 +71,7 @@ def read_wanted(arguments: Namespace, environ: Mapping[str, str]) -> Wanted:
     ]
     lines = [RequirementLine(text, "") for text in arguments.requirements]
     lines += [line for file in files for line in file.requirements]
-    if not lines:
+    if not lines and not files:
         raise UsageError("nothing was asked for", hint="name a requirement, or a file with -r")
     requirements, wheels = [], []
     hashes: dict[NormalizedName, set[tuple[str, str]]] = {}

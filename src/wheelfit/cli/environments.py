@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Mapping
 
+    from wheelfit.cli.output import Output
     from wheelfit.install.environment import Environment
 
-__all__ = ["open_environment_of"]
+__all__ = ["open_environment_of", "tell_unnamed_environment"]
 
 
 def __dir__() -> list[str]:
@@ -37,3 +38,18 @@ def open_environment_of(arguments: Namespace, environ: Mapping[str, str]) -> Env
         root=folder(arguments.root),
         target=folder(arguments.target),
     )
+
+
+def tell_unnamed_environment(
+    arguments: Namespace, environ: Mapping[str, str], environment: Environment, output: Output
+) -> None:
+    """Say what will be changed, if the user has neither named nor activated it.
+
+    :param arguments: the options of `wheelfit.cli.options.add_environment`.
+    :param environ: the environment of the process; ``VIRTUAL_ENV`` counts.
+    :param environment: what was opened.
+    :param output: where to say it.
+    """
+    named = (arguments.python, arguments.prefix, arguments.root, arguments.target)
+    if not any(named) and not environ.get("VIRTUAL_ENV"):
+        output.say(f"environment: {environment.name}", "dim")

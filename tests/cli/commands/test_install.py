@@ -229,3 +229,35 @@ def test_strictly(shop: Shop) -> None:
     error = shop.install("fast", "--strict", "--json", code=4).error
     assert error["code"] == "metadata-disagreement"
     assert not shop.target.exists()
+
+
+def test_what_others_need(shop: Shop) -> None:
+    """A package nobody asked about that the change breaks is named, with what it will find."""
+    shop.add("needed", "1")
+    shop.add("needed", "2")
+    shop.add("needing", "1", requires=("needed>=2",))
+    shop.install("needing")
+    dry = shop.install("needed==1", "--dry-run", "--json").object
+    assert dry["breaks"] == [
+        {"name": "needing", "version": "1", "requirement": "needed>=2", "found": "1"}
+    ]
+    said = shop.install("needed==1")
+    assert "warning: needing 1 needs needed>=2, and will find needed 1\n" in said.err
+    assert "needing" not in shop.install("needed==2").err
+
+
+def test_habits_of_pip(shop: Shop) -> None:
+    """Options of pip that ask for what is done anyway are taken."""
+    shop.add("solo", "1")
+    said = shop.install(
+        "solo", "--prefer-binary", "--no-compile", "--no-input", "--only-binary", ":all:",
+        "--progress-bar", "off", "--disable-pip-version-check", "--no-warn-script-location",
+    )  # fmt: skip
+    assert said.out.startswith("installed solo 1")
+
+
+def test_a_file_without_requirements(shop: Shop) -> None:
+    """A requirements file that asks for nothing is no mistake."""
+    empty = shop.folder / "empty.txt"
+    empty.write_text("# nothing yet\n")
+    assert shop.install("-r", empty).out == "nothing to do: the files ask for nothing\n"

@@ -44,6 +44,7 @@ def test_for_machines(target: Path, run: Runner) -> None:
             {"name": "fast-one", "version": "2.0", "label": "mkl"},
             {"name": "plain", "version": "1.0", "label": None},
         ],
+        "breaks": [],
     }
     assert said.err == ""
 
@@ -78,3 +79,19 @@ def test_no_name(name: str, target: Path, run: Runner) -> None:
         "invalid-requirement"
     )
     assert tree(target) == before
+
+
+def test_what_others_need(run: Runner, tmp_path: Path) -> None:
+    """It goes, and who is left without it is named, to people and to machines."""
+    folder = tmp_path / "target"
+    build_wheel(tmp_path, "needed", "1")
+    build_wheel(tmp_path, "needing", "2", requires=("needed>=1",))
+    run("install", "--no-index", "-f", tmp_path, "--target", folder, "needing")
+    dry = run("uninstall", "--json", "--dry-run", "--target", folder, "needed")
+    assert dry.object["breaks"] == [
+        {"name": "needing", "version": "2", "requirement": "needed>=1", "found": None}
+    ]
+    said = run("uninstall", "--target", folder, "needed")
+    assert said.out == "removed needed 1\n"
+    assert said.err == ("warning: needing 2 needs needed>=1, and nothing of needed will be left\n")
+    assert "warning" not in run("uninstall", "--target", folder, "needing").err

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.opened import Opened
     from wheelfit.cli.output import Output
+    from wheelfit.install.breakage import Breakage
     from wheelfit.install.plan import Plan
     from wheelfit.resolve.request import Request
     from wheelfit.resolve.resolution import Pin, Resolution
@@ -60,11 +61,34 @@ def configure(parser: ArgumentParser) -> None:
     add_sources(parser)
     add_machine(parser)
     add_choice(parser)
+    _add_pip_habits(parser)
+
+
+def _add_pip_habits(parser: ArgumentParser) -> None:
+    """Take the options of pip that ask for what is done anyway, so that old scripts go on."""
+    group = parser.add_argument_group("accepted for pip's sake; they change nothing")
+    for name, meaning in _PIP_SWITCHES.items():
+        group.add_argument(name, action="store_true", help=meaning)
+    group.add_argument(
+        "--only-binary", action="append", metavar="NAMES", help="only wheels are ever installed"
+    )
+    group.add_argument("--progress-bar", metavar="KIND", help="see --no-progress")
+
+
+_PIP_SWITCHES = {
+    "--prefer-binary": "only wheels are ever installed",
+    "--no-compile": "bytecode is written on request only",
+    "--no-input": "nothing is ever asked",
+    "--no-warn-script-location": "nothing is said of PATH",
+    "--disable-pip-version-check": "pip is not used",
+}
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Resolve, download, check and install."""
+    from wheelfit.cli.environments import tell_unnamed_environment
     from wheelfit.cli.opened import open_for_choice
+    from wheelfit.install.breakage import breakages
 
     opened = open_for_choice(arguments, environ, output)
     with opened.repository:
@@ -73,13 +97,16 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             # Before anything is fetched: a download in vain helps nobody.
             environment.check_allowed(break_system_packages=arguments.break_system_packages)
             environment.check_writable()
+        tell_unnamed_environment(arguments, environ, environment, output)
         request = _request(arguments, opened)
         planned, resolution = _decide(arguments, opened, request)
+        installed = environment.installed()
         if not arguments.dry_run and planned:
             planned, resolution = _carry_out(
                 planned, resolution, arguments, output, opened, request
             )
-        _report(planned, resolution, output, dry_run=arguments.dry_run)
+        broken = breakages(planned, installed, environment.interpreter.environment)
+        _report(planned, resolution, output, broken, dry_run=arguments.dry_run)
         _warn_of_idle_labels(opened, planned, output)
     return 0
 
@@ -204,10 +231,18 @@ def _count(pins: Sequence[Pin]) -> str:
     return "1 wheel" if len(pins) == 1 else f"{len(pins)} wheels"
 
 
-def _report(planned: Plan, resolution: Resolution, output: Output, *, dry_run: bool) -> None:
-    output.result_json({"version": 1, "dry_run": dry_run, **planned.to_mapping()})
-    for note in resolution.notes:
-        output.warn(note)
+def _report(
+    planned: Plan,
+    resolution: Resolution,
+    output: Output,
+    broken: Sequence[Breakage],
+    *,
+    dry_run: bool,
+) -> None:
+    breaks = [one.to_mapping() for one in broken]
+    output.result_json({"version": 1, "dry_run": dry_run, **planned.to_mapping(), "breaks": breaks})
+    for note in (*resolution.notes, *broken):
+        output.warn(str(note))
     old = {entry.name: entry for entry in planned.remove}
     verb = "would install" if dry_run else "installed"
     for pin in planned.install:
@@ -223,5 +258,7 @@ def _report(planned: Plan, resolution: Resolution, output: Output, *, dry_run: b
     for entry in planned.keep:
         if output.verbosity > 0:
             output.result(f"kept {entry}")
-    if not planned:
+    if not planned and not (resolution.pins or planned.keep):
+        output.result("nothing to do: the files ask for nothing")
+    elif not planned:
         output.result("nothing to do: what is installed meets every requirement")

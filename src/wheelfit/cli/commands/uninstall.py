@@ -30,17 +30,22 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Remove what was named."""
-    from wheelfit.cli.environments import open_environment_of
+    from wheelfit.cli.environments import open_environment_of, tell_unnamed_environment
+    from wheelfit.install.breakage import breakages
+    from wheelfit.install.plan import Plan
     from wheelfit.install.uninstall import uninstall
 
     environment = open_environment_of(arguments, environ)
+    tell_unnamed_environment(arguments, environ, environment, output)
     names = [_name(text) for text in arguments.names]
+    installed = environment.installed()
     chosen = uninstall(
         names,
         environment,
         dry_run=arguments.dry_run,
         break_system_packages=arguments.break_system_packages,
     ).removed
+    broken = breakages(Plan(remove=chosen), installed, environment.interpreter.environment)
     output.result_json(
         {
             "version": 1,
@@ -49,8 +54,11 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                 {"name": entry.name, "version": str(entry.version), "label": entry.label}
                 for entry in chosen
             ],
+            "breaks": [one.to_mapping() for one in broken],
         }
     )
+    for one in broken:
+        output.warn(str(one))
     verb = "would remove" if arguments.dry_run else "removed"
     for entry in chosen:
         output.result(f"{verb} {entry}")
