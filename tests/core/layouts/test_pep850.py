@@ -65,7 +65,10 @@ def rules(document: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def test_the_model() -> None:
-    """F-20 to F-23, P-1 to P-8: a valid document is read completely and without a note."""
+    """A valid document is read completely and without a note.
+
+    F-20, F-21, F-22, F-23, P-1, P-2, P-3, P-5, P-6, P-7, P-8.
+    """
     document = read(VALID)
     assert document.layout == "L7"
     assert document.schema == VALID["$schema"]
@@ -142,7 +145,7 @@ def test_all_refusals_are_reported() -> None:
         ({"requires": "a"}, "F-32"),
         ({"requires": [1]}, "F-32"),
         ({"requires": ["not a requirement"]}, "P-6"),
-        ({"requires": ["a; variant_label == 'x'"]}, "P-6"),
+        ({"requires": ["a; variant_label == 'x'"]}, "F-109"),
         ({"requires": ["a"], "plugin-api": "a b"}, "P-7"),
         ({"requires": ["a"], "plugin-api": None}, "F-32"),
         ({"static-properties": {"a": ["1"]}, "plugin-api": "a"}, "P-7"),
@@ -165,13 +168,17 @@ def test_all_refusals_are_reported() -> None:
         ({"builtin": 1}, "P-8"),
         ({"builtin": ""}, "P-8"),
         ({"requires": ["a"], "enable-if": "os_name == 'nt'"}, "F-130"),
-        ({"requires": ["a"], "build-requires": ["a"]}, "F-130"),
+        ({"requires": ["a"], "build-requires": ["a"]}, "P-9"),
+        ({"build-requires": ["a"]}, "P-9"),
         ([], "F-32"),
         (None, "F-32"),
     ],
 )
 def test_a_broken_provider(entry: object, rule: str) -> None:
-    """F-130, P-1 to P-9: a broken entry costs its namespace, the others keep working."""
+    """A broken entry costs its namespace and names the rule; the others keep working.
+
+    F-32, F-109, F-130, P-1, P-3, P-4, P-5, P-6, P-7, P-8, P-9.
+    """
     document = with_change("providers", "blas", entry)
     found = read(document)
     broken = found.providers["blas"]
@@ -197,6 +204,21 @@ def test_a_broken_provider(entry: object, rule: str) -> None:
             "P-7",
         ),
         (
+            {"requires": ["a; os_name == 'nt'"]},
+            PluginProvider(("a; os_name == 'nt'",)),
+            "P-6",
+        ),
+        (
+            {"requires": ["a; os_name == 'nt'", "b; os_name != 'nt'"], "plugin-api": "a"},
+            PluginProvider(("a; os_name == 'nt'", "b; os_name != 'nt'"), "a"),
+            None,
+        ),
+        (
+            {"requires": ["a; os_name == 'nt'", "b; os_name == 'nt'", "a"]},
+            PluginProvider(("a; os_name == 'nt'", "b; os_name == 'nt'", "a")),
+            None,
+        ),
+        (
             {"requires": ["a>1; os_name == 'nt'", "A>2"]},
             PluginProvider(("a>1; os_name == 'nt'", "A>2")),
             None,
@@ -209,7 +231,7 @@ def test_a_broken_provider(entry: object, rule: str) -> None:
     ],
 )
 def test_an_odd_provider(entry: object, provider: object, rule: str | None) -> None:
-    """P-3, P-7, P-8: what readers accept although writers may not write it."""
+    """P-3, P-6, P-7, P-8: what readers accept although writers may not write it."""
     document = with_change("providers", "blas", entry)
     assert read(document).providers["blas"] == provider
     assert [found for _, found in rules(document)] == ([rule] if rule else [])
@@ -393,3 +415,15 @@ def test_no_schema() -> None:
     assert read(document).layout == "L7"
     assert read(document).schema == ""
     assert rules(document) == [("$schema", "F-20")]
+
+
+@pytest.mark.parametrize("schema", ["v0.0.2", "v0.0.3", "peps/826/v0.2.0", "peps/825/v0.1.1"])
+def test_build_requires_in_any_layout(schema: str) -> None:
+    """P-9: what belongs in pyproject.toml is invalid in a document of any layout."""
+    entry = {"requires": ["a"], "build-requires": ["b"]}
+    document = with_change("providers", {"nvidia": entry})
+    document["$schema"] = f"https://variants-schema.wheelnext.dev/{schema}.json"
+    document["default-priorities"]["namespace"] = ["nvidia"]
+    document["variants"] = {}
+    assert isinstance(read(document).providers["nvidia"], BrokenProvider)
+    assert ("providers.nvidia.build-requires", "P-9") in rules(document)

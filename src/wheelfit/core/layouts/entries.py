@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wheelfit.core.environments import first_everywhere
 from wheelfit.core.layouts.priorities import put_first
 from wheelfit.core.properties import is_name, is_value
 from wheelfit.core.providers import (
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from wheelfit.core.layouts.findings import Findings
+    from wheelfit.core.requirements import Requirement
 
 __all__ = [
+    "BUILD_REQUIRES",
     "KEY",
+    "KNOWN_KEYS",
     "Entry",
     "StaticLists",
     "configs",
@@ -43,7 +47,9 @@ def __dir__() -> list[str]:
 
 KEY = "providers"
 KINDS = ("static-properties", "requires", "builtin")
-_KNOWN_KEYS = frozenset([*KINDS, "optional", "feature-order", "plugin-api"])
+KNOWN_KEYS = frozenset([*KINDS, "optional", "feature-order", "plugin-api"])
+BUILD_REQUIRES = "build-requires"
+"""Only in pyproject.toml (P-9, B-20)."""
 
 StaticLists = dict[str, tuple[str, ...]]
 
@@ -85,22 +91,35 @@ class Entry:
             return default
         return value
 
-    def requires(self) -> tuple[str, ...]:
-        """Read ``requires`` (P-6); whether it may be empty is for the caller."""
-        items = self.values.get("requires", [])
+    def requires(self, key: str = "requires") -> tuple[str, ...]:
+        """Read the packages of a plugin (P-6); whether there may be none is for the caller.
+
+        :param key: where they stand.
+        """
+        items = self.values.get(key, [])
         if not isinstance(items, list):
-            self.broken(f"expected a list, found {shown(items)}", "F-32", "requires")
+            self.broken(f"expected a list, found {shown(items)}", "F-32", key)
             return ()
+        requirements: list[Requirement] = []
         for index, item in enumerate(items):
             if not isinstance(item, str):
                 problem = f"expected a string, found {shown(item)}"
-                self.broken(problem, "F-32", "requires", index)
+                self.broken(problem, "F-32", key, index)
                 continue
             try:
-                parse_requirement(item, allow_variant_markers=False)  # F-109
+                requirement = parse_requirement(item, allow_variant_markers=True)
             except InvalidRequirement:
                 problem = f"{shown(item)} is not a dependency specifier"
-                self.broken(problem, "P-6", "requires", index)
+                self.broken(problem, "P-6", key, index)
+                continue
+            if requirement.marker is not None and requirement.marker.uses_variants:
+                problem = f"{shown(item)} looks at a wheel, and there is none"
+                self.broken(problem, "F-109", key, index)
+            requirements.append(requirement)
+        if self.reason is None and requirements and self._findings.pedantic:
+            first = first_everywhere(requirements)
+            if first is not None and None in first:
+                self.odd("in some environment no requirement remains", "P-6", key)
         return tuple(item for item in items if isinstance(item, str))
 
     def plugin_api(self, requires: tuple[str, ...]) -> str | None:
@@ -109,7 +128,7 @@ class Entry:
         :param requires: the requirements that were read.
         """
         if "plugin-api" not in self.values:
-            if self.reason is None and not _one_default(requires):
+            if self.reason is None and not _one_default(requires, exactly=self._findings.pedantic):
                 problem = "the default depends on the environment, it must be given"
                 self.odd(problem, "P-7", "plugin-api")
             return None
@@ -183,15 +202,25 @@ def configs(lists: StaticLists, order: Iterable[str]) -> tuple[FeatureConfig, ..
     return tuple(FeatureConfig(name, lists[name]) for name in order)
 
 
-def _one_default(requires: tuple[str, ...]) -> bool:
-    """Say whether the first requirement after marker filtering is always the same (P-7)."""
+def _one_default(requires: tuple[str, ...], *, exactly: bool) -> bool:
+    """Say whether the first requirement after marker filtering is always the same (P-7).
+
+    :param requires: sound requirements.
+    :param exactly: whether every environment is looked at; else names are counted, which
+        costs little and may be too strict.
+    """
+    requirements = [parse_requirement(text, allow_variant_markers=False) for text in requires]
     names: set[str] = set()
-    for text in requires:
-        requirement = parse_requirement(text, allow_variant_markers=False)
+    for requirement in requirements:
         names.add(default_endpoint(requirement.name))
         if requirement.marker is None:
             break
-    return len(names) <= 1
+    if len(names) <= 1 or not exactly:
+        return len(names) <= 1
+    first = first_everywhere(requirements)
+    if first is None:
+        return False
+    return len({default_endpoint(name) for name in first if name is not None}) <= 1
 
 
 def read_entries(
@@ -220,7 +249,10 @@ def read_entries(
             continue
         provider: Provider = BrokenProvider("")
         if isinstance(values, dict):
-            entry = Entry((KEY, namespace), values, findings)
+            known = {key: value for key, value in values.items() if key != BUILD_REQUIRES}
+            entry = Entry((KEY, namespace), known, findings)
+            if len(known) < len(values):  # P-9
+                entry.broken("it exists in pyproject.toml only", "P-9", BUILD_REQUIRES)
             provider = read(namespace, entry)
         else:
             entry = Entry((KEY, namespace), {}, findings)
@@ -247,7 +279,7 @@ def read_providers(
 
     def read(namespace: str, entry: Entry) -> Provider:
         provider = _provider(entry)
-        unknown = [key for key in entry.values if key not in _KNOWN_KEYS]
+        unknown = [key for key in entry.values if key not in KNOWN_KEYS]
         if tolerant:
             findings.ignored_keys((KEY, namespace), unknown, rule="F-37", fault=False)
         else:
