@@ -705,18 +705,17 @@ class TestOthers:
         assert labels(data, {}, policy=enabled) == ["mkl", "null"]
 
     def test_abi_dependency(self) -> None:
-        """A-49, P-50: without support for ABI dependencies those labels are out, and it is said."""
+        """A-49, P-50: with ABI dependencies switched off those labels are out, and it is said."""
+        off = ProviderPolicy(abi_dependency=False)
         data = {
             "$schema": "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json",
             "default-priorities": {"namespace": ["abi"]},
             "providers": {"abi": {"builtin": "abi_dependency"}},
             "variants": {"pyt2.8": {"abi": {"torch": ["2.8"]}}, "null": {}},
         }
-        assert labels(data, {}) == ["null"]
-        known = support(read_document(data, where="flash"), FixedDetector())
-        assert known.warnings == (
-            "abi: builds for a version of another package are not supported yet",
-        )
+        assert labels(data, {}, policy=off) == ["null"]
+        known = support(read_document(data, where="flash"), FixedDetector(), policy=off)
+        assert known.warnings == ("abi: builds for a version of another package are switched off",)
         refusal = known.refusal(read_document(data, where="flash").variants[parse_label("pyt2.8")])
         assert refusal is not None
         assert str(parse_property("abi :: torch :: 2.8")) in refusal

@@ -360,12 +360,15 @@ class TestBuiltin:
     """P-16: a built-in provider replaces steps 2 to 6."""
 
     def test_abi_dependency(self) -> None:
-        """P-50, A-49: who does not implement it treats it as incompatible and says so."""
+        """P-16, P-50, A-49: no list counts; switched off, it supports nothing and says so."""
         lists = HostDetector(host("abi", {"torch": ["2.8"]}), "node.toml")
         support = ask(BuiltinProvider("abi_dependency"), None, "abi", user_lists=lists)
-        assert support.detections["abi"].status is Status.UNKNOWN
+        assert support.detections["abi"].status is Status.NOTHING
+        policy = ProviderPolicy(abi_dependency=False)
+        support = ask(BuiltinProvider("abi_dependency"), None, "abi", policy)
+        assert support.detections["abi"].status is Status.DISABLED
         assert support.warnings == (
-            "abi: builds for a version of another package are not supported yet",
+            "abi: builds for a version of another package are switched off",
         )
 
     def test_unknown(self) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from wheelfit.core import strict_json
+from wheelfit.core import abi_dependency, strict_json
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.layouts import DEFAULT_REGISTRY, Detected, Registry, detect, pep825, pep850
 from wheelfit.core.layouts.findings import Findings
@@ -224,4 +225,29 @@ def _read(
     for note in detected.notes:
         findings.note(note)
     parts = detected.layout.read(document, findings, tolerant=detected.tolerant)
-    return detected, findings, parts
+    return detected, findings, _without_unsound_releases(parts, findings)
+
+
+def _without_unsound_releases(parts: Parts, findings: Findings) -> Parts:
+    """Take out labels whose ABI dependency names no project or no release (P-46, P-47).
+
+    Which namespaces are meant says the provider, so no layout can do it by itself.
+    """
+    namespaces = abi_dependency.abi_namespaces(parts.providers)
+    if not namespaces:
+        return parts
+    kept = {}
+    for label, properties in parts.variants.items():
+        reason = None
+        for feature, values in properties.features():
+            if feature.namespace in namespaces:
+                found = abi_dependency.fault(feature.name, values)
+                if found is not None:
+                    steps = ("variants", label, feature.namespace, feature.name)
+                    reason = reason or str(findings.fault(steps, *found))
+        if reason is None:
+            kept[label] = properties
+        else:
+            findings.unusable[label] = reason
+            findings.note(f"{path_of(label)} is unusable (F-130)")
+    return parts if len(kept) == len(parts.variants) else replace(parts, variants=kept)

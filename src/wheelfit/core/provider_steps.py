@@ -8,6 +8,8 @@ The first that applies decides:
 4. a provider of wheelfit's own that stands in for the plugin (P-13);
 5. the plugin is not trusted: nothing is supported (P-14);
 6. the plugin is asked (P-15) - wheelfit does not run plugins, so 5 and 6 end alike.
+
+A built-in provider takes the place of steps 2 to 6 (P-16).
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard
 
+from wheelfit.core import abi_dependency
+from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.phrases import PACKAGE_LIST
 from wheelfit.core.providers import (
@@ -77,6 +81,8 @@ class ProviderPolicy:
     """Namespaces whose static list gives way to what the detector knows (P-20)."""
     device_policy: DevicePolicy = "all"
     """``all``: every device; ``highest``: the best one; ``any``: at least one (P-88)."""
+    abi_dependency: bool = True
+    """Whether builds made for a version of another package may be chosen (P-50)."""
 
 
 class Steps:
@@ -87,6 +93,7 @@ class Steps:
     :param user_lists: who answers step 3, as a host file.
     :param environment: marker environment of the target, for legacy ``enable-if`` (F-51).
     :param policy: what the user decided.
+    :param known: the versions of packages that builds may be made for (P-51).
     """
 
     def __init__(
@@ -96,6 +103,7 @@ class Steps:
         user_lists: Detector | None,
         environment: Mapping[str, str],
         policy: ProviderPolicy,
+        known: KnownVersions = KnownVersions(),  # noqa: B008 - frozen
     ) -> None:
         self.detections: dict[str, Detection] = {}
         """The answers so far, by namespace."""
@@ -106,6 +114,7 @@ class Steps:
         self._user_lists = user_lists
         self._environment = environment
         self._policy = policy
+        self._known = known
         self._left_out: dict[str, list[str]] = {}
 
     @property
@@ -129,7 +138,7 @@ class Steps:
             case BrokenProvider(reason):  # F-130
                 return _unknown(namespace, f"its provider entry is broken: {reason}")
             case BuiltinProvider():  # P-16
-                return _builtin(namespace, provider)
+                return self._builtin(namespace, provider)
             case StaticProvider():
                 return self._static(namespace, provider)
             case _:
@@ -156,6 +165,16 @@ class Steps:
             reason = f"its marker cannot be used: {provider.enabled_by}"
             return disabled(reason, reason)
         return disabled(f"not for this platform: {provider.enabled_by}")
+
+    # In place of steps 2 to 6
+
+    def _builtin(self, namespace: str, provider: BuiltinProvider) -> Detection:
+        if provider.name != ABI_DEPENDENCY:  # P-8
+            return _unknown(namespace, f"there is no built-in provider {provider.name!r}")
+        if not self._policy.abi_dependency:  # P-50: whoever does without it says so
+            source = "builds for a version of another package are switched off"
+            return Detection(namespace, status=Status.DISABLED, source=source, warnings=(source,))
+        return abi_dependency.detect(namespace, self._document, self._known)
 
     # Step 2
 
@@ -235,11 +254,3 @@ def _detect(
 
 def _unknown(namespace: str, source: str) -> Detection:
     return Detection(namespace, status=Status.UNKNOWN, source=source)
-
-
-def _builtin(namespace: str, provider: BuiltinProvider) -> Detection:
-    if provider.name != ABI_DEPENDENCY:  # P-8
-        return _unknown(namespace, f"there is no built-in provider {provider.name!r}")
-    # P-50: whoever does not implement it says so.
-    source = "builds for a version of another package are not supported yet"
-    return Detection(namespace, status=Status.UNKNOWN, source=source, warnings=(source,))

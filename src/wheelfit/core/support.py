@@ -12,10 +12,11 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from wheelfit.core import phrases
+from wheelfit.core import abi_dependency, phrases
+from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.properties import Feature, PropertySet
 from wheelfit.core.provider_steps import Detector, DevicePolicy, ProviderPolicy, Steps
-from wheelfit.platforms.features import Detection
+from wheelfit.platforms.features import Detection, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -42,6 +43,10 @@ _Unmet: TypeAlias = tuple[Feature, tuple[str, ...], str | None]
 """A feature that is not met, the values of which one would do, and the device that has
 none of them; no device: the whole target."""
 
+_LOOKED = (Status.SUPPORTED, Status.NOTHING)
+
+_NO_VALUES: Mapping[str, frozenset[str]] = MappingProxyType({})
+
 
 @dataclass(frozen=True, slots=True)
 class Support:
@@ -54,6 +59,10 @@ class Support:
     device_policy: DevicePolicy = "all"
     holders: Mapping[str, str] = field(default_factory=dict)
     """Whose answer it is, by namespace, in words; this machine's when not listed."""
+    abi: frozenset[str] = frozenset()
+    """Namespaces that speak of versions of other packages (P-45)."""
+    known: KnownVersions = KnownVersions()  # noqa: RUF009 - frozen
+    """The versions that are known of those packages (P-51)."""
     _values: Mapping[str, Mapping[str, frozenset[str]]] = field(
         init=False, repr=False, compare=False
     )
@@ -135,20 +144,24 @@ class Support:
     def _unmet(self, properties: PropertySet) -> Iterator[_Unmet]:
         # F-28: OR over the values of a feature, AND over features and namespaces.
         for feature, wanted in properties.features():
-            known = self.values(feature.namespace, feature.name)
-            if known.isdisjoint(wanted):
+            namespace, name = feature.namespace, feature.name
+            known = self._values.get(namespace, _NO_VALUES).get(name)
+            if known is None or known.isdisjoint(wanted):
                 yield feature, wanted, None
-                continue
-            for device in self.devices(feature.namespace, feature.name):  # P-88
-                if device.values.isdisjoint(wanted):
-                    yield feature, wanted, device.device
+            elif namespace in self._devices:  # few have any
+                for device in self.devices(namespace, name):  # P-88
+                    if device.values.isdisjoint(wanted):
+                        yield feature, wanted, device.device
 
     def _reasons(self, unmet: tuple[_Unmet, ...]) -> Iterator[str]:
         for namespace, group in groupby(unmet, lambda item: item[0].namespace):
             items = tuple(group)
             detection = self.detections.get(namespace) or Detection(namespace)
             anywhere = [(feature, wanted) for feature, wanted, device in items if device is None]
-            if anywhere:
+            if anywhere and namespace in self.abi and detection.status in _LOOKED:
+                for feature, wanted in anywhere:
+                    yield abi_dependency.refusal(feature, wanted, self.known)
+            elif anywhere:
                 holder = self.holders.get(namespace, phrases.THIS_MACHINE)
                 yield phrases.missing(anywhere, detection, holder=holder)
             for feature, wanted, device in items:
@@ -172,6 +185,7 @@ def support_for(
     user_lists: Detector | None = None,
     policy: ProviderPolicy = ProviderPolicy(),  # noqa: B008 - frozen
     namespaces: Iterable[str] | None = None,
+    known: KnownVersions = KnownVersions(),  # noqa: B008 - frozen
 ) -> Support:
     """Ask the six steps about every namespace and return the answers.
 
@@ -186,11 +200,19 @@ def support_for(
     :param user_lists: who answers step 3, for any plugin; as a host file.
     :param policy: what the user decided.
     :param namespaces: whom to ask about; None: every namespace that a label uses.
+    :param known: the versions of packages that builds may be made for (P-51).
     """
     wanted = namespaces_used(document.variants.values()) if namespaces is None else namespaces
-    steps = Steps(document, machine, user_lists, environment, policy)
+    steps = Steps(document, machine, user_lists, environment, policy, known)
     # Priority order, so that what is printed and probed does not depend on hashing.
     order = {namespace: index for index, namespace in enumerate(document.priorities)}
     for namespace in sorted(set(wanted), key=lambda item: (order.get(item, len(order)), item)):
         steps.ask(namespace)
-    return Support(steps.detections, steps.notes, policy.device_policy, steps.holders)
+    return Support(
+        steps.detections,
+        steps.notes,
+        policy.device_policy,
+        steps.holders,
+        abi_dependency.abi_namespaces(document.providers),
+        known,
+    )

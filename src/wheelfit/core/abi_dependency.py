@@ -1,0 +1,351 @@
+"""Builds made for certain versions of another package: the ABI dependency (P-45 to P-58).
+
+A feature names a project, its values name releases of it: ``abi :: torch :: 2.8`` is a
+build that works with every torch 2.8. What is supported follows from the versions that
+are installed, chosen, or declared by the user; a project of which nothing is known yet is
+left open, and the resolver decides.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import product
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import SpecifierSet
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import InvalidVersion
+
+from wheelfit.core import phrases
+from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider
+from wheelfit.core.versions import is_endless, parse_version
+from wheelfit.platforms.features import Detection, FeatureConfig, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from packaging.version import Version
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.properties import Feature, PropertySet
+    from wheelfit.core.providers import Provider
+
+__all__ = [
+    "OVERRIDE",
+    "Branch",
+    "KnownVersion",
+    "KnownVersions",
+    "abi_namespaces",
+    "branches",
+    "detect",
+    "fault",
+    "matches",
+    "not_admitted",
+    "project_of",
+    "read_override",
+    "recent_first",
+    "refusal",
+    "supported_values",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+OVERRIDE = "VARIANT_ABI_DEPENDENCY"
+"""Environment variable that declares versions: ``torch==2.8.0,numpy==2.1`` (P-57)."""
+
+
+# --- names and values ---------------------------------------------------------------
+
+
+def project_of(feature: str) -> NormalizedName | None:
+    """Return the project that a feature stands for, or None when it is misspelled (P-46).
+
+    >>> project_of("flash_attn"), project_of("flash__attn")
+    ('flash-attn', None)
+
+    :param feature: name of the feature.
+    """
+    name = canonicalize_name(feature)
+    return name if name.replace("-", "_") == feature else None
+
+
+_VALUE = re.compile(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){0,2}", re.ASCII)
+
+
+@lru_cache(maxsize=4096)
+def _release(value: str) -> tuple[int, ...] | None:
+    """Return the numbers of a value, or None when it is none (P-47)."""
+    if _VALUE.fullmatch(value) is None or is_endless(value):
+        return None
+    return tuple(map(int, value.split(".")))
+
+
+def fault(feature: str, values: Iterable[str]) -> tuple[str, str] | None:
+    """Return what is wrong with a feature and its values, and the rule; None: nothing.
+
+    :param feature: name of the feature.
+    :param values: as the label lists them.
+    """
+    if project_of(feature) is None:
+        return f"{feature!r} is not spelled as a dist-info folder spells a project", "P-46"
+    for value in values:
+        if _release(value) is None:
+            return f"{value!r} is not a release of one to three numbers, as 2.8 is", "P-47"
+    return None
+
+
+def matches(value: str, version: Version) -> bool:
+    """Tell whether a value admits a version: whether ``== value.*`` does (P-48).
+
+    >>> from packaging.version import Version
+    >>> matches("2.8", Version("2.8.1rc1+cu128")), matches("2.8", Version("2.9"))
+    (True, False)
+
+    :param value: a sound one.
+    :param version: of the package that the feature names.
+    """
+    release = _release(value)
+    if release is None or version.epoch:
+        return False
+    return (*version.release, 0, 0, 0)[: len(release)] == release
+
+
+def supported_values(version: Version) -> tuple[str, ...]:
+    """Return the values that admit a version, the most exact first (P-51).
+
+    >>> from packaging.version import Version
+    >>> supported_values(Version("12.6.4.1"))
+    ('12.6.4', '12.6', '12')
+
+    :param version: of the package that the feature names.
+    """
+    if version.epoch:
+        return ()  # P-48
+    numbers = [str(number) for number in (*version.release, 0, 0)[:3]]
+    return tuple(".".join(numbers[:count]) for count in (3, 2, 1))
+
+
+def recent_first(values: Iterable[str]) -> list[str]:
+    """Return sound values, the most recent first, exact ones before those that hold them.
+
+    For any one version this is the order of P-51.
+
+    >>> recent_first(["2", "2.8.0", "2.9", "x"])
+    ['2.9', '2.8.0', '2']
+
+    :param values: in any order; unsound ones are left out.
+    """
+    return sorted((v for v in values if _release(v) is not None), key=_sort_key, reverse=True)
+
+
+def _sort_key(value: str) -> tuple[int, ...]:
+    return _release(value) or ()
+
+
+def not_admitted(specifier: SpecifierSet, values: Iterable[str]) -> tuple[str, ...]:
+    """Return the values of which a requirement admits no version (P-58).
+
+    >>> not_admitted(SpecifierSet(">=2.8,<3"), ["2.7", "2.8.0", "2"])
+    ('2.7',)
+
+    :param specifier: of the requirement on the package that the feature names.
+    :param values: as a label lists them; unsound ones are left out.
+    """
+    wanted = specifier.to_range()
+    return tuple(
+        value for value in recent_first(values) if wanted.is_disjoint(_prefix(value).to_range())
+    )
+
+
+def _prefix(value: str) -> SpecifierSet:
+    return SpecifierSet(f"=={value}.*")
+
+
+# --- the ways to meet a label -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Hold one way in which a build can be met by versions of one project (P-53)."""
+
+    project: NormalizedName
+    value: str
+    """The value that is met, and the most exact one."""
+    specifier: str
+    """The versions that meet it and nothing more exact, as a specifier set."""
+    feature: tuple[str, str]
+    """Namespace and name of the feature."""
+    met: frozenset[str]
+    """Every value of the label that those versions meet, which markers then see (F-111)."""
+
+    def __str__(self) -> str:
+        return f"{self.project} {self.value}"
+
+
+def branches(
+    properties: PropertySet,
+    namespaces: frozenset[str],
+    forbidden: frozenset[tuple[str, str, str]] = frozenset(),
+) -> Iterator[tuple[Branch, ...]]:
+    """Yield the ways to meet a label, the most recent versions first (P-49, P-52, P-53).
+
+    The ways exclude each other, and together they are what P-52 admits.
+
+    :param properties: all properties of the label; their ABI values are sound.
+    :param namespaces: those of the ABI dependency provider.
+    :param forbidden: namespace, feature and value that must not be what a build relies
+        on (F-91).
+    """
+    choices = []
+    for feature, values in properties.features():
+        if feature.namespace in namespaces:
+            barred = {
+                value for value in values if (feature.namespace, feature.name, value) in forbidden
+            }
+            choices.append(list(_branches((feature.namespace, feature.name), values, barred)))
+    return product(*choices)
+
+
+def _branches(
+    feature: tuple[str, str], values: Sequence[str], barred: set[str]
+) -> Iterator[Branch]:
+    project = project_of(feature[1])
+    if project is None:
+        return
+    listed = recent_first(values)[:_MOST]
+    inside: dict[str, list[str]] = {value: [] for value in listed}
+    for value in listed:
+        for outer in _holders(value)[1:]:
+            if outer in inside:
+                inside[outer].append(value)
+    for value in listed:
+        met = frozenset(one for one in _holders(value) if one in inside)
+        if met <= barred:
+            continue
+        specifier = ",".join([f"=={value}.*", *(f"!={one}.*" for one in inside[value])])
+        yield Branch(project, value, specifier, feature, met)
+
+
+_MOST = 1000
+"""Values of one feature that count; no package was ever built for so many."""
+
+
+def _holders(value: str) -> list[str]:
+    """Return the values that admit everything this one admits, itself first."""
+    parts = value.split(".")
+    return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+
+
+# --- what is supported --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KnownVersion:
+    """Hold the version of a package that builds may be made for."""
+
+    version: Version
+    how: str = "is installed"
+    """How it is known, as ``is installed``; follows name and version in messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownVersions:
+    """Hold what is known of the packages that builds may be made for (P-51)."""
+
+    versions: Mapping[NormalizedName, KnownVersion] = field(default_factory=dict)
+    is_open: bool = False
+    """Whether other packages are still to be chosen; otherwise there are no others."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "versions", MappingProxyType(dict(self.versions)))
+
+
+def abi_namespaces(providers: Mapping[str, Provider]) -> frozenset[str]:
+    """Return the namespaces of the ABI dependency provider; their names are free (P-45).
+
+    :param providers: of a document.
+    """
+    return frozenset(
+        namespace
+        for namespace, provider in providers.items()
+        if isinstance(provider, BuiltinProvider) and provider.name == ABI_DEPENDENCY
+    )
+
+
+def detect(namespace: str, document: VariantDocument, known: KnownVersions) -> Detection:
+    """Return what is supported of a namespace of the provider (P-51).
+
+    :param namespace: one of `abi_namespaces`.
+    :param document: whose labels count.
+    :param known: the versions that are known.
+    """
+    used: dict[str, set[str]] = {}
+    for properties in document.variants.values():
+        for feature, values in properties.features():
+            if feature.namespace == namespace:
+                used.setdefault(feature.name, set()).update(values)
+    features, sources = [], []
+    for name in sorted(used):
+        project = project_of(name)
+        if project is None:
+            continue
+        version = known.versions.get(project)
+        if version is not None:
+            features.append(FeatureConfig(name, supported_values(version.version), True))
+            sources.append(f"{project} {version.version} {version.how}")
+        elif known.is_open:
+            features.append(FeatureConfig(name, tuple(recent_first(used[name])), True))
+            sources.append(f"{project} is chosen together with it")
+        else:
+            sources.append(f"{project} is not there")
+    supported = any(config.values for config in features)
+    status = Status.SUPPORTED if supported else Status.NOTHING
+    return Detection(namespace, tuple(features), status, source="; ".join(sources))
+
+
+def refusal(feature: Feature, values: Sequence[str], known: KnownVersions) -> str:
+    """Say why a build is not met by what is there, without a final full stop.
+
+    :param feature: the feature that is not met.
+    :param values: of which one would do.
+    :param known: the versions that are known.
+    """
+    project = project_of(feature.name) or feature.name
+    wanted = phrases.alternatives(recent_first(values) or list(values))
+    there = known.versions.get(canonicalize_name(feature.name))
+    if there is None:
+        standing = f"{project} is neither installed nor chosen"
+    else:
+        standing = f"{project} {there.version} {there.how}"
+    return f"is built for {project} {wanted}, {standing} ({phrases.named(feature, values)})"
+
+
+# --- what the user declares ---------------------------------------------------------
+
+
+def read_override(text: str) -> tuple[dict[NormalizedName, KnownVersion], tuple[str, ...]]:
+    """Read the environment variable that declares versions (P-57).
+
+    :param text: its value.
+    :returns: the versions, and what was ignored with the reason, one clause each.
+    """
+    versions: dict[NormalizedName, KnownVersion] = {}
+    ignored = []
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, written = item.partition("==")
+        try:
+            version = parse_version(written.strip())
+            project = canonicalize_name(name.strip(), validate=True)
+        except (InvalidVersion, ValueError):
+            equals = ""
+        if not equals:
+            ignored.append(f"{item!r} is ignored, write it as torch==2.8.0")
+            continue
+        versions[project] = KnownVersion(version, f"is declared by {OVERRIDE}")
+    return versions, tuple(ignored)
