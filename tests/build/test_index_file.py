@@ -97,9 +97,9 @@ def test_several_conflicts(tmp_path: Path) -> None:
     ("document", "reason"),
     [
         (b"{", "cannot be used"),
-        (json.dumps(DOCUMENT).encode(), "only that"),
-        (json.dumps({**DOCUMENT, "variants": {"mkl": 1}}).encode(), "cannot be used"),
-        (json.dumps({**DOCUMENT, "variants": {}}).encode(), "only that"),
+        (json.dumps(DOCUMENT).encode(), "describes"),
+        (json.dumps({**DOCUMENT, "variants": {"mkl": 1}}).encode(), "unusable"),
+        (json.dumps({**DOCUMENT, "variants": {}}).encode(), "does not describe its label"),
     ],
 )
 def test_bad_documents(tmp_path: Path, document: bytes, reason: str) -> None:

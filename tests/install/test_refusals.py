@@ -301,7 +301,7 @@ class TestDisagreement:
         wheel.rename(renamed)
         properties = PropertySet.from_mapping({"x86_64": {"level": ["v2"]}})
         error = refused(renamed, properties=properties)
-        assert "label" in error.message
+        assert "the wheel of v2 describes v3" in error.message
 
     @pytest.mark.parametrize("document", [None, b"{}", b"", b'{"variants": 1}'])
     def test_no_document(self, refused: Refused, home: Path, document: bytes | None) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit.core import index_metadata
 from wheelfit.core.filename import index_file_name, parse_wheel_filename
 from wheelfit.core.index_metadata import combine
-from wheelfit.core.metadata import read_document, write_document
+from wheelfit.core.metadata import write_document
 from wheelfit.errors import (
     FileProblem,
     InconsistentDocuments,
@@ -74,22 +75,7 @@ def read_wheel_document(path: Path) -> VariantDocument:
         data, label = wheel.variant_document(), wheel.filename.label
     if data is None or label is None:
         raise InvalidWheel("it is not a variant wheel", where=str(path))
-    try:
-        document = read_document(data, where=f"{path}/variant.json")
-    except InvalidDocument as error:
-        raise InvalidWheel(
-            f"its variant.json cannot be used: {error.message}", where=str(path), note=error.note
-        ) from None
-    if label in document.unusable:
-        raise InvalidWheel(
-            f"its variant.json cannot be used: {document.unusable[label]}", where=str(path)
-        )
-    if document.properties(label) is None or {*document.variants, *document.unusable} - {label}:
-        raise InvalidWheel(
-            f"its variant.json is not about the label {label!r} of its file name, and only that",
-            where=str(path),
-        )
-    return document
+    return index_metadata.read_wheel_document(data, label, where=str(path))
 
 
 def _releases(folder: Path) -> Mapping[Release, list[Path]]:

@@ -6,8 +6,9 @@ whether a wheel says of itself what the index says of it (F-93).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import Label
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     Documents = Sequence[tuple[str, VariantDocument]]
 
-__all__ = ["combine", "disagreement", "read_wheel_document"]
+__all__ = ["Contradiction", "combine", "contradictions", "disagreement", "read_wheel_document"]
 
 
 def __dir__() -> list[str]:
@@ -54,32 +55,82 @@ def combine(documents: Iterable[tuple[str, VariantDocument]]) -> VariantDocument
     :raises InconsistentDocuments: two contradict each other; names both and the key.
     :raises ValueError: there is no document.
     """
+    combined, conflicts = _combined(documents)
+    for conflict in conflicts:
+        raise conflict.error
+    return combined
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Say about what two documents of a release contradict each other (F-65)."""
+
+    first: str
+    """One of the two files."""
+    second: str
+    """The other one."""
+    path: str
+    """What it is about, as ``providers.nvidia``."""
+    values: tuple[str, str]
+    """What each of them says."""
+
+    @property
+    def error(self) -> InconsistentDocuments:
+        """The contradiction as an error."""
+        pairs = zip((self.first, self.second), self.values, strict=True)
+        return InconsistentDocuments(
+            f"{self.first} and {self.second} contradict each other about {self.path}",
+            note="\n".join(f"{where}: {value}" for where, value in pairs),
+            hint="the wheels of one release must describe their variants consistently",
+        )
+
+
+def contradictions(
+    documents: Iterable[tuple[str, VariantDocument]],
+) -> tuple[Contradiction, ...]:
+    """Return everything that keeps documents of one release from being combined (F-131).
+
+    :param documents: as for `combine`.
+    :raises ValueError: there is no document.
+    """
+    return tuple(_combined(documents)[1])
+
+
+def _combined(
+    documents: Iterable[tuple[str, VariantDocument]],
+) -> tuple[VariantDocument, list[Contradiction]]:
+    """Return the union, and what contradicts; with any of that the union means nothing."""
     ordered = sorted(documents, key=lambda pair: pair[0])
     if not ordered:
         raise ValueError("nothing to combine")
+    conflicts: list[Contradiction] = []
     if len(ordered) == 1:
-        return ordered[0][1]
-    priorities = _priorities(ordered)
+        return ordered[0][1], conflicts
+    priorities = _priorities(ordered, conflicts)
     providers = _merge(
         [(where, document.providers) for where, document in ordered],
+        conflicts,
         lambda name: path_of("providers", name),
         _comparable,
     )
     variants = _merge(
         [(where, document.variants) for where, document in ordered],
+        conflicts,
         lambda label: path_of("variants", label),
     )
     features = _merge(
         [(where, document.feature_priorities) for where, document in ordered],
+        conflicts,
         lambda name: path_of("default-priorities", "feature", name),
     )
     values = _merge(
         [(where, document.value_priorities) for where, document in ordered],
+        conflicts,
         lambda feature: path_of("default-priorities", "property", feature.namespace, feature.name),
     )
-    _check_providers(ordered, priorities, providers)
+    _check_providers(ordered, priorities, providers, conflicts)
     layout, schema = _layout(ordered)
-    return VariantDocument(
+    combined = VariantDocument(
         priorities=priorities,
         providers={name: providers[name] for name in priorities if name in providers},
         variants={label: variants[label] for label in sorted(variants)},
@@ -87,9 +138,10 @@ def combine(documents: Iterable[tuple[str, VariantDocument]]) -> VariantDocument
         value_priorities={feature: values[feature] for feature in sorted(values)},
         layout=layout,
         schema=schema,
-        unusable=_unusable(ordered, variants),
+        unusable=_unusable(ordered, variants, conflicts),
         notes=tuple(sorted({note for _, document in ordered for note in document.notes})),
     )
+    return combined, conflicts
 
 
 def read_wheel_document(
@@ -171,7 +223,7 @@ def _layout(documents: Documents) -> tuple[str, str]:
     return "L7", PEP_850
 
 
-def _priorities(documents: Documents) -> tuple[str, ...]:
+def _priorities(documents: Documents, conflicts: list[Contradiction]) -> tuple[str, ...]:
     """Return the longest list, of which every other must be a prefix (F-60)."""
     longest_where, longest = min(
         ((where, document.priorities) for where, document in documents),
@@ -180,10 +232,13 @@ def _priorities(documents: Documents) -> tuple[str, ...]:
     for where, document in documents:
         found = document.priorities
         if longest[: len(found)] != found:
-            _conflict(
-                (longest_where, ", ".join(longest)),
-                (where, ", ".join(found)),
-                path_of("default-priorities", "namespace"),
+            conflicts.append(
+                Contradiction(
+                    longest_where,
+                    where,
+                    path_of("default-priorities", "namespace"),
+                    (", ".join(longest), ", ".join(found)),
+                )
             )
     return longest
 
@@ -194,6 +249,7 @@ def _same(value: object) -> object:
 
 def _merge(
     mappings: Sequence[tuple[str, Mapping[Key, Value]]],
+    conflicts: list[Contradiction],
     path: Callable[[Key], str],
     comparable: Callable[[Value], object] = _same,
 ) -> dict[Key, Value]:
@@ -205,7 +261,9 @@ def _merge(
             if first is value or first == value:
                 continue
             if comparable(first) != comparable(value):
-                _conflict((first_where, str(first)), (where, str(value)), path(key))
+                shown = (str(first), str(value))
+                conflicts.append(Contradiction(first_where, where, path(key), shown))
+                continue
             # Equal in meaning: keep one whatever the order of the input (F-63).
             merged[key] = (first_where, min(first, value, key=repr))
     return {key: value for key, (_, value) in merged.items()}
@@ -233,7 +291,10 @@ def _normalised(text: str) -> tuple[str, str]:
 
 
 def _check_providers(
-    documents: Documents, priorities: tuple[str, ...], providers: Mapping[str, Provider]
+    documents: Documents,
+    priorities: tuple[str, ...],
+    providers: Mapping[str, Provider],
+    conflicts: list[Contradiction],
 ) -> None:
     """Check that documents without providers name nothing that the others lack (F-64)."""
     without: list[tuple[str, VariantDocument]] = []
@@ -247,29 +308,28 @@ def _check_providers(
         if namespace in providers or any(namespace in item.priorities for _, item in having):
             continue
         where = next(where for where, item in without if namespace in item.priorities)
-        _conflict(
-            (where, f"names {namespace}"),
-            (having[0][0], "does not"),
-            path_of("providers", namespace),
+        conflicts.append(
+            Contradiction(
+                where,
+                having[0][0],
+                path_of("providers", namespace),
+                (f"names {namespace}", "does not"),
+            )
         )
 
 
-def _unusable(documents: Documents, variants: Mapping[Label, PropertySet]) -> dict[str, str]:
+def _unusable(
+    documents: Documents,
+    variants: Mapping[Label, PropertySet],
+    conflicts: list[Contradiction],
+) -> dict[str, str]:
     """Return broken labels; one that is sound elsewhere is a contradiction (F-61)."""
     reasons: dict[str, str] = {}
     for where, document in documents:
         for label, reason in document.unusable.items():
             if Label(label) in variants:
                 sound = next(name for name, item in documents if label in item.variants)
-                _conflict((sound, "it is usable"), (where, reason), path_of("variants", label))
+                path = path_of("variants", label)
+                conflicts.append(Contradiction(sound, where, path, ("it is usable", reason)))
             reasons[label] = min(reason, reasons.get(label, reason))
     return dict(sorted(reasons.items()))
-
-
-def _conflict(first: tuple[str, str], second: tuple[str, str], path: str) -> NoReturn:
-    """Name both files and the key (F-65)."""
-    raise InconsistentDocuments(
-        f"{first[0]} and {second[0]} contradict each other about {path}",
-        note="\n".join(f"{where}: {value}" for where, value in (first, second)),
-        hint="the wheels of one release must describe their variants consistently",
-    )

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.core_metadata import read_metadata, without_variant_markers
-from wheelfit.core.metadata import read_document
-from wheelfit.errors import InvalidDocument, InvalidRequirement, InvalidWheel, MetadataDisagreement
+from wheelfit.core.index_metadata import read_wheel_document
+from wheelfit.errors import InvalidRequirement, InvalidWheel, MetadataDisagreement
 from wheelfit.install.choice import CHOICE_FILE, Choice, format_choice
 from wheelfit.install.entry_points import Command, parse_commands
 from wheelfit.wheels.archive import SIGNATURES
@@ -191,22 +191,11 @@ def _check_variant(pin: Pin, archive: WheelArchive, where: str) -> None:
     """Compare the wheel's own document with what drove the selection (F-93)."""
     if pin.label is None:
         return  # F-10
-    data = archive.variant_document()
-    if data is None:
-        raise InvalidWheel("its file name has a label, but it has no variant.json", where=where)
-    try:
-        variants = read_document(data, where=f"{where}/variant.json").variants
-    except InvalidDocument as error:
-        raise InvalidWheel(
-            f"its variant.json cannot be used: {error.message}", where=where, note=error.note
-        ) from None
-    if set(variants) != {pin.label}:
-        raise MetadataDisagreement(
-            f"its variant.json is not about the label {pin.label!r} of its file name", where=where
-        )
-    if variants[pin.label] != pin.properties:
+    own = read_wheel_document(archive.variant_document(), pin.label, where=where)
+    properties = own.properties(pin.label)
+    if properties != pin.properties:
         chosen = "\n".join(f"  {item}" for item in pin.properties) or "  none"
-        inside = "\n".join(f"  {item}" for item in variants[pin.label]) or "  none"
+        inside = "\n".join(f"  {item}" for item in properties or ()) or "  none"
         raise MetadataDisagreement(
             "the wheel has other properties than the index says",
             where=where,

@@ -20,9 +20,9 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.core.metadata import read_document
+from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import FileProblem, InvalidDocument, InvalidWheel
+from wheelfit.errors import Fault, FileProblem, InvalidWheel
 from wheelfit.wheels.dist_info import dist_info_folder, header_value
 from wheelfit.wheels.durable import write_all
 from wheelfit.wheels.inflate import inflate
@@ -82,6 +82,8 @@ class WheelArchive:
     :param source: path of the wheel, or a seekable binary file, which stays open.
     :param filename: its name; needed for a file, else taken from the path.
     :param where: what errors name; by default the path, or the name.
+    :param lenient: open it although something is missing or out of place, as far as it can
+        be read safely; `faults` then tells of that too.
     :raises FileProblem: it cannot be read.
     :raises InvalidFilename: it is not named like a wheel.
     :raises InvalidWheel: it is not sound.
@@ -93,6 +95,7 @@ class WheelArchive:
         filename: WheelFilename | None = None,
         *,
         where: str | None = None,
+        lenient: bool = False,
     ) -> None:
         if filename is None:
             if not isinstance(source, Path):
@@ -102,6 +105,8 @@ class WheelArchive:
         """Name of the wheel."""
         self.where = where or (str(source) if isinstance(source, Path) else filename.text)
         """What errors name."""
+        self._lenient = lenient
+        self._tolerated: list[Fault] = []
         self._lock = threading.Lock()
         self._owns_file = isinstance(source, Path)
         try:
@@ -140,9 +145,14 @@ class WheelArchive:
         if self.filename.is_variant:
             wanted.append("variant.json")  # F-27
         missing = [name for name in wanted if f"{folder}/{name}" not in self._by_name]
-        if missing:
+        if missing and not self._lenient:
             raise InvalidWheel(f"its {folder} has no {', '.join(missing)}", where=self.where)
-        self._check_format()
+        self._tolerated += [
+            Fault(name, f"its {folder} has no {name}", "F-27" if name == "variant.json" else "B-34")
+            for name in missing
+        ]
+        if "WHEEL" not in missing:
+            self._check_format()
 
     def _check_members(self) -> None:
         """Check what concerns all members together."""
@@ -150,7 +160,9 @@ class WheelArchive:
         offsets = sorted(member.offset for member in self.members)
         self._following = dict(zip(offsets, [*offsets[1:], self.end.offset], strict=True))
         if faults := collision_faults(member.name for member in self.members):
-            raise _invalid(faults, self.where)
+            if not self._lenient:
+                raise _invalid(faults, self.where)
+            self._tolerated += [Fault("", fault, "B-34") for fault in faults]
         unpacked = sum(member.size for member in self.members)
         if unpacked > _UNSUSPICIOUS and unpacked > _LARGEST_RATIO * self.size:
             raise InvalidWheel(
@@ -164,9 +176,10 @@ class WheelArchive:
         text = self.read(f"{self.dist_info}/WHEEL")
         version = header_value(text, "Wheel-Version")
         if version is None or version.partition(".")[0] != "1":
-            raise InvalidWheel(
-                f"its format has the unsupported version {version!r}", where=self.where
-            )
+            fault = f"its format has the unsupported version {version!r}"
+            if not self._lenient:
+                raise InvalidWheel(fault, where=self.where)
+            self._tolerated.append(Fault("WHEEL", fault, "B-34"))
 
     # --- closing ------------------------------------------------------------------
 
@@ -318,80 +331,113 @@ class WheelArchive:
         :param advance: told of unpacked bytes as they are checked.
         :raises InvalidWheel: something is wrong; the note lists every fault.
         """
-        if faults := tuple(self._faults(advance)):
+        if faults := tuple(fault.message for fault in self.faults(advance)):
             raise _invalid(faults, self.where)
 
-    def _faults(self, advance: Callable[[int], None]) -> Iterator[str]:
+    def faults(
+        self, advance: Callable[[int], None] = lambda _: None, *, contents: bool = True
+    ) -> Iterator[Fault]:
+        """Yield everything that is wrong; the path of each is a file in dist-info (B-34, B-38).
+
+        :param advance: told of unpacked bytes as they are checked.
+        :param contents: whether every member is unpacked and hashed; otherwise RECORD is
+            held against the central directory only, whatever the size of the wheel.
+        """
+        yield from self._tolerated
+        try:
+            if f"{self.dist_info}/RECORD" in self:
+                yield from self._record_faults(advance, contents=contents)
+        except InvalidWheel as error:
+            yield Fault("RECORD", error.message, "B-35")
+        try:
+            yield from self._identity_faults()
+        except InvalidWheel as error:
+            yield Fault("", error.message, "B-38")
+
+    def _record_faults(self, advance: Callable[[int], None], *, contents: bool) -> Iterator[Fault]:
+        def of_record(message: str) -> Fault:
+            return Fault("RECORD", message, "B-36")
+
         rows: dict[str, RecordRow] = {}
         for row in self.record().rows:
             if row.path in rows:
-                yield f"RECORD names {row.path!r} twice"
+                yield of_record(f"RECORD names {row.path!r} twice")
             rows[row.path] = row
         record = f"{self.dist_info}/RECORD"
         own = rows.pop(record, None)
         if own is None:
-            yield "RECORD does not name itself"
+            yield of_record("RECORD does not name itself")
         elif own.hash or own.size:
-            yield "RECORD has a hash or size of itself"
+            yield of_record("RECORD has a hash or size of itself")
         exempt = {record, *(f"{self.dist_info}/{name}" for name in SIGNATURES)}
         for member in self.members:
             row_of_member = rows.pop(member.name, None)
             try:
                 if member.is_folder:
                     self.data_start(member)
-                elif member.name in exempt:
+                elif member.name not in exempt:
+                    yield from self._content_faults(
+                        member, row_of_member, advance, contents=contents
+                    )
+                elif contents:
                     for _ in self.chunks(member.name):
                         pass
-                else:
-                    yield from self._content_faults(member, row_of_member, advance)
             except InvalidWheel as error:
-                yield error.message
-        yield from (f"RECORD names {path!r}, which is not there" for path in rows)
-        yield from self._identity_faults()
+                yield Fault("", error.message, "B-38")
+        yield from (of_record(f"RECORD names {path!r}, which is not there") for path in rows)
 
     def _content_faults(
-        self, member: Member, row: RecordRow | None, advance: Callable[[int], None]
-    ) -> Iterator[str]:
+        self,
+        member: Member,
+        row: RecordRow | None,
+        advance: Callable[[int], None],
+        *,
+        contents: bool,
+    ) -> Iterator[Fault]:
         """Compare one file with its row."""
         algorithm, _, _ = row.hash.partition("=") if row is not None else ("sha256", "", "")
         seen = StreamHash(algorithm if algorithm in DIGEST_SIZES else "sha256")
-        for piece in self.chunks(member.name):
-            seen.update(piece)
-            advance(len(piece))
+        if contents:
+            for piece in self.chunks(member.name):
+                seen.update(piece)
+                advance(len(piece))
         found = seen.row(member.name)
+        size = str(member.size)  # unpacking has compared it
         if row is None:
-            yield f"RECORD does not name {member.name!r}"
+            yield Fault("RECORD", f"RECORD does not name {member.name!r}", "B-36")
         elif algorithm not in DIGEST_SIZES:
-            yield f"RECORD has no hash of {member.name!r} that counts: {row.hash!r}"
-        elif found.hash != row.hash.rstrip("="):
-            yield f"the hash of {member.name!r} is not the one in RECORD"
-        elif found.size != row.size:
-            yield f"{member.name!r} has {found.size} bytes, RECORD says {row.size!r}"
+            fault = f"RECORD has no hash of {member.name!r} that counts: {row.hash!r}"
+            yield Fault("RECORD", fault, "B-36")
+        elif contents and found.hash != row.hash.rstrip("="):
+            yield Fault("RECORD", f"the hash of {member.name!r} is not the one in RECORD", "B-38")
+        elif size != row.size:
+            fault = f"{member.name!r} has {size} bytes, RECORD says {row.size!r}"
+            yield Fault("RECORD", fault, "B-38")
 
-    def _identity_faults(self) -> Iterator[str]:
+    def _identity_faults(self) -> Iterator[Fault]:
         """Compare METADATA and ``variant.json`` with the file name."""
-        metadata = self.metadata()
-        name, version = header_value(metadata, "Name"), header_value(metadata, "Version")
-        if name is None or canonicalize_name(name) != self.filename.name:
-            yield f"METADATA has the name {name!r}, the file name {self.filename.name!r}"
-        same = False
-        with suppress(InvalidVersion):
-            same = version is not None and parse_version(version) == self.filename.version
-        if not same:
-            yield f"METADATA has the version {version!r}, the file name {self.filename.version}"
+        metadata = self.metadata() if f"{self.dist_info}/METADATA" in self else None
+        if metadata is not None:
+            yield from self._metadata_faults(metadata)
         label, data = self.filename.label, self.variant_document()
         if label is None or data is None:
             return  # F-10: a document in a plain wheel means nothing
         try:
-            document = read_document(data, where=f"{self.where}/variant.json")
-        except InvalidDocument as error:
-            yield f"variant.json cannot be used: {error.message}"
-            return
-        if label in document.unusable:
-            yield f"variant.json cannot be used: {document.unusable[label]}"
-        elif document.properties(label) is None or set(document.variants) - {label}:  # F-24
-            listed = ", ".join(sorted(document.variants)) or "nothing"
-            yield f"variant.json describes {listed}, the file name has the label {label}"
+            read_wheel_document(data, label, where=self.where)
+        except InvalidWheel as error:
+            yield Fault("variant.json", error.message, "F-24")
+
+    def _metadata_faults(self, metadata: bytes) -> Iterator[Fault]:
+        name, version = header_value(metadata, "Name"), header_value(metadata, "Version")
+        if name is None or canonicalize_name(name) != self.filename.name:
+            fault = f"METADATA has the name {name!r}, the file name {self.filename.name!r}"
+            yield Fault("METADATA", fault, "B-34")
+        same = False
+        with suppress(InvalidVersion):
+            same = version is not None and parse_version(version) == self.filename.version
+        if not same:
+            fault = f"METADATA has the version {version!r}, the file name {self.filename.version}"
+            yield Fault("METADATA", fault, "B-34")
 
 
 def _invalid(faults: tuple[str, ...], where: str) -> InvalidWheel:
