@@ -95,17 +95,17 @@ class _Reader:
         self._label, self._reason = text, None
         if not is_label(text):
             self._break((), f"{shown(text)} is not a valid label", "F-2")
+        elif self._findings.pedantic:
+            for fault in writer_faults(Label(text)):
+                self._findings.fault((KEY, text), fault, "F-4")
         rows = self._rows(entry)
         if text == NULL and rows:
             self._break((), "the label null may not have properties", "F-6")
         if self._reason is not None:
             self._findings.unusable[text] = self._reason
             return None
-        if self._findings.pedantic:
-            for fault in writer_faults(Label(text)):
-                self._findings.fault((KEY, text), fault, "F-4")
-            if not rows and text not in (NULL, OLD_NULL):
-                self._findings.fault((KEY, text), "a label other than null needs properties", "F-7")
+        if self._findings.pedantic and not rows and text not in (NULL, OLD_NULL):
+            self._findings.fault((KEY, text), "a label other than null needs properties", "F-7")
         return PropertySet.from_rows(rows) if rows else EMPTY
 
     def _rows(self, entry: object) -> list[Row]:

@@ -1,0 +1,159 @@
+"""What a plugin answered, as a value (P-26 to P-31, P-34).
+
+Whoever runs a plugin hands over what it returned; nothing here runs any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.core.properties import is_name, is_value
+from wheelfit.core.strict_json import path_of, shown
+from wheelfit.errors import Fault
+from wheelfit.platforms.features import FeatureConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
+
+__all__ = ["PluginAnswer", "read_answer", "vocabulary_faults"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+MOST_FEATURES = 64
+MOST_VALUES = 100_000
+"""Of all features together (P-34)."""
+_ALL_COMPATIBLE = "all_properties_compatible"
+_OLDER_NAMES = ("is_aot_plugin", "is_build_plugin")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginAnswer:
+    """Hold what a plugin says of its namespace."""
+
+    features: tuple[FeatureConfig, ...] = ()
+    """Most preferred first; empty: nothing (P-26)."""
+    all_compatible: bool = False
+    """Whether whatever is valid is supported on every machine (P-29)."""
+    warnings: tuple[str, ...] = ()
+    """What was dropped or overlooked, one sentence each."""
+    failure: str | None = None
+    """Why the answer cannot be used; None: it can (P-17)."""
+
+
+def read_answer(plugin: object, configs: object) -> PluginAnswer:
+    """Read what a plugin returned.
+
+    Only attributes that mean something are looked at: a ``namespace`` of the plugin says
+    nothing, since the metadata of the wheel does (P-31).
+
+    :param plugin: the object behind ``plugin-api``: a module, a class or an instance.
+    :param configs: what its ``get_supported_configs()`` or ``get_all_configs()`` returned:
+        objects with ``name``, ``values`` and ``multi_value`` (P-27).
+    """
+    warnings: dict[str, None] = {}
+    try:
+        if not isinstance(configs, list | tuple):
+            return PluginAnswer(failure=f"expected a list of features, found {shown(configs)}")
+        if len(configs) > MOST_FEATURES:  # P-34
+            return PluginAnswer(
+                failure=f"it names {len(configs)} features, more than the limit of {MOST_FEATURES}"
+            )
+        features: dict[str, FeatureConfig] = {}
+        room = MOST_VALUES
+        for config in configs:
+            feature = _feature(config, warnings, room)
+            if isinstance(feature, str):
+                return PluginAnswer(failure=feature)
+            if feature is None:
+                continue
+            if feature.name in features:
+                warnings[f"the feature {feature.name} is there more than once"] = None
+                continue
+            features[feature.name] = feature
+            room -= len(feature.values)
+        return PluginAnswer(
+            tuple(features.values()), _all_compatible(plugin, warnings), tuple(warnings)
+        )
+    except Exception as error:  # noqa: BLE001 - P-17: whatever its objects do, it is an answer
+        return PluginAnswer(failure=f"its answer cannot be read: {type(error).__name__}: {error}")
+
+
+def vocabulary_faults(
+    label: Label, properties: PropertySet, vocabulary: Mapping[str, Iterable[FeatureConfig]]
+) -> tuple[Fault, ...]:
+    """Say which properties of a wheel its plugins do not know (P-28, P-30).
+
+    :param label: of the wheel, for the paths.
+    :param properties: what it needs.
+    :param vocabulary: what is valid, by namespace; others are not looked at.
+    """
+    faults: list[Fault] = []
+    known = {
+        namespace: {config.name: config for config in configs}
+        for namespace, configs in vocabulary.items()
+    }
+    for feature, values in properties.features():
+        if feature.namespace not in known:
+            continue
+        path = path_of("variants", label, feature.namespace, feature.name)
+        config = known[feature.namespace].get(feature.name)
+        if config is None:
+            faults.append(Fault(path, "the provider knows no such feature", "P-28"))
+            continue
+        faults += [
+            Fault(path, f"the provider knows no value {value}", "P-28")
+            for value in values
+            if value not in config.values
+        ]
+        if len(values) > 1 and not config.multi_value:
+            problem = f"the feature takes one value only, found {', '.join(values)}"
+            faults.append(Fault(path, problem, "P-30"))
+    return tuple(faults)
+
+
+def _feature(config: object, warnings: dict[str, None], room: int) -> FeatureConfig | str | None:
+    """Read one feature; a text says why nothing of the answer can be used (P-27, P-34)."""
+    name, values = getattr(config, "name", None), getattr(config, "values", None)
+    if not isinstance(name, str) or not is_name(name):
+        warnings[f"{shown(name)} is not a valid feature name and is dropped"] = None
+        return None
+    if not isinstance(values, list | tuple):
+        warnings[f"{name}: expected a list of values, found {shown(values)}; it is dropped"] = None
+        return None
+    if len(values) > room:
+        return f"it names more than {MOST_VALUES} values"
+    kept: dict[str, None] = {}
+    for value in values:
+        if not isinstance(value, str) or not is_value(value):
+            warnings[f"{name}: {shown(value)} is not a valid value and is dropped"] = None
+        elif value in kept:
+            warnings[f"{name}: {value} is there more than once"] = None
+        else:
+            kept[value] = None
+    multi_value = getattr(config, "multi_value", None)
+    if not isinstance(multi_value, bool):
+        warnings[f"{name}: it is not said whether it takes several values; taken as one"] = None
+        multi_value = False
+    return FeatureConfig(name, tuple(kept), multi_value)
+
+
+def _all_compatible(plugin: object, warnings: dict[str, None]) -> bool:
+    """Read the flag of P-29, under an older name with a note."""
+    for name in (_ALL_COMPATIBLE, *_OLDER_NAMES):
+        flag = getattr(plugin, name, None)
+        if flag is None:
+            continue
+        if name != _ALL_COMPATIBLE:
+            warnings[f"{name} is an older name of {_ALL_COMPATIBLE}"] = None
+        if not isinstance(flag, bool):
+            warnings[f"{name}: expected true or false, found {shown(flag)}"] = None
+            return False
+        return flag
+    return False

@@ -1,0 +1,376 @@
+"""The ``[variant]`` table of pyproject.toml: what the wheels of a project start from (B-1).
+
+It has the structure of the document in a wheel, and one thing more: a provider may name
+a plugin that is asked when a wheel is built and fills in a static list (B-20). Nothing
+here runs a plugin; its answer is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from wheelfit.core import strict_json
+from wheelfit.core.document import VariantDocument
+from wheelfit.core.labels import writer_warnings
+from wheelfit.core.layouts import detect, entries, priorities, schema, variants
+from wheelfit.core.layouts.findings import Findings
+from wheelfit.core.layouts.overrides import order_static
+from wheelfit.core.metadata import writing_faults
+from wheelfit.core.plugin_answer import vocabulary_faults
+from wheelfit.core.properties import Feature
+from wheelfit.core.providers import PluginProvider, Provider, StaticProvider
+from wheelfit.core.strict_json import path_of, shown
+from wheelfit.errors import Fault, InvalidDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wheelfit.core.labels import Label
+    from wheelfit.core.plugin_answer import PluginAnswer
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.platforms.features import FeatureConfig
+
+__all__ = [
+    "BuildTimeProvider",
+    "ProjectTable",
+    "TableProvider",
+    "read_project_table",
+    "wheel_document",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+TABLE = "variant"
+"""Where it stands in pyproject.toml."""
+_STAND_IN = {"static-properties": {"x": ["1"]}}
+# Order of values and empty objects are the writer's business, not the author's. Providers
+# belong in the table whatever layout its $schema names.
+_OVERLOOKED = frozenset(["F-23", "F-25", "F-42"])
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class BuildTimeProvider:
+    """Name a plugin that fills in a static list when a wheel is built (B-20)."""
+
+    requires: tuple[str, ...]
+    """Dependency specifiers of the plugin, as written; at least one."""
+    plugin_api: str | None = None
+    """Object reference of the plugin; None: the default of P-7."""
+    optional: bool = False
+    """Whether users of the wheel must enable the provider; the build asks it anyway."""
+
+    @property
+    def plugin(self) -> PluginProvider:
+        """The plugin to ask, as other providers name theirs."""
+        return PluginProvider(self.requires, self.plugin_api)
+
+
+TableProvider: TypeAlias = Provider | BuildTimeProvider
+"""One entry of ``[variant.providers]``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectTable:
+    """Hold a ``[variant]`` table; it has no faults.
+
+    The mappings are copied and cannot be changed; use `dataclasses.replace`.
+    """
+
+    priorities: tuple[str, ...]
+    """Namespaces, most important first (F-21)."""
+    providers: Mapping[str, TableProvider]
+    """By namespace, in the order of the priorities."""
+    variants: Mapping[Label, PropertySet] = field(default_factory=dict)
+    """What can be built, as far as the table lists it (B-3)."""
+    feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Old tables: features that come first, by namespace (F-49)."""
+    value_priorities: Mapping[Feature, tuple[str, ...]] = field(default_factory=dict)
+    """Old tables: values that come first, by feature (F-49)."""
+    notes: tuple[str, ...] = ()
+    """What is old or odd about the table, one sentence each."""
+
+    def __post_init__(self) -> None:
+        for name in ("providers", "variants", "feature_priorities", "value_priorities"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    @classmethod
+    def for_null(cls, namespace: str, provider: TableProvider) -> ProjectTable:
+        """Return what a project without a table needs for its null variant (B-8).
+
+        :param namespace: the one namespace that every document needs (F-21).
+        :param provider: who knows about it.
+        """
+        return cls((namespace,), {namespace: provider})
+
+    @property
+    def asked_at_build(self) -> Mapping[str, BuildTimeProvider]:
+        """The plugins that a build asks, optional ones too (B-20)."""
+        return {
+            namespace: provider
+            for namespace, provider in self.providers.items()
+            if isinstance(provider, BuildTimeProvider)
+        }
+
+    def without(self, namespace: str) -> ProjectTable | None:
+        """Return the table without a namespace and its provider (B-8).
+
+        :param namespace: one of the priorities.
+        :return: None when nothing is left: there is no table without a namespace.
+        :raises InvalidDocument: labels of the table use it.
+        """
+        faults = [
+            Fault(path_of(TABLE, "variants", label, namespace), "it is still in use", "F-21")
+            for label, properties in self.variants.items()
+            if namespace in properties.namespaces
+        ]
+        if faults:
+            raise InvalidDocument(faults)
+        left = tuple(name for name in self.priorities if name != namespace)
+        if not left:
+            return None
+        return replace(
+            self,
+            priorities=left,
+            providers={name: self.providers[name] for name in left if name in self.providers},
+            feature_priorities=_without(self.feature_priorities, namespace),
+            value_priorities={
+                feature: values
+                for feature, values in self.value_priorities.items()
+                if feature.namespace != namespace
+            },
+        )
+
+
+def read_project_table(
+    pyproject: Mapping[str, Any], *, where: str = "pyproject.toml"
+) -> ProjectTable | None:
+    """Read the ``[variant]`` table of a project (B-1 to B-5, B-7, B-20).
+
+    :param pyproject: the parsed file.
+    :param where: the file, for errors.
+    :return: None when there is no such table.
+    :raises InvalidDocument: it has faults; names all of them with their paths, as
+        ``variant.providers.x86_64.requires[0]``.
+    """
+    if TABLE not in pyproject:
+        return None
+    table = pyproject[TABLE]
+    try:
+        if not isinstance(table, Mapping):
+            problem = f"expected a table, found {shown(table)}"
+            raise InvalidDocument([Fault("", problem, "F-32")])  # noqa: TRY301 - gets its path
+        strict_json.check_limits(table)
+        return _read(table)
+    except InvalidDocument as error:
+        faults = [replace(fault, path=_below_table(fault.path)) for fault in error.faults]
+        raise InvalidDocument(faults, where=where, hint=error.hint) from None
+
+
+def wheel_document(
+    table: ProjectTable,
+    label: Label,
+    properties: PropertySet,
+    *,
+    answers: Mapping[str, PluginAnswer] = _NOTHING,
+    vocabulary: Mapping[str, Iterable[FeatureConfig]] = _NOTHING,
+) -> VariantDocument:
+    """Return the document of one wheel of the project (B-2, B-6, B-22).
+
+    Priorities and providers are those of the table, used by this wheel or not. Where a
+    plugin is asked at build time, its answer takes the place of the provider.
+
+    :param table: of the project.
+    :param label: of the wheel.
+    :param properties: what the wheel needs.
+    :param answers: what the plugins that a build asks answered, by namespace (B-20).
+    :param vocabulary: what is valid of other namespaces, where that is known (P-28).
+    :raises InvalidDocument: the document may not be written; names all faults at once.
+    """
+    faults: list[Fault] = []
+    providers: dict[str, Provider] = {}
+    known = dict(vocabulary)
+    for namespace, provider in table.providers.items():
+        if not isinstance(provider, BuildTimeProvider):
+            providers[namespace] = provider
+            continue
+        path = path_of("providers", namespace)
+        answer = answers.get(namespace)
+        problem, rule = _unusable(answer)
+        if answer is None or problem is not None:
+            faults.append(Fault(path, problem or "", rule))
+            continue
+        # P-27: a feature without values is unsupported, which a list says by leaving it out.
+        features = tuple(config for config in answer.features if config.values)
+        static = StaticProvider(features, provider.optional)
+        prefixes = priorities.Prefixes(
+            dict(table.feature_priorities), _by_namespace(table.value_priorities)
+        )
+        providers[namespace] = order_static(namespace, static, prefixes, Findings(pedantic=False))
+        known[namespace] = answer.features
+    faults += [
+        Fault(path_of("variants", label, namespace), "the namespace has no provider", "B-7")
+        for namespace in properties.namespaces
+        if namespace not in table.providers
+    ]
+    for fault in vocabulary_faults(label, properties, known):
+        asked = any(
+            fault.path.startswith(path_of("variants", label, namespace))
+            for namespace in table.asked_at_build
+        )
+        # B-22: of a plugin that is asked now, what it does not list is not supported.
+        faults.append(replace(fault, rule="B-22") if asked and fault.rule == "P-28" else fault)
+    document = VariantDocument(
+        table.priorities,
+        providers,
+        {label: properties},
+        {
+            namespace: names
+            for namespace, names in table.feature_priorities.items()
+            if namespace not in table.asked_at_build
+        },
+        {
+            feature: values
+            for feature, values in table.value_priorities.items()
+            if feature.namespace not in table.asked_at_build
+        },
+        notes=(*table.notes, *writer_warnings(label)),
+    )
+    told = {fault.path for fault in faults}
+    faults += [fault for fault in writing_faults(document) if fault.path not in told]
+    if faults:
+        raise InvalidDocument(faults)
+    return document
+
+
+def _unusable(answer: PluginAnswer | None) -> tuple[str | None, str]:
+    """Say why an answer cannot be written as a static list, with the rule."""
+    if answer is None:
+        return "its plugin was not asked", "B-22"
+    if answer.failure is not None:
+        return answer.failure, "P-34"
+    if not answer.all_compatible:
+        problem = "its plugin speaks of one machine and cannot be asked at build time"
+        return problem, "B-21"
+    return None, ""
+
+
+def _read(table: Mapping[str, Any]) -> ProjectTable:
+    findings = _Findings(pedantic=True)
+    # B-4: without $schema the table is current, whatever its shape.
+    document = {schema.KEY: schema.PEP_850, variants.KEY: {}, **table}
+    build_time: dict[str, BuildTimeProvider] = {}
+    given = table.get(entries.KEY)
+    if isinstance(given, Mapping):
+        document[entries.KEY] = dict(given)
+        for namespace, entry in given.items():
+            if isinstance(entry, Mapping) and entries.BUILD_REQUIRES in entry:
+                build_time[namespace] = _build_time(namespace, entry, findings)
+                document[entries.KEY][namespace] = _STAND_IN
+    detected = detect(document)
+    parts = detected.layout.read(document, findings, tolerant=detected.tolerant)
+    notes = [*detected.notes, *findings.notes]
+    providers: dict[str, TableProvider] = {}
+    for namespace, provider in parts.providers.items():
+        old = _old_build_time(namespace, provider, given, findings)
+        providers[namespace] = build_time.get(namespace) or old or provider
+        if old is not None:
+            notes = [note for note in notes if not note.startswith(f"{namespace}: no static")]
+            notes.append(f"{namespace}: its plugin is asked at build time (F-47, B-20)")
+        if getattr(provider, "enabled_by", None) is not None:
+            notes.append(f"{namespace}: enable-if is not written (F-56)")
+    if findings.faults:
+        raise InvalidDocument(findings.faults)
+    first_of_old = priorities.read_prefixes(document, Findings(pedantic=False))
+    asked = {name for name, item in providers.items() if isinstance(item, BuildTimeProvider)}
+    return ProjectTable(
+        parts.priorities,
+        providers,
+        parts.variants,
+        {
+            **parts.feature_priorities,
+            **{name: first for name, first in first_of_old.features.items() if name in asked},
+        },
+        {
+            **parts.value_priorities,
+            **{
+                Feature(namespace, name): first
+                for namespace, by_feature in first_of_old.values.items()
+                if namespace in asked
+                for name, first in by_feature.items()
+            },
+        },
+        tuple(dict.fromkeys(notes)),
+    )
+
+
+class _Findings(Findings):
+    """Collect faults of a table that a person writes."""
+
+    __slots__ = ()
+
+    def overlook(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
+        if rule not in _OVERLOOKED:
+            super().overlook(steps, message, rule)
+
+
+def _build_time(namespace: str, values: Mapping[str, Any], findings: Findings) -> BuildTimeProvider:
+    """Read a provider with ``build-requires`` (B-20)."""
+    key = entries.BUILD_REQUIRES
+    entry = entries.Entry((entries.KEY, namespace), values, findings)
+    for other in ("requires", "static-properties"):
+        if other in values:
+            entry.broken(f"{key} excludes it", "B-20", other)
+    if "builtin" in values:
+        entry.broken(f"{key} excludes it", "P-1", "builtin")
+    if "feature-order" in values:
+        entry.broken("only together with static-properties", "P-4", "feature-order")
+    for other in values:
+        if other not in entries.KNOWN_KEYS and other != key:
+            entry.broken("unknown key", "F-130", other)
+    requires = entry.requires(key)
+    if not requires and entry.reason is None:
+        entry.broken("at least one requirement is needed", "P-6", key)
+    optional = entry.flag("optional", default=False)
+    return BuildTimeProvider(requires, entry.plugin_api(requires), optional)
+
+
+def _old_build_time(
+    namespace: str, provider: Provider, given: object, findings: Findings
+) -> BuildTimeProvider | None:
+    """Read what old tables say instead of ``build-requires`` (F-47)."""
+    if not isinstance(provider, StaticProvider) or provider.features:
+        return None
+    values = given.get(namespace) if isinstance(given, Mapping) else None
+    if not isinstance(values, Mapping) or not values.get("requires"):
+        return None
+    if values.get("plugin-use") == "none" or "static-properties" in values:
+        return None
+    entry = entries.Entry((entries.KEY, namespace), values, findings)
+    requires = entry.requires()
+    return BuildTimeProvider(requires, entry.plugin_api(requires), provider.optional)
+
+
+def _below_table(path: str) -> str:
+    if not path:
+        return TABLE
+    return f"{TABLE}{path}" if path.startswith("[") else f"{TABLE}.{path}"
+
+
+def _without(mapping: Mapping[str, tuple[str, ...]], key: str) -> dict[str, tuple[str, ...]]:
+    return {name: value for name, value in mapping.items() if name != key}
+
+
+def _by_namespace(
+    values: Mapping[Feature, tuple[str, ...]],
+) -> dict[str, dict[str, tuple[str, ...]]]:
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for feature, items in values.items():
+        found.setdefault(feature.namespace, {})[feature.name] = items
+    return found

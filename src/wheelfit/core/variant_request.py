@@ -1,0 +1,136 @@
+"""Which variant a build is asked for: properties, a label, or the null variant (B-33).
+
+A build backend gets this as config settings (B-15). With properties a label names them,
+without it selects from the ``[variant]`` table (B-16).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from wheelfit.core.labels import NULL, Label, derive_label, parse_label
+from wheelfit.core.properties import EMPTY, PropertySet, parse_property
+from wheelfit.errors import InvalidConfiguration, InvalidLabel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["VariantRequest", "choose_variant", "read_settings"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+PROPERTIES: Final = ("variant", "variant-name")
+"""Settings that give properties; backends hand the first on to their build system."""
+LABEL: Final = "variant-label"
+NULL_VARIANT: Final = "null-variant"
+_SETTINGS = frozenset([*PROPERTIES, LABEL, NULL_VARIANT])
+
+
+@dataclass(frozen=True, slots=True)
+class VariantRequest:
+    """Hold which variant is wanted: at least one of the two fields is given.
+
+    :raises InvalidLabel: the label ``null`` is given to properties (F-6, B-33).
+    :raises InvalidConfiguration: nothing is asked for.
+    """
+
+    properties: PropertySet = EMPTY
+    """What the variant needs; empty: not given, the label says it."""
+    label: Label | None = None
+    """How it is called; ``null`` without properties is the null variant."""
+
+    def __post_init__(self) -> None:
+        if self.label == NULL and self.properties:
+            raise InvalidLabel(
+                "the label null may not have properties", hint="choose another label (F-6)"
+            )
+        if self.label is None and not self.properties:
+            raise InvalidConfiguration(
+                "a variant needs at least one property, or the label null (B-33)"
+            )
+
+
+def read_settings(settings: Mapping[str, str | Sequence[str]]) -> VariantRequest | None:
+    """Read what the config settings of a build say about variants (B-15).
+
+    >>> read_settings({"variant-label": "null"})
+    VariantRequest(properties=PropertySet.from_mapping({}), label='null')
+
+    :param settings: each a text or a list of texts; those of other names are not ours.
+    :return: None when a plain wheel is to be built: no variant is asked for.
+    :raises InvalidConfiguration: an unknown setting about variants, or several that
+        exclude each other.
+    :raises InvalidLabel: the label is none.
+    :raises InvalidProperty: a property is none.
+    """
+    unknown = sorted(name for name in settings if "variant" in name and name not in _SETTINGS)
+    if unknown:
+        raise InvalidConfiguration(
+            f"unknown config setting {unknown[0]}",
+            hint=f"wheelfit knows {', '.join(sorted(_SETTINGS))}",
+        )
+    asked = [name for name in (*PROPERTIES, LABEL, NULL_VARIANT) if name in settings]
+    if not asked:
+        return None
+    if NULL_VARIANT in asked:
+        if len(asked) > 1:
+            raise InvalidConfiguration(f"{NULL_VARIANT} excludes {asked[0]} (B-15)")
+        return VariantRequest(label=NULL)
+    properties = PropertySet(
+        parse_property(text) for name in PROPERTIES for text in _texts(settings.get(name, ()))
+    )
+    labels = list(_texts(settings.get(LABEL, ())))
+    if len(labels) > 1:
+        raise InvalidConfiguration(f"{LABEL} is given {len(labels)} times")
+    return VariantRequest(properties, parse_label(labels[0]) if labels else None)
+
+
+def choose_variant(
+    request: VariantRequest, variants: Mapping[Label, PropertySet]
+) -> tuple[Label, PropertySet]:
+    """Return label and properties of the variant that is asked for (B-16, B-33).
+
+    :param request: what is asked for.
+    :param variants: what is known of the release: the table of the project, and the
+        wheels there are.
+    :raises InvalidLabel: the label is not there, or stands for other properties; or a
+        label that was derived does (F-143).
+    """
+    label, properties = request.label, request.properties
+    if label is None:
+        label = derive_label(properties)  # F-140
+        if variants.get(label, properties) != properties:
+            raise InvalidLabel(
+                f"the label {label}, derived from the properties, stands for others already: "
+                f"{variants[label]}",
+                hint="choose a label (F-143)",
+            )
+        return label, properties
+    if not properties:
+        return label, _selected(label, variants)
+    if variants.get(label, properties) != properties:
+        raise InvalidLabel(
+            f"the label {label} stands for other properties: {variants[label]}",
+            hint="leave the properties out, or choose another label (B-16)",
+        )
+    return label, properties
+
+
+def _selected(label: Label, variants: Mapping[Label, PropertySet]) -> PropertySet:
+    if label == NULL:
+        return EMPTY  # F-26: it needs no entry
+    if label not in variants:
+        known = ", ".join(sorted(variants)) or "none"
+        raise InvalidLabel(
+            f"there is no label {label} to build; there are: {known}",
+            hint="give properties, or list the label in [variant.variants] (B-16)",
+        )
+    return variants[label]
+
+
+def _texts(setting: str | Iterable[str]) -> Iterable[str]:
+    return (setting,) if isinstance(setting, str) else setting
