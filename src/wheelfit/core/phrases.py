@@ -7,6 +7,7 @@ generic words; the properties themselves are named in every case.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from wheelfit.platforms.features import Status
@@ -54,6 +55,8 @@ def alternatives(items: Sequence[str], word: str = "or") -> str:
     return f"{', '.join(items[:-1])} {word} {items[-1]}"
 
 
+# The labels of a release repeat few values, and there may be a hundred thousand labels.
+@lru_cache(maxsize=4096)
 def natural(text: str) -> tuple[tuple[int, str], ...]:
     """Return a sort key by which ``90_real`` comes before ``100_real``."""
     parts = re.split(r"(\d+)", text)
@@ -98,19 +101,19 @@ def missing(
     :param detection: the answer for the namespace.
     :param holder: whose answer it is, as ``this machine``.
     """
-    properties = short(wanted)
     namespace = detection.namespace
     match detection.status:
         case Status.DISABLED:
             reason = detection.warnings[0] if detection.warnings else detection.source
-            return f"needs {properties}; {namespace} is disabled: {reason}"
+            return f"needs {short(wanted)}; {namespace} is disabled: {reason}"
         case Status.FAILED:
-            return f"needs {properties}; {_failure(detection, holder)}"
+            return f"needs {short(wanted)}; {_failure(detection, holder)}"
         case Status.UNKNOWN:
-            return f"needs {properties}; {detection.source or 'nobody was asked'}"
+            return f"needs {short(wanted)}; {detection.source or 'nobody was asked'}"
         case _:
             words = _WORDS.get(namespace, _Words)(detection, holder)
             if not any(config.values for config in detection.features):
+                properties = short(wanted)
                 return _with(words.nothing(properties), properties)
             return "; ".join(
                 _with(words.feature(feature, values), named(feature, values))
@@ -224,6 +227,7 @@ class _Nvidia(_Words):
 _ARCHITECTURE = re.compile(r"(\d+)(\d)([af]?)_(real|virtual)")
 
 
+@lru_cache(maxsize=4096)
 def _architecture(value: str) -> tuple[tuple[int, int], str]:
     """Return a sort key and the words for an ``sm_arch`` value (P-90, P-91)."""
     found = _ARCHITECTURE.fullmatch(value)
@@ -253,6 +257,7 @@ def _reads_as_met(value: str, capability: tuple[int, int]) -> bool:
     return (major, minor) <= capability and (value.endswith("_virtual") or major == capability[0])
 
 
+@lru_cache(maxsize=4096)
 def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdecimal() else 0 for part in text.split("."))
 

@@ -6,7 +6,7 @@ needs the network or the machine - the document, the support - is handed in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -17,7 +17,7 @@ from wheelfit.core.support import Support
 from wheelfit.core.tag_phrases import TagPhrases
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from packaging.tags import Tag
 
@@ -34,6 +34,8 @@ def __dir__() -> list[str]:
 
 
 Outcome: TypeAlias = Literal["chosen", "compatible", "rejected"]
+Reason: TypeAlias = "str | Callable[[Verdict], str]"
+"""The words, or who finds them: of a hundred thousand wheels few are asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,14 @@ class Verdict:
     filename: WheelFilename
     verdict: Outcome
     """``chosen``, ``compatible`` (it would run, another is better) or ``rejected``."""
-    reason: str
-    """Why, in words of the user, without a final full stop."""
+    why: Reason = field(repr=False, compare=False)
     properties: PropertySet | None = None
     """What its label stands for; None for a plain wheel, or when that is not known."""
+
+    @property
+    def reason(self) -> str:
+        """Why, in words of the user, without a final full stop."""
+        return self.why if isinstance(self.why, str) else self.why(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +100,6 @@ _NO_DOCUMENT = "there is no usable variant metadata for this release"
 _NO_VARIANTS = "variant wheels are switched off"
 
 
-@dataclass(frozen=True, slots=True)
-class _Fitting:
-    """Hold a wheel that may be chosen."""
-
-    filename: WheelFilename
-    variant: RankedVariant | None
-    """None for a plain wheel."""
-    tag_rank: int
-
-
 class _Judge:
     """Collect the wheels of a release, then say what became of each."""
 
@@ -124,8 +120,8 @@ class _Judge:
         self._tag_phrases = TagPhrases(tags)
         self._tag_ranks: dict[frozenset[Tag], int | None] = {}
         # The label may be chosen, or why it may not.
-        self._labels: dict[Label, RankedVariant | str] = {}
-        self._in: list[tuple[WheelFilename, int]] = []
+        self._labels: dict[Label, RankedVariant | Reason] = {}
+        self._in: list[WheelFilename] = []
         # By how far each came: through the tags, through its listing entry, neither.
         self._refused: list[Verdict] = []
         self._unlisted: list[Verdict] = []
@@ -134,14 +130,9 @@ class _Judge:
     # --- looking at one wheel (F-90, steps 1 to 5) ---------------------------------
 
     def look_at(self, filename: WheelFilename) -> None:
-        rank = self._tag_rank(filename.tags)
-        if rank is None:
-            reason = self._tag_phrases.why_none_fits(filename.tags)
+        if self.tag_rank(filename) is None:
             properties = self._declared(filename)
-            if properties:
-                # Its properties were not looked into; name them, they say what it is.
-                reason = f"{reason} ({filename.label}: {short(properties.features())})"
-            self._misfits.append(Verdict(filename, "rejected", reason, properties))
+            self._misfits.append(Verdict(filename, "rejected", self._why_none_fits, properties))
             return
         extra = self._extra_rejections.get(filename.text)
         if extra is not None:  # F-94: before variants are ordered
@@ -152,19 +143,31 @@ class _Judge:
             properties = self._declared(filename)
             self._refused.append(Verdict(filename, "rejected", unwanted, properties))
             return
-        self._in.append((filename, rank))
+        self._in.append(filename)
 
-    def _tag_rank(self, tags: frozenset[Tag]) -> int | None:
+    def tag_rank(self, filename: WheelFilename) -> int | None:
+        tags = filename.tags
         if tags not in self._tag_ranks:  # many wheels share few sets of tags
             self._tag_ranks[tags] = self._tags.best(tags)
         return self._tag_ranks[tags]
+
+    def variant(self, filename: WheelFilename) -> RankedVariant | None:
+        found = None if filename.label is None else self._labels.get(filename.label)
+        return found if isinstance(found, RankedVariant) else None
 
     def _declared(self, filename: WheelFilename) -> PropertySet | None:
         if filename.label is None or self._document is None:
             return None
         return self._document.properties(filename.label)
 
-    def _unwanted(self, filename: WheelFilename) -> str | None:
+    def _why_none_fits(self, verdict: Verdict) -> str:
+        reason = self._tag_phrases.why_none_fits(verdict.filename.tags)
+        if not verdict.properties:
+            return reason
+        # Its properties were not looked into; name them, they say what it is.
+        return f"{reason} ({verdict.filename.label}: {short(verdict.properties.features())})"
+
+    def _unwanted(self, filename: WheelFilename) -> Reason | None:
         label = filename.label
         if label is not None and not self._preferences.variants:
             return _NO_VARIANTS
@@ -176,9 +179,9 @@ class _Judge:
         judgement = self._labels.get(label)
         if judgement is None:
             judgement = self._labels[label] = self._judge(label)
-        return judgement if isinstance(judgement, str) else None
+        return None if isinstance(judgement, RankedVariant) else judgement
 
-    def _judge(self, label: Label) -> RankedVariant | str:
+    def _judge(self, label: Label) -> RankedVariant | Reason:
         document, ranking = self._document, self._ranking
         if document is None or ranking is None:
             return _NO_DOCUMENT
@@ -189,8 +192,10 @@ class _Judge:
         if properties is None:  # F-76
             return _UNKNOWN_LABEL
         ranked = ranking.rank(label, properties)
-        if ranked is not None:
-            return ranked
+        return ranked or self._why_refused
+
+    def _why_refused(self, verdict: Verdict) -> str:
+        properties = verdict.properties or EMPTY
         refusal = self._support.refusal(properties)
         if refusal is not None:  # F-28, P-88
             return refusal
@@ -201,49 +206,42 @@ class _Judge:
 
     def selection(self) -> Selection:
         fitting = self._in_order()
-        verdicts = []
+        verdicts: list[Verdict] = []
         if fitting:
-            verdicts.append(self._verdict(fitting[0], "chosen", self._why_chosen(fitting)))
-            reasons = _Comparison(fitting[0], self._ranking)
+            chosen = self._why_chosen(fitting)
+            verdicts.append(Verdict(fitting[0], "chosen", chosen, self._declared(fitting[0])))
+            why_after = _Comparison(fitting[0], self, self._ranking).why_after
             verdicts += [
-                self._verdict(wheel, "compatible", f"compatible; {reasons.why_after(wheel)}")
-                for wheel in fitting[1:]
+                Verdict(filename, "compatible", why_after, self._declared(filename))
+                for filename in fitting[1:]
             ]
         for rejected in (self._refused, self._unlisted, self._misfits):
             rejected.sort(key=_rejected_last)
             verdicts += rejected
         return Selection(tuple(verdicts))
 
-    def _in_order(self) -> list[_Fitting]:
+    def _in_order(self) -> list[WheelFilename]:
         """Return the wheels that may be chosen, best first (F-66 to F-68)."""
-        ranked = [one for one in self._labels.values() if not isinstance(one, str)]
+        ranked = [one for one in self._labels.values() if isinstance(one, RankedVariant)]
         ranked.sort(key=lambda one: one.place)
-        variants = {variant.label: (place, variant) for place, variant in enumerate(ranked)}
-        plain = (len(ranked), None)  # F-67
-        rows = [
-            (*(plain if filename.label is None else variants[filename.label]), rank, filename)
-            for filename, rank in self._in
-        ]
+        places: dict[Label | None, int] = {one.label: place for place, one in enumerate(ranked)}
+        places[None] = len(ranked)  # F-67
         # F-68, from the least important to the most; sorting keeps what is equal in place.
-        rows.sort(key=lambda row: row[3].text)
-        rows.sort(key=lambda row: row[3].build, reverse=True)
-        rows.sort(key=lambda row: (row[0], row[2]))
-        return [_Fitting(filename, variant, rank) for _, variant, rank, filename in rows]
+        fitting = sorted(self._in, key=lambda one: one.text)
+        fitting.sort(key=lambda one: one.build, reverse=True)
+        fitting.sort(key=lambda one: (places[one.label], self._tag_ranks[one.tags]))
+        return fitting
 
-    def _verdict(self, wheel: _Fitting, outcome: Outcome, reason: str) -> Verdict:
-        properties = wheel.variant.properties if wheel.variant else None
-        return Verdict(wheel.filename, outcome, reason, properties)
-
-    def _why_chosen(self, fitting: Sequence[_Fitting]) -> str:
-        winner = fitting[0]
-        pinned = self._preferences.labels.get(winner.filename.name)
+    def _why_chosen(self, fitting: Sequence[WheelFilename]) -> str:
+        winner, variant = fitting[0], self.variant(fitting[0])
+        pinned = self._preferences.labels.get(winner.name)
         asked = f"label {pinned} is asked for; " if pinned is not None else ""
-        if winner.variant is not None and winner.variant.key:
-            return f"{asked}best fit: {self._best(winner.variant)}"
+        if variant is not None and variant.key:
+            return f"{asked}best fit: {self._best(variant)}"
         rejected = (*self._refused, *self._unlisted, *self._misfits)
         variants = any(verdict.filename.label is not None for verdict in rejected)
-        if winner.filename.label is not None:
-            what = f"{asked}the variant without properties ({winner.filename.label})"
+        if winner.label is not None:
+            what = f"{asked}the variant without properties ({winner.label})"
             return f"{what}: no other variant fits" if variants else f"{what} fits everywhere"
         if variants and not self._preferences.variants:
             return f"the plain wheel: {_NO_VARIANTS}"
@@ -259,33 +257,37 @@ class _Judge:
 class _Comparison:
     """Say why wheels come after the chosen one."""
 
-    def __init__(self, winner: _Fitting, ranking: Ranking | None) -> None:
+    def __init__(self, winner: WheelFilename, judge: _Judge, ranking: Ranking | None) -> None:
         self._winner = winner
+        self._judge = judge
         self._ranking = ranking
         self._by_label: dict[Label, str] = {}
 
-    def why_after(self, wheel: _Fitting) -> str:
-        label = wheel.filename.label
-        if label == self._winner.filename.label:
-            return self._same_label(wheel)
+    def why_after(self, verdict: Verdict) -> str:
+        return f"compatible; {self._difference(verdict.filename)}"
+
+    def _difference(self, filename: WheelFilename) -> str:
+        label = filename.label
+        if label == self._winner.label:
+            return self._same_label(filename)
         if label is None:
             return "plain wheels come after every compatible variant"  # F-67
         reason = self._by_label.get(label)
         if reason is None:
-            reason = self._by_label[label] = self._other_label(wheel)
+            reason = self._by_label[label] = self._other_label(filename)
         return reason
 
-    def _same_label(self, wheel: _Fitting) -> str:
+    def _same_label(self, filename: WheelFilename) -> str:
         # F-68
-        winner = self._winner.filename
-        if wheel.tag_rank != self._winner.tag_rank:
+        winner = self._winner
+        if self._judge.tag_rank(filename) != self._judge.tag_rank(winner):
             return f"{winner.text} has tags that fit better"
-        if wheel.filename.build != winner.build:
+        if filename.build != winner.build:
             return f"{winner.text} has a higher build number"
         return f"{winner.text} is equally good and comes first by name"
 
-    def _other_label(self, wheel: _Fitting) -> str:
-        winner, loser = self._winner.variant, wheel.variant
+    def _other_label(self, filename: WheelFilename) -> str:
+        winner, loser = self._judge.variant(self._winner), self._judge.variant(filename)
         if winner is None or loser is None or self._ranking is None:
             return "another wheel is preferred"
         preferred = f"{winner.label} is preferred"
