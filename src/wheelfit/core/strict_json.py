@@ -1,8 +1,8 @@
 """Read JSON strictly: what other readers overlook is refused before it is interpreted.
 
 The text is first reduced to its skeleton (brackets, commas, colons) at the speed of
-regular expressions. Depth and size are judged on that, so that no input, however
-built, makes the parser work hard or recurse deeply (F-30).
+regular expressions, piece by piece. Depth and size are judged on that while reading, so
+that no input, however built, makes the parser work hard or recurse deeply (F-30).
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NoReturn, cast
 
 from wheelfit.errors import Fault, InvalidDocument
@@ -41,13 +43,16 @@ DEFAULT_LIMITS = Limits()
 
 _BOM = b"\xef\xbb\xbf"
 # Possessive quantifiers: nothing is remembered, nothing is tried twice.
-_STRINGS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-# Outside strings: blanks go, brackets, commas and colons stay, the rest is an ``s``.
-_TO_SKELETON = {
-    ordinal: None if character in " \t\r\n" else "s"
-    for ordinal, character in enumerate(map(chr, range(128)))
-    if character not in "[]{},:s"
-}
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_STRINGS = re.compile(_STRING, re.DOTALL)
+_WHOLE_STRINGS = re.compile(rb'[^"]*+(?:' + _STRING + rb'[^"]*+)*+', re.DOTALL)
+"""Text up to the first string that does not end in it."""
+_WINDOW = 1 << 16
+"""Bytes that are looked at in one go: what is too large is refused before all of it is read."""
+_BLANKS = b" \t\r\n"
+_TO_SKELETON = bytes(byte if byte in b"[]{},:" else ord("s") for byte in range(256))
+_TO_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_GAP = re.compile(r"[ \t\r\n]*+")
 _SIMPLE_KEY = re.compile(r"[A-Za-z0-9_$-]+")
 _LONGEST_SHOWN = 60
 
@@ -63,19 +68,17 @@ def load(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
         _refuse(f"the document has {len(data)} bytes, more than the limit of {limits.size}")
     if data.startswith(_BOM):
         _refuse("the document starts with a byte order mark")
+    members = _Outline(limits).members(data)
+    if members > limits.labels and _has_many_labels(data, limits.labels):
+        _too_many_labels(limits)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         _refuse(f"the document is not UTF-8: {error.reason} at byte {error.start}")
-    skeleton = _skeleton(text)
-    if _too_deep(skeleton, limits.depth):
-        _refuse(f"the document is nested deeper than the limit of {limits.depth}")
-    if (values := _elements(skeleton)) > limits.values:
-        _refuse(f"the document has {values} list elements, more than the limit of {limits.values}")
     root = _parse(text)
     if not isinstance(root, dict):
         _refuse(f"the document is {_kind(root)}, not an object")
-    if _keys(root) != skeleton.count(":") and (faults := _duplicates(text)):
+    if _keys(root) != members and (faults := _duplicates(text)):
         raise InvalidDocument(faults)
     _check_labels(root, limits)
     return root
@@ -100,7 +103,7 @@ def check_limits(document: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -
             else:
                 inner.extend(cast(Mapping[str, object], item).values())
         if values > limits.values:
-            _refuse(f"the document has more than {limits.values} list elements")
+            _refuse(f"the document has more list elements than the limit of {limits.values}")
         level = [item for item in inner if isinstance(item, dict | list)]
     if level:
         _refuse(f"the document is nested deeper than the limit of {limits.depth}")
@@ -138,38 +141,101 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
-def _skeleton(text: str) -> str:
-    """Return brackets, commas and colons in order, and an ``s`` for anything else."""
-    without_strings = _STRINGS.sub("s", text)
-    # A quote that is left over opens a string without end.
-    structure, _, _ = without_strings.partition('"')
-    return structure.translate(_TO_SKELETON)
+class _Outline:
+    """Count what a text holds, window by window, and refuse it as soon as it is too much."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._members = 0
+        self._elements = 0
+        self._open = 0
+        self._last = b""
+        self._brackets: list[bytes] = []
+
+    def members(self, data: bytes) -> int:
+        """Return how many members all objects have together.
+
+        :raises InvalidDocument: the text is too deep, or has too many list elements.
+        """
+        position, width = 0, _WINDOW
+        while position < len(data):
+            whole = _WHOLE_STRINGS.match(data, position, min(position + width, len(data)))
+            stop = whole.end() if whole else position
+            if stop > position:
+                self._look_at(_STRINGS.sub(b"s", data[position:stop]))
+                position, width = stop, _WINDOW
+            elif position + width < len(data):
+                width *= 2  # a long string
+            else:
+                break  # a string without end; the parser will say so
+        if self._elements > self._limits.values:
+            self._too_many()
+        if self._is_too_deep():
+            self._too_deep()
+        return self._members
+
+    def _look_at(self, bare: bytes) -> None:
+        skeleton = bare.translate(_TO_SKELETON, _BLANKS)
+        opened = skeleton.count(b"[") + skeleton.count(b"{")
+        self._open += opened - skeleton.count(b"]") - skeleton.count(b"}")
+        pairs = self._last + skeleton
+        filled = opened - pairs.count(b"[]") - pairs.count(b"{}")
+        members = skeleton.count(b":")
+        # Every filled container has one item more than commas; those with a colon are members.
+        self._elements += filled + skeleton.count(b",") - members
+        self._members += members
+        self._last = pairs[-1:]
+        self._brackets.append(skeleton.translate(_TO_BRACKETS, b",:s"))
+        if self._open > self._limits.depth:
+            self._too_deep()
+        if self._elements - self._open > self._limits.values:  # what is open may count one less
+            self._too_many()
+
+    def _is_too_deep(self) -> bool:
+        rest = b"".join(self._brackets)
+        for _ in range(self._limits.depth):
+            rest = rest.replace(b"[]", b"")  # one level, the innermost
+            if not rest:
+                return False
+        return b"[]" in rest
+
+    def _too_deep(self) -> NoReturn:
+        _refuse(f"the document is nested deeper than the limit of {self._limits.depth}")
+
+    def _too_many(self) -> NoReturn:
+        _refuse(f"the document has more list elements than the limit of {self._limits.values}")
 
 
-def _too_deep(skeleton: str, limit: int) -> bool:
-    brackets = skeleton.translate(_TO_BRACKETS)
-    rest = brackets
-    for _ in range(limit):
-        rest = rest.replace("[]", "")  # one level, the innermost
-        if not rest:
-            return False
-    depth = 0
-    for bracket in brackets:  # deeper than allowed, or not balanced
-        depth += 1 if bracket == "[" else -1
-        if depth > limit:
-            return True
+def _has_many_labels(data: bytes, limit: int) -> bool:
+    """Read label after label, and stop where there are too many."""
+    text = data.decode("latin-1")  # a byte for each: only the structure matters here
+    reader = json.JSONDecoder()
+
+    def members(position: int) -> Iterator[tuple[object, int]]:
+        """Yield the keys of an object, each with where its value starts."""
+        while text[position] in "{,":
+            position = _skip(text, position + 1)
+            if text[position] == "}":
+                return
+            key, position = reader.raw_decode(text, position)
+            position = _skip(text, _skip(text, position) + 1)
+            yield key, position
+            _, position = reader.raw_decode(text, position)
+            position = _skip(text, position)
+
+    # What is no JSON ends the count; the parser, which stops at the same place, says where.
+    with suppress(ValueError, IndexError, RecursionError):
+        for key, value in members(_skip(text, 0)):
+            if key == "variants" and text[value] == "{":
+                labels = sum(1 for _ in islice(members(value), limit + 1))
+                if labels > limit:
+                    return True
     return False
 
 
-_TO_BRACKETS = {ord("{"): "[", ord("}"): "]", ord(","): None, ord(":"): None, ord("s"): None}
-
-
-def _elements(skeleton: str) -> int:
-    """Return how many elements all lists of well-formed JSON have together."""
-    filled = skeleton.count("[") + skeleton.count("{")
-    filled -= skeleton.count("[]") + skeleton.count("{}")
-    # Every filled container has one item more than commas; those with a colon are pairs.
-    return filled + skeleton.count(",") - skeleton.count(":")
+def _skip(text: str, position: int) -> int:
+    gap = _GAP.match(text, position)
+    return gap.end() if gap else position
 
 
 def _parse(text: str) -> object:
@@ -182,6 +248,8 @@ def _parse(text: str) -> object:
         _refuse(f"the document is not JSON: {error.msg} at {place}")
     except InvalidDocument:
         raise
+    except RecursionError:  # the user allowed it
+        _refuse("the document is nested more deeply than Python can read")
     except ValueError as error:  # an integer of thousands of digits
         _refuse(f"the document has a number that cannot be read: {error}")
 
@@ -239,9 +307,11 @@ def _duplicates(text: str) -> list[Fault]:
 def _check_labels(document: Mapping[str, Any], limits: Limits) -> None:
     variants = document.get("variants")
     if isinstance(variants, Mapping) and len(variants) > limits.labels:
-        _refuse(
-            f"there are {len(variants)} labels, more than the limit of {limits.labels}", "variants"
-        )
+        _too_many_labels(limits)
+
+
+def _too_many_labels(limits: Limits) -> NoReturn:
+    _refuse(f"there are more labels than the limit of {limits.labels}", "variants")
 
 
 def _kind(value: object) -> str:
