@@ -81,10 +81,10 @@ class TestRead:
 
 
 class TestWithoutVariantMarkers:
-    """F-107, B-40 to B-42."""
+    """Dependencies are edited where a variant marker can be decided."""
 
     def test_edits_only_the_lines_it_must(self) -> None:
-        """B-42: false dependencies go, true parts go, every other byte stays."""
+        """F-107, B-40: false dependencies go, true parts go, every other byte stays."""
         data = (
             b"Metadata-Version: 2.4\r\n"
             b"Name: A_b\n"
@@ -127,7 +127,7 @@ class TestWithoutVariantMarkers:
         assert without_variant_markers(data, CU128) == b"Name: a\r\n\nVersion: in the body"
 
     def test_identical_without_variant_markers(self) -> None:
-        """B-42: metadata of an ordinary wheel is returned as it is, slips included."""
+        """B-40: metadata of an ordinary wheel is returned as it is, slips included."""
         data = metadata("Requires-Dist: b (>=1.*)", "Requires-Dist: c; os_name == 'nt'")
         assert without_variant_markers(data, VariantContext.PLAIN) is data
 

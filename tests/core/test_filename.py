@@ -68,7 +68,10 @@ def test_the_parts_of_a_name(text: str, build: tuple[int, str], label: str | Non
     ],
 )
 def test_what_is_no_wheel_file_name(text: str) -> None:
-    """F-11 to F-16: the table of section 2, what is rejected; the message names the text."""
+    """What is rejected, with the rules beside each; the message names the text.
+
+    F-11, F-12, F-13, F-14, F-16.
+    """
     with pytest.raises(InvalidFilename) as caught:
         parse_wheel_filename(text)
     assert repr(text) in str(caught.value)

@@ -41,7 +41,7 @@ def holds(text: str, context: VariantContext, extras: frozenset[str] | str = "")
 
 
 class TestVariantVariables:
-    """F-100 to F-107."""
+    """What markers see of the chosen wheel."""
 
     @pytest.mark.parametrize(
         ("marker", "on_cu128_v3", "on_null", "on_plain"),

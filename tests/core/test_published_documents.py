@@ -119,7 +119,7 @@ def test_the_index_declares_providers_we_know(read: dict[str, VariantDocument]) 
 
 
 def test_wheels_agree_with_their_index(read: dict[str, VariantDocument]) -> None:
-    """F-60 to F-63, F-93: the wheels of the demo indexes combine to their index files."""
+    """F-60, F-61, F-62, F-93: the wheels of the demo indexes combine to their index files."""
     for wheels, index in [
         (
             "mockhouse/wheel_dist_info/dummy_project_flit-0.0.1",

@@ -97,7 +97,7 @@ ANY = "py3-none-any"
 
 
 class TestOrder:
-    """F-66 to F-68, F-80: which wheel comes first."""
+    """Which wheel comes first."""
 
     def test_every_wheel_gets_a_verdict(self) -> None:
         """F-90: chosen, then compatible, then rejected; each with its reason."""
@@ -143,7 +143,7 @@ class TestOrder:
         assert selection.chosen is selection.verdicts[0].filename
 
     def test_tags_before_build(self) -> None:
-        """Section 8: better tags without a build number beat build 2."""
+        """F-68: better tags without a build number beat build 2."""
         selection = choose(f"2-{ANY}-cu128", "cp313-cp313-manylinux_2_28_x86_64-cu128")
         assert in_order(selection)[0] == "cp313-cp313-manylinux_2_28_x86_64-cu128"
         assert reason(selection, f"2-{ANY}-cu128") == (

@@ -179,7 +179,7 @@ WORLDS = {
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 def test_same_order_as_uv(uv: Path, tmp_path: Path, world: World) -> None:
-    """F-28, F-66 to F-68: the same wheels in the same order, but for differences with a rule."""
+    """The same wheels in the same order, but for differences with a rule (F-28, F-66, F-68)."""
     draw = random.Random(world.seed)
     releases = [world.draw(draw, f"p{number}") for number in range(world.releases)]
     names = [release.name for release in releases]

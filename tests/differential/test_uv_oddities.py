@@ -321,7 +321,7 @@ def test_wheels_of_the_machine(uv: Path, tmp_path: Path) -> None:
 
 
 def test_uv_takes_what_wheelfit_makes(uv: Path, tmp_path: Path) -> None:
-    """F-150 to F-153: wheels and index files made by wheelfit serve uv as they are."""
+    """Wheels and index files that wheelfit makes serve uv (F-150, F-151, F-152, F-153, P-61)."""
     variants = {
         "null": {},
         "cpu": {"x86_64": {"level": ["v1"]}},

@@ -27,7 +27,7 @@ def capabilities() -> list[str]:
 
 
 def test_a_real_gpu_is_detected(capabilities: list[str]) -> None:
-    """P-80 to P-97: driver and devices are found, the mask notwithstanding (P-89)."""
+    """P-97, P-89: driver and devices are found, the mask notwithstanding."""
     machine = Machine()
     machine.surroundings.environ["CUDA_VISIBLE_DEVICES"] = ""  # type: ignore[index]
     detection = machine.detect("nvidia")

@@ -234,7 +234,7 @@ def test_limits_are_exact(document: dict[str, Any], indent: int | None) -> None:
 @settings(max_examples=60)
 @given(documents(), st.data())
 def test_combining_has_no_order(release: VariantDocument, data: st.DataObject) -> None:
-    """F-60 to F-63: the wheels of a release combine to it, in any order and grouping."""
+    """F-60, F-61, F-63: the wheels of a release combine to it, in any order and grouping."""
     labels = list(release.variants) or [Label("null")]
     wheels: list[tuple[str, VariantDocument]] = []
     for number, label in enumerate(data.draw(st.permutations(labels))[:4]):

@@ -298,7 +298,7 @@ class TestWithoutIndexFile:
         assert "it is cut off" in reason(choice, "openblas")
 
     def test_contradicting_wheels(self) -> None:
-        """F-60 to F-65: wheels that contradict each other are all out."""
+        """F-60, F-130: wheels that contradict each other are all out."""
         world = self.world("mkl")
         other = {**self.single("openblas"), "default-priorities": {"namespace": ["other"]}}
         other["providers"] = {"other": {"static-properties": {"library": ["openblas"]}}}

@@ -73,7 +73,7 @@ def world() -> World:
 
 
 class TestMarkersOfTheChosenWheel:
-    """F-101 to F-104: dependencies are those of the wheel that was chosen."""
+    """Dependencies are those of the wheel that was chosen (F-95, F-101)."""
 
     def test_a_variant(self, world: World) -> None:
         """F-103: properties are those of the label that the target supports."""

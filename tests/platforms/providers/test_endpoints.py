@@ -26,7 +26,7 @@ def provider(request: pytest.FixtureRequest) -> Any:
 
 
 def test_features_have_the_shape_of_the_interface(provider: Any) -> None:
-    """P-26 to P-28: objects with name, a list of values, and multi_value."""
+    """P-26, P-27, P-28: objects with name, a list of values, and multi_value."""
     for config in (*provider.get_all_configs(), *provider.get_supported_configs()):
         assert re.fullmatch(r"[a-z0-9_]+", config.name)
         assert isinstance(config.values, list)
