@@ -22,7 +22,6 @@ from wheelfit.errors import InvalidFilename
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from packaging.specifiers import SpecifierSet
     from packaging.tags import Tag
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -204,13 +203,14 @@ class _Sorting:
         if not fits:
             return NO_TAG
         if file.requires_python is not None:
-            wanted, here = _specifiers(file.requires_python), self.target.python_full_version
-            if wanted is not None and not _contains(wanted, here):
-                return f"needs Python {wanted}, this is {here}"
+            return _wrong_python(file.requires_python, self.target.python_full_version)
         return None
 
     def _files(self, version: Version) -> _Files:
-        return self.found.setdefault(version, _Files())
+        files = self.found.get(version)
+        if files is None:
+            files = self.found[version] = _Files()
+        return files
 
 
 def _promised(file: File, allowed: AllowedHashes) -> tuple[File, str | None]:
@@ -234,14 +234,15 @@ def _promised(file: File, allowed: AllowedHashes) -> tuple[File, str | None]:
 
 
 @lru_cache(maxsize=1024)
-def _contains(specifiers: SpecifierSet, version: Version) -> bool:
-    return specifiers.contains(version, prereleases=True)
+def _wrong_python(text: str, here: Version) -> str | None:
+    """Return why a ``requires-python`` rules a Python out, or None when it does not.
 
-
-@lru_cache(maxsize=1024)
-def _specifiers(text: str) -> SpecifierSet | None:
-    """Read ``requires-python``; what cannot be read does not limit, as in pip."""
+    What cannot be read does not limit, as in pip.
+    """
     try:
-        return parse_specifiers(text)
+        wanted = parse_specifiers(text)
     except InvalidSpecifier:
         return None
+    if wanted.contains(here, prereleases=True):
+        return None
+    return f"needs Python {wanted}, this is {here}"
