@@ -1,20 +1,29 @@
-"""Variant wheels made of finished wheels."""
+"""Variant wheels made of finished wheels, and plain ones made of variants."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from wheelfit.build.variant_wheel import make_variant, single_label
+from wheelfit.build.variant_wheel import make_plain, make_variant, single_label
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import parse_label
-from wheelfit.core.metadata import check_document, read_document
-from wheelfit.errors import FileProblem, InvalidDocument, InvalidFilename, InvalidWheel
+from wheelfit.core.metadata import check_document, read_document, write_document
+from wheelfit.core.properties import PropertySet
+from wheelfit.errors import (
+    FileProblem,
+    InvalidDocument,
+    InvalidFilename,
+    InvalidRequirement,
+    InvalidWheel,
+)
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
 
@@ -30,6 +39,9 @@ DOCUMENT = read_document(
     ),
     where="document",
 )
+
+
+MKL = parse_label("mkl")
 
 
 @pytest.fixture
@@ -49,7 +61,10 @@ def output(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("label", ["mkl", "v3", "null"])
 def test_plain_to_variant(plain: Path, output: Path, label: str) -> None:
-    """B-32, F-17, F-24: the label is in the name, and alone in the document."""
+    """B-2, B-6, B-32, F-17, F-24: the label is in the name, and alone in the document.
+
+    Providers that this wheel does not use stay.
+    """
     path = make_variant(plain, output, label=parse_label(label), document=DOCUMENT)
     assert path.name == f"fast_fft-2.1.0-7-py3-none-any-{label}.whl"
     with WheelArchive(path) as wheel, WheelArchive(plain) as source:
@@ -59,7 +74,6 @@ def test_plain_to_variant(plain: Path, output: Path, label: str) -> None:
     assert not check_document(data)
     content = json.loads(data)
     assert list(content["variants"]) == [label]
-    # B-2: providers that this wheel does not use stay.
     assert content["default-priorities"]["namespace"] == ["blas", "x86_64"]
     assert set(content["providers"]) == {"blas", "x86_64"}
 
@@ -112,18 +126,146 @@ def test_labels_that_are_not_written(plain: Path, output: Path) -> None:
 
 
 def test_long_label(plain: Path, output: Path) -> None:
-    """F-3: a file name of more than 255 bytes is refused."""
+    """F-3, B-6: a file name of more than 255 bytes is refused, one of 255 is written."""
     label = parse_label("x" * 250)
     with pytest.raises(InvalidFilename, match="255"):
         make_variant(plain, output, label=label, document=DOCUMENT)
+    assert list(output.iterdir()) == []
+    room = 255 - len("fast_fft-2.1.0-7-py3-none-any-.whl")
+    longest = parse_label("x" * room)
+    document = dataclasses.replace(DOCUMENT, variants={longest: DOCUMENT.variants[MKL]})
+    path = make_variant(plain, output, label=longest, document=document)
+    assert len(path.name.encode()) == 255
 
 
 def test_namespace_without_provider(plain: Path, output: Path) -> None:
-    """B-7: every namespace in use needs a provider."""
+    """B-6, B-7: every namespace in use needs a provider and a priority."""
     content = release_document({"mkl": {"blas": {"library": ["mkl"]}}}, namespaces=["blas"])
     document = read_document(content, where="document")
-    with pytest.raises(InvalidDocument):
+    with pytest.raises(InvalidDocument) as caught:
         make_variant(plain, output, label=parse_label("mkl"), document=document)
+    assert ("providers.blas", "F-22") in [(fault.path, fault.rule) for fault in caught.value.faults]
+    elsewhere = dataclasses.replace(DOCUMENT, priorities=("x86_64",))
+    with pytest.raises(InvalidDocument) as caught:
+        make_variant(plain, output, label=parse_label("mkl"), document=elsewhere)
+    assert ("variants.mkl.blas", "F-21") in [
+        (fault.path, fault.rule) for fault in caught.value.faults
+    ]
+    assert list(output.iterdir()) == []
+
+
+def test_the_old_null(plain: Path, output: Path) -> None:
+    """F-53: a wheel of the old null variant that is written anew is called null."""
+    old = read_document(
+        release_document({"00000000": {}}, static={"blas": {"library": ["mkl"]}}), where="document"
+    )
+    # A document alone keeps the label: wheels of that name may lie beside it.
+    assert list(json.loads(write_document(old))["variants"]) == ["00000000"]
+    path = make_variant(plain, output, label=parse_label("00000000"), document=old)
+    assert path.name.endswith("-any-null.whl")
+    with WheelArchive(path) as wheel:
+        assert json.loads(wheel.variant_document() or b"")["variants"] == {"null": {}}
+
+
+DEPENDENCIES = [
+    "always",
+    'only_here; "blas" in variant_namespaces',
+    'never_here; "x86_64" in variant_namespaces',
+    'plain_only; variant_label == ""',
+    'by_value; "blas :: library :: mkl" in variant_properties',
+    'with_extra; extra == "x" and variant_label != "null"',
+    'one_of_two; "blas :: library :: mkl" in variant_properties and os_name == "nt"',
+]
+
+
+@pytest.fixture
+def depending(tmp_path: Path) -> Path:
+    """Build a plain wheel whose dependencies look at variants."""
+    return build_wheel(
+        tmp_path / "depending", "some", "1", requires=DEPENDENCIES, provides_extra=["x"],
+        description="\nRequires-Dist: text; variant_label == ''\n",
+    )  # fmt: skip
+
+
+def dependencies(path: Path) -> list[str]:
+    """Return the dependencies that a wheel states, as they are written."""
+    with WheelArchive(path) as wheel:
+        wheel.verify()
+        header = wheel.metadata().decode().partition("\n\n")[0]
+    return [
+        line.partition(": ")[2] for line in header.splitlines() if line.startswith("Requires-Dist")
+    ]
+
+
+def test_markers_of_a_variant(depending: Path, output: Path) -> None:
+    """B-41, F-154: on request what is decided by the label alone is resolved, the rest stays."""
+    path = make_variant(depending, output, label=MKL, document=DOCUMENT, resolve_markers=True)
+    assert dependencies(path) == [
+        "always",
+        "only_here",
+        "by_value",
+        'with_extra; extra == "x"',
+        'one_of_two; os_name == "nt"',
+    ]
+    both = PropertySet.from_mapping({"blas": {"library": ["mkl", "openblas"]}})
+    document = dataclasses.replace(DOCUMENT, variants={MKL: both})
+    path = make_variant(
+        depending, output, label=MKL, document=document, resolve_markers=True, overwrite=True
+    )
+    undecided = '"blas :: library :: mkl" in variant_properties'
+    assert dependencies(path) == [
+        "always",
+        "only_here",
+        f"by_value; {undecided}",
+        'with_extra; extra == "x"',
+        f'one_of_two; {undecided} and os_name == "nt"',
+    ]
+
+
+def test_markers_stay_otherwise(depending: Path, output: Path) -> None:
+    """B-41: without being asked METADATA is not touched."""
+    path = make_variant(depending, output, label=MKL, document=DOCUMENT)
+    assert dependencies(path) == DEPENDENCIES
+
+
+def test_variant_to_plain(depending: Path, output: Path) -> None:
+    """B-32, B-40, F-154: label and document go, and markers are resolved for a plain wheel."""
+    variant = make_variant(depending, output, label=MKL, document=DOCUMENT)
+    path = make_plain(variant, output)
+    assert path.name == depending.name
+    assert dependencies(path) == ["always", "plain_only", 'with_extra; extra == "x"']
+    with WheelArchive(path) as wheel:
+        assert wheel.variant_document() is None
+        assert not any("variant.json" in row.path for row in wheel.record().rows)
+        assert wheel.metadata().endswith(b"Requires-Dist: text; variant_label == ''\n")
+    before = path.read_bytes()
+    assert make_plain(variant, output, overwrite=True).read_bytes() == before
+
+
+def test_there_and_back(plain: Path, output: Path) -> None:
+    """B-32: without variant markers the plain wheel has the members it had."""
+    variant = make_variant(plain, output, label=MKL, document=DOCUMENT)
+    again = make_plain(variant, output)
+    with zipfile.ZipFile(plain) as before, zipfile.ZipFile(again) as after:
+        names = before.namelist()
+        assert sorted(after.namelist()) == sorted(names)
+        assert [before.read(name) for name in names] == [after.read(name) for name in names]
+
+
+def test_plain_to_plain(plain: Path, output: Path) -> None:
+    """B-32: a plain wheel cannot lose a label."""
+    with pytest.raises(InvalidFilename, match="plain wheel already"):
+        make_plain(plain, output)
+    assert list(output.iterdir()) == []
+
+
+def test_marker_with_a_slip(tmp_path: Path, output: Path) -> None:
+    """F-132: where a variant marker cannot be read nothing is written."""
+    path = build_wheel(tmp_path, "some", "1", requires=['a; variant_lable == ""'])
+    variant = make_variant(path, output, label=MKL, document=DOCUMENT)
+    with pytest.raises(InvalidRequirement):
+        make_plain(variant, output)
+    assert [path.name for path in output.iterdir()] == [variant.name]
 
 
 def test_existing_output(plain: Path, output: Path) -> None:

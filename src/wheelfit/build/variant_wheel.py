@@ -1,14 +1,18 @@
-"""Make variant wheels out of finished wheels."""
+"""Make variant wheels out of finished wheels, and plain ones out of variant wheels."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import TYPE_CHECKING
 
+from wheelfit.core.core_metadata import without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename, with_label
+from wheelfit.core.labels import NULL, OLD_NULL
+from wheelfit.core.markers import VariantContext
 from wheelfit.core.metadata import write_document
+from wheelfit.core.properties import EMPTY
 from wheelfit.core.strict_json import path_of
-from wheelfit.errors import Fault, InvalidDocument
+from wheelfit.errors import Fault, InvalidDocument, InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import rewrite
 
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from wheelfit.core.metadata import WrittenLayout
 
 
-__all__ = ["make_variant", "single_label"]
+__all__ = ["make_plain", "make_variant", "single_label"]
 
 
 def __dir__() -> list[str]:
@@ -34,6 +38,7 @@ def make_variant(
     label: Label,
     document: VariantDocument,
     layout: WrittenLayout = "850",
+    resolve_markers: bool = False,
     epoch: int | None = None,
     overwrite: bool = False,
     verify_content: bool = True,
@@ -45,10 +50,13 @@ def make_variant(
 
     :param source: a plain wheel or a variant wheel.
     :param folder: where the result goes; may be the folder of the source.
-    :param label: of the result.
+    :param label: of the result; the old name of the null variant becomes ``null`` (F-53).
     :param document: says what the label stands for, and maybe other labels too,
         which are left out (F-24).
     :param layout: of ``variant.json``.
+    :param resolve_markers: whether variant markers in METADATA are resolved as far as
+        that is possible before the target is known (B-41), for tools that do not know
+        them (F-154).
     :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
     :param overwrite: the same.
     :param verify_content: the same.
@@ -59,20 +67,74 @@ def make_variant(
     :raises FileProblem: a file cannot be read or written, or exists already.
     :raises InvalidWheel: the source is not sound; nothing was written.
     """
+    label = NULL if label == OLD_NULL else label
     filename = with_label(parse_wheel_filename(source.name), label)
-    content = write_document(single_label(document, label), layout)
+    single = single_label(document, label)
+    content = write_document(single, layout)
     with WheelArchive(source) as archive:
-        member = f"{archive.dist_info}/variant.json"
+        replaced = {f"{archive.dist_info}/variant.json": content}
+        if resolve_markers:
+            context = VariantContext(label, single.properties(label) or EMPTY)
+            replaced |= _resolved_metadata(archive, context)
     destination = folder / filename.text
     rewrite(
         source,
         destination,
-        replace_members={member: content},
+        replace_members=replaced,
         epoch=epoch,
         overwrite=overwrite,
         verify_content=verify_content,
     )
     return destination
+
+
+def make_plain(
+    source: Path,
+    folder: Path,
+    *,
+    epoch: int | None = None,
+    overwrite: bool = False,
+    verify_content: bool = True,
+) -> Path:
+    """Take label and document from a wheel, and return the path of the result.
+
+    Variant markers in METADATA are resolved as for any plain wheel: nothing is declared
+    (B-40). Everything else stays as it is, byte by byte.
+
+    :param source: a variant wheel.
+    :param folder: where the result goes; may be the folder of the source.
+    :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
+    :param overwrite: the same.
+    :param verify_content: the same.
+    :raises InvalidFilename: the source is not named like a variant wheel.
+    :raises InvalidRequirement: a variant marker cannot be read.
+    :raises FileProblem: a file cannot be read or written, or exists already.
+    :raises InvalidWheel: the source is not sound; nothing was written.
+    """
+    filename = parse_wheel_filename(source.name)
+    if filename.label is None:
+        raise InvalidFilename("it is a plain wheel already", where=str(source))
+    destination = folder / with_label(filename, None).text
+    with WheelArchive(source) as archive:
+        replaced = _resolved_metadata(archive, VariantContext.PLAIN)
+        document = f"{archive.dist_info}/variant.json"
+    rewrite(
+        source,
+        destination,
+        replace_members=replaced,
+        remove=[document],
+        epoch=epoch,
+        overwrite=overwrite,
+        verify_content=verify_content,
+    )
+    return destination
+
+
+def _resolved_metadata(archive: WheelArchive, context: VariantContext) -> dict[str, bytes]:
+    """Return METADATA as it is before the target is known; nothing if it stays."""
+    given = archive.metadata()
+    resolved = without_variant_markers(given, context, where=archive.where, filtered=False)
+    return {} if resolved == given else {f"{archive.dist_info}/METADATA": resolved}
 
 
 def single_label(document: VariantDocument, label: Label) -> VariantDocument:
