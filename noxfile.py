@@ -31,3 +31,10 @@ def tests(session: nox.Session) -> None:
     """Run the tests; arguments after ``--`` go to pytest."""
     prepare(session)
     session.run("pytest", *(session.posargs or ["--numprocesses=2"]))
+
+
+@nox.session(default=False)
+def fuzz(session: nox.Session) -> None:
+    """Look for inputs that break a parser; see ``docs/how-to/fuzz.md`` for the arguments."""
+    prepare(session)
+    session.run("python", "fuzz/campaign.py", *session.posargs)

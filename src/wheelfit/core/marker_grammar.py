@@ -92,6 +92,8 @@ _QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
 _OPERATOR = re.compile(r"===|==|~=|!=|<=|>=|<|>|in\b|not[ \t]+in\b")
 _AND = re.compile(r"and\b")
 _OR = re.compile(r"or\b")
+# What a quoted string can hold only as an escape; a lone surrogate is no text at all.
+_ESCAPED = re.compile(r"[\\\n\r\0\ud800-\udfff]")
 _DEEPEST = 100
 """More parentheses than this are refused before Python's stack is exhausted."""
 
@@ -199,17 +201,21 @@ def _format_operand(operand: Operand) -> str:
     if isinstance(operand, Variable):
         return operand.name
     value = operand.value
-    if not any(character in value for character in "\\\n\r\0"):
+    if not _ESCAPED.search(value):
         if '"' not in value:
             return f'"{value}"'
         if "'" not in value:
             return f"'{value}'"
     # The quote cannot be escaped as in Python: the grammar ends a string at the first one.
-    for character, escaped in (
-        ("\\", "\\\\"), ('"', "\\x22"), ("\n", "\\n"), ("\r", "\\r"), ("\0", "\\0")
-    ):  # fmt: skip
-        value = value.replace(character, escaped)
+    value = _ESCAPED.sub(_escape, value).replace('"', "\\x22")
     return f'"{value}"'
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    return {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\0": "\\0"}.get(
+        character, f"\\u{ord(character):04x}"
+    )
 
 
 class _Reader:
@@ -321,10 +327,9 @@ class _Reader:
     def unquoted(self, quoted: str, position: int) -> str:
         """Return what a quoted string means; escapes are those of Python."""
         inner = quoted[1:-1]
-        if not any(character in inner for character in "\\\n\r\0"):
+        if not _ESCAPED.search(inner):
             return inner
-        # An unknown escape stands for itself; doubled, it does so without a warning.
-        text = re.sub(r"\\(.)", _keep_unknown_escape, quoted, flags=re.DOTALL)
+        text = re.sub(r"\\([4-7][0-7]{2}|.)", _without_warning, quoted, flags=re.DOTALL)
         try:
             return str(ast.literal_eval(text))
         except (SyntaxError, ValueError):
@@ -351,7 +356,11 @@ class _Reader:
         return InvalidMarker(message, source=self.source, position=at, hint=hint)
 
 
-def _keep_unknown_escape(match: re.Match[str]) -> str:
+def _without_warning(match: re.Match[str]) -> str:
+    """Write an escape so that it means the same, and Python has nothing to say about it."""
+    if len(match[1]) > 1:  # an octal number beyond one byte
+        return f"\\u{int(match[1], 8):04x}"
+    # An unknown escape stands for itself; doubled, it does so silently.
     return match[0] if match[1] in "\n\r\\'\"abfnrtvxuUN01234567" else f"\\{match[0]}"
 
 

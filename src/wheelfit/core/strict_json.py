@@ -118,7 +118,7 @@ def path_of(*steps: str | int) -> str:
     for step in steps:
         if isinstance(step, int):
             path += f"[{step}]"
-        elif _SIMPLE_KEY.fullmatch(step):
+        elif len(step) <= _LONGEST_SHOWN and _SIMPLE_KEY.fullmatch(step):
             path += f".{step}" if path else step
         else:
             path += f"[{json.dumps(_shortened(step))}]"

@@ -159,7 +159,7 @@ class _Entries:
         filename = choose(last_segment(url))
         if filename is None:
             return
-        if not _FILE_NAME.fullmatch(filename):
+        if not (_FILE_NAME.fullmatch(filename) and filename.isprintable()):
             self.notes.append(f"ignored {filename[:60]!r}: not the name of a file")
             return
         if _FOREIGN_SCHEME.match(url) and not (self._local and url.startswith("file:")):
@@ -202,6 +202,8 @@ def _joiner(base: str) -> Callable[[str], str]:
         path, mark, fragment = href.partition("#")
         folder, slash, last = path.rpartition("/")
         if not slash or last in {"", ".", ".."} or "?" in path or not plain(href):
+            return join(base, href)
+        if folder[-1:] == "/":  # the last part can be a host
             return join(base, href)
         known = folders.get(folder)
         if known is None:
@@ -353,7 +355,10 @@ def _frozen(hashes: dict[str, str | None]) -> Mapping[str, str]:
 
 def _one_line(words: str) -> str:
     """Return words of a stranger as they may stand within a sentence of ours."""
-    return " ".join(words.split())[:_LONGEST_WORDS]
+    line = " ".join(words.split())[:_LONGEST_WORDS]
+    if line.isprintable():
+        return line
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
 
 
 # --- both -----------------------------------------------------------------------
@@ -363,7 +368,8 @@ def _check_version(version: str, url: str) -> None:
     major = version.partition(".")[0]
     if major != "1":  # PEP 629: a newer major version must not be guessed at
         raise InvalidPage(
-            f"the index speaks version {version[:20]} of the Simple API, wheelfit understands 1.x",
+            f"the index speaks version {version[:20]!r} of the Simple API, "
+            "wheelfit understands 1.x",
             where=redact(url),
             hint="a newer wheelfit may understand it",
         )

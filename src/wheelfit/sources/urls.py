@@ -61,11 +61,11 @@ class Origin(NamedTuple):
 def origin(url: str) -> Origin:
     """Return whom a URL addresses.
 
-    :raises ValueError: the URL has no host, or a port that is no number.
+    :raises ValueError: the URL has no scheme or no host, or a port that is no number.
     """
     parts = urlsplit(url)
-    if not parts.hostname:
-        raise ValueError("no host")
+    if not (parts.scheme and parts.hostname):
+        raise ValueError("no scheme or no host")
     port = parts.port if parts.port is not None else _DEFAULT_PORTS.get(parts.scheme, 0)
     return Origin(parts.scheme, parts.hostname.lower(), port)
 

@@ -99,10 +99,13 @@ def read_prefixes(document: Mapping[str, Any], findings: Findings) -> Prefixes:
     for namespace, names in _members(entry.get("feature", {}), feature, findings):
         prefixes.features[namespace] = _items(names, (*feature, namespace), is_name, findings)
     for namespace, features in _members(entry.get("property", {}), values, findings):
-        prefixes.values[namespace] = {
-            name: _items(items, (*values, namespace, name), is_value, findings)
-            for name, items in _members(features, (*values, namespace), findings)
-        }
+        prefixes.values[namespace] = by_feature = {}
+        for name, items in _members(features, (*values, namespace), findings):
+            where = (*values, namespace, name)
+            if is_name(name):
+                by_feature[name] = _items(items, where, is_value, findings)
+            else:
+                findings.odd(where, f"{shown(name)} is not a valid feature, ignored", "F-2")
     return prefixes
 
 
