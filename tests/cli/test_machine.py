@@ -112,6 +112,29 @@ class TestHostFile:
         assert machine.overrides == ("WHEELFIT_OVERRIDE_X86_64_LEVEL=v3",)
         assert "overrides detection: WHEELFIT_OVERRIDE_X86_64_LEVEL=v3" in capsys.readouterr().err
 
+    @pytest.mark.parametrize(
+        ("platform", "namespace", "values"),
+        [
+            ("manylinux_2_28_aarch64", "aarch64", ("8a",)),
+            ("win_amd64", "x86_64", ("v1",)),
+            ("macosx_14_0_arm64", "aarch64", ("8a",)),
+        ],
+    )
+    def test_another_platform(
+        self, host: Path, platform: str, namespace: str, values: tuple[str, ...]
+    ) -> None:
+        """P-65: of another platform its baseline is known, and this machine says nothing."""
+        host.write_text(HOST + f'[platform]\ntags = ["{platform}"]\n')
+        override = OVERRIDE | {"WHEELFIT_OVERRIDE_AARCH64_VERSION": "9.0a"}
+        machine = choose("--for", host, "--allow-incomplete", environ=override)
+        assert machine.overrides == ()
+        detection = machine.detect(namespace)
+        assert detection is not None
+        assert [feature.values for feature in detection.features] == [values]
+        other = {"x86_64", "aarch64"} - {namespace}
+        assert status(machine, other.pop()) is Status.NOTHING
+        assert status(machine, "nvidia") is Status.SUPPORTED  # the file says so
+
     def test_notes_are_said(self, host: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """A key nobody knows is ignored, visibly."""
         host.write_text(HOST + "[colour]\nred = 1\n")

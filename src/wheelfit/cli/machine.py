@@ -11,6 +11,7 @@ from wheelfit.core.host_file import HostDetector
 from wheelfit.core.host_file_mapping import read_host_file
 from wheelfit.core.support import ProviderPolicy
 from wheelfit.errors import FileProblem, InvalidHostFile
+from wheelfit.platforms.baseline import Baseline
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.features import Status
 
@@ -109,12 +110,22 @@ def choose_machine(
     described = HostDetector(file, arguments.host)
     if not arguments.allow_incomplete:
         return ChosenMachine(arguments.host, target, None, described, policy, named, ())
-    namespaces = tuple(dict.fromkeys((*named, *here.namespaces)))
-    overrides = _overrides(here, output)
-    return ChosenMachine(arguments.host, target, here, described, policy, namespaces, overrides)
+    # P-65: of another platform this machine knows nothing but what all machines have there.
+    asked = Baseline(target.architecture) if _elsewhere(target, current) else here
+    namespaces = tuple(dict.fromkeys((*named, *asked.namespaces)))
+    overrides = _overrides(asked, output)
+    return ChosenMachine(arguments.host, target, asked, described, policy, namespaces, overrides)
 
 
-def _overrides(machine: Machine, output: Output) -> tuple[str, ...]:
+def _elsewhere(target: Target, current: Target) -> bool:
+    """Say whether a target has another system or architecture than the current one."""
+    return target.architecture != current.architecture or any(
+        target.environment.get(name) != current.environment.get(name)
+        for name in ("sys_platform", "platform_system")
+    )
+
+
+def _overrides(machine: Machine | Baseline, output: Output) -> tuple[str, ...]:
     overrides = machine.overrides_in_effect()
     for override in overrides:  # P-73
         output.warn(f"the environment overrides detection: {override}")
