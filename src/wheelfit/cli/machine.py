@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.core.abi_dependency import OVERRIDE, read_override
 from wheelfit.core.host_file import HostDetector
 from wheelfit.core.host_file_mapping import read_host_file
 from wheelfit.core.support import ProviderPolicy
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Mapping
 
+    from packaging.utils import NormalizedName
+
     from wheelfit.cli.output import Output
+    from wheelfit.core.abi_dependency import KnownVersion
     from wheelfit.core.host_file import HostFile
     from wheelfit.core.support import Detector
     from wheelfit.core.target import Target
@@ -94,6 +98,8 @@ def choose_machine(
         disabled=frozenset(arguments.disable_provider),
         ignore_static=frozenset(arguments.ignore_static),
         device_policy=arguments.devices,
+        abi_dependency=not arguments.no_abi_dependency,
+        abi_versions=_declared_versions(environ, output),
     )
     here = Machine(environ=environ, architecture=current.architecture)
     if arguments.host is None:
@@ -123,6 +129,18 @@ def _elsewhere(target: Target, current: Target) -> bool:
         target.environment.get(name) != current.environment.get(name)
         for name in ("sys_platform", "platform_system")
     )
+
+
+def _declared_versions(
+    environ: Mapping[str, str], output: Output
+) -> Mapping[NormalizedName, KnownVersion]:
+    """Return the versions that the environment declares for builds to fit (P-57)."""
+    versions, ignored = read_override(environ.get(OVERRIDE, ""))
+    for reason in ignored:
+        output.warn(f"{OVERRIDE}: {reason}")
+    for name, known in versions.items():
+        output.warn(f"the environment overrides versions: {name} {known.version} {known.how}")
+    return versions
 
 
 def _overrides(machine: Machine | Baseline, output: Output) -> tuple[str, ...]:

@@ -175,6 +175,11 @@ def add_machine(parser: ArgumentParser) -> None:
         metavar="NAMESPACE",
         help="do not believe a wheel's own list where this machine can be asked",
     )
+    group.add_argument(
+        "--no-abi-dependency",
+        action="store_true",
+        help="take no build that was made for certain versions of another package",
+    )
 
 
 def add_choice(parser: ArgumentParser) -> None:

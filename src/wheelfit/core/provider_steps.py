@@ -14,11 +14,11 @@ A built-in provider takes the place of steps 2 to 6 (P-16).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard
 
 from wheelfit.core import abi_dependency
-from wheelfit.core.abi_dependency import KnownVersions
+from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.phrases import PACKAGE_LIST
 from wheelfit.core.providers import (
@@ -34,6 +34,8 @@ from wheelfit.platforms.features import Detection, Evidence, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from packaging.utils import NormalizedName
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.providers import Provider
@@ -83,6 +85,8 @@ class ProviderPolicy:
     """``all``: every device; ``highest``: the best one; ``any``: at least one (P-88)."""
     abi_dependency: bool = True
     """Whether builds made for a version of another package may be chosen (P-50)."""
+    abi_versions: Mapping[NormalizedName, KnownVersion] = field(default_factory=dict, hash=False)
+    """Versions of such packages that the user declares, whatever is installed (P-57)."""
 
 
 class Steps:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import TYPE_CHECKING
 
+from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.degradations import Degradation, in_one_line
 from wheelfit.core.index_metadata import disagreement, read_wheel_document
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.selection import select
@@ -20,7 +22,12 @@ from wheelfit.errors import InvalidRequirement, InvalidWheel, MetadataDisagreeme
 from wheelfit.resolve.listing import NO_TAG, AllowedHashes, Listing, sort_page
 from wheelfit.resolve.once import Once
 from wheelfit.resolve.release_choice import ReleaseChoice
-from wheelfit.resolve.release_metadata import MetadataPolicy, ReleaseMetadata, obtain
+from wheelfit.resolve.release_metadata import (
+    MetadataPolicy,
+    ReleaseMetadata,
+    obtain,
+    strictly,
+)
 from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.labels import Label
     from wheelfit.core.support import Detector, Support
     from wheelfit.core.target import Target
     from wheelfit.resolve.listing import Release, Wheel
@@ -85,6 +93,8 @@ class Candidates:
         self._asking = RLock()
         self._given: dict[NormalizedName, ProjectPage] = {}
         self._rejected: dict[str, str] = {}
+        self._unsound: dict[str, Degradation] = {}
+        self._known = KnownVersions(is_open=True)
         self._listings: Once[NormalizedName, Listing | None] = Once()
         self._variants: Once[tuple[NormalizedName, Version], ReleaseMetadata] = Once()
         self._choices: Once[tuple[NormalizedName, Version], ReleaseChoice] = Once()
@@ -121,13 +131,24 @@ class Candidates:
 
     # --- choosing -------------------------------------------------------------------
 
+    def suppose(self, known: KnownVersions) -> None:
+        """Let builds for versions of other packages be judged by what is known (P-51).
+
+        :param known: the versions; by default none, and all are still to be chosen.
+        """
+        if known != self._known:
+            self._known = known
+            self._choices = Once()
+
     def choice(self, name: NormalizedName, version: Version) -> ReleaseChoice:
         """Return the verdicts on the wheels of a release, by file names and variants.
 
         :raises KeyError: the release is not listed.
         :raises NetworkError: a source cannot be read.
         """
-        return self._choices.get((name, version), lambda: self._choose(name, version))
+        return self._choices.get(
+            (name, version), lambda: self._choose(name, version, self._known, {})
+        )
 
     def usable(self, name: NormalizedName, version: Version) -> ReleaseChoice:
         """Return the same once the core metadata of the chosen wheel has been read too.
@@ -147,6 +168,48 @@ class Candidates:
             if reason is None:
                 return choice
             self.reject(wheel.filename, reason)
+
+    @property
+    def known(self) -> KnownVersions:
+        """The versions by which builds for other packages are judged (P-51)."""
+        return self._known
+
+    def wheel_of(self, name: NormalizedName, version: Version, label: Label | None) -> Wheel | None:
+        """Return the wheel to take if a label is taken, its core metadata read.
+
+        :param label: None for the plain wheel.
+        :raises KeyError: the release is not listed.
+        :raises NetworkError: a source cannot be read.
+        """
+        while True:
+            choice = self.choice(name, version)
+            wheel = choice.best_of(label)
+            reason = None if wheel is None else self._unfit(wheel)
+            if wheel is None or reason is None:
+                return wheel
+            self.reject(wheel.filename, reason)
+
+    def settled(
+        self,
+        name: NormalizedName,
+        version: Version,
+        label: Label | None,
+        known: KnownVersions,
+    ) -> ReleaseChoice:
+        """Return the verdicts once the versions of everything else are known (F-111).
+
+        :param label: the one that was taken; better ones that fit were given up.
+        :param known: all versions that are installed or chosen.
+        """
+        given_up: dict[str, str] = {}
+        choice = self._choose(name, version, known, given_up)
+        for verdict in choice.selection.verdicts:
+            if verdict.verdict == "rejected" or verdict.filename.label == label:
+                break
+            given_up[verdict.filename.text] = (
+                "given up (P-55): what it needs cannot be had together with the rest"
+            )
+        return self._choose(name, version, known, given_up) if given_up else choice
 
     def core_metadata(self, wheel: Wheel) -> CoreMetadata:
         """Return the core metadata of a wheel (F-95: only of the one that is chosen).
@@ -175,26 +238,38 @@ class Candidates:
         :param choice: how it was chosen.
         :param data: ``variant.json`` of the wheel; None if it has none.
         :returns: None when they agree, else why the wheel must be rejected.
-        :raises MetadataDisagreement: they do not, and the user wants strictness.
+        :raises BadMetadata: they do not, and the user wants strictness.
         """
         filename, document = choice.selection.chosen, choice.metadata.document
         if filename is None or filename.label is None or document is None:
             return None  # F-10: nothing inside a plain wheel matters
         try:
-            own = read_wheel_document(data, filename.label, where=filename.text)
+            own = read_wheel_document(
+                data,
+                filename.label,
+                where=filename.text,
+                limits=self.policy.metadata.limits,
+                accept_unknown_drafts=self.policy.metadata.accept_unknown_drafts,
+            )
         except InvalidWheel as error:
             reason: str | None = error.message
         else:
             reason = disagreement(own, document, filename.label)
-        if reason is not None and self.policy.metadata.strict:
-            raise MetadataDisagreement(reason, where=filename.text)
+        if reason is not None:
+            self._lose(filename, MetadataDisagreement.reference, reason)
         return reason
 
-    def support_of(self, document: VariantDocument, namespaces: Iterable[str]) -> Support:
+    def support_of(
+        self,
+        document: VariantDocument,
+        namespaces: Iterable[str],
+        known: KnownVersions | None = None,
+    ) -> Support:
         """Return what the target supports, of some namespaces of a document.
 
         :param document: whose providers count.
         :param namespaces: whom to ask about; nobody else is asked (P-22).
+        :param known: versions that builds may be made for; default: what is supposed.
         """
         with self._asking:  # a detector need not expect two threads at once
             return support_for(
@@ -204,23 +279,32 @@ class Candidates:
                 user_lists=self._user_lists,
                 policy=self.policy.providers,
                 namespaces=namespaces,
+                known=self._known if known is None else known,
             )
 
-    def _choose(self, name: NormalizedName, version: Version) -> ReleaseChoice:
+    def _choose(
+        self,
+        name: NormalizedName,
+        version: Version,
+        known: KnownVersions,
+        given_up: Mapping[str, str],
+    ) -> ReleaseChoice:
         listing = self.listing(name)
         if listing is None:
             raise KeyError(name)
         release = listing.releases[version]
-        rejections = self._first_sight(release)
+        rejections = {**self._first_sight(release), **given_up}
         metadata, support = ReleaseMetadata(), None
         # F-90, steps 1 to 4.
         wheels = self._variant_wheels(release, rejections)
         if wheels:
             metadata = self._variants.get(
                 (name, version),
-                lambda: obtain(release, wheels, self.repository, self.policy.metadata),
+                lambda: obtain(
+                    release, wheels, self.repository, self.policy.metadata, self._fits
+                ),
             )
-            support = self._ask(metadata, wheels)
+            support = self._ask(metadata, wheels, known)
         # Steps 5 to 8.
         selection = select(
             [wheel.filename for wheel in release.wheels],
@@ -230,14 +314,19 @@ class Candidates:
             preferences=_applying(self.policy.preferences, metadata.document),
             extra_rejections={**metadata.rejections, **rejections},
         )
-        notes = [*metadata.notes]
+        unsound = [self._unsound.get(wheel.filename.text) for wheel in release.wheels]
+        degradations = (*metadata.degradations, *filter(None, unsound))
+        line = in_one_line(degradations)
+        notes = [f"{name} {version}: {line}"] if line else []
         if support is not None:
             notes += [f"{name} {version}: {note}" for note in support.notes]
             notes += support.warnings  # of the machine, whatever release asks
         if release.is_yanked and selection.chosen is not None:
             reason = next(_yanked(wheel.file) for wheel in release.wheels if wheel.is_yanked)
             notes.append(f"{name} {version} was taken back by its publisher ({reason})")
-        return ReleaseChoice(release, selection, metadata, support, tuple(notes))
+        return ReleaseChoice(
+            release, selection, metadata, support, tuple(notes), degradations=degradations
+        )
 
     def _first_sight(self, release: Release) -> dict[str, str]:
         """Return why wheels are out, before variants are looked at (F-94)."""
@@ -266,13 +355,15 @@ class Candidates:
                 ranked.append((rank, wheel.filename.text, wheel))
         return [wheel for _, _, wheel in sorted(ranked, key=lambda item: item[:2])]
 
-    def _ask(self, metadata: ReleaseMetadata, wheels: Sequence[Wheel]) -> Support | None:
+    def _ask(
+        self, metadata: ReleaseMetadata, wheels: Sequence[Wheel], known: KnownVersions
+    ) -> Support | None:
         if metadata.document is None:
             return None
         variants = metadata.document.variants
         labels = {wheel.filename.label for wheel in wheels}
         used = [properties for label, properties in variants.items() if label in labels]
-        return self.support_of(metadata.document, namespaces_used(used))  # P-22
+        return self.support_of(metadata.document, namespaces_used(used), known)  # P-22
 
     def _unfit(self, wheel: Wheel) -> str | None:
         """Return why the core metadata of a wheel rules it out."""
@@ -280,12 +371,12 @@ class Candidates:
             core = self.core_metadata(wheel)
             _ = core.requires  # read now: a broken one is this wheel's fault, not the user's
         except (InvalidWheel, InvalidRequirement) as error:
-            if self.policy.metadata.strict:
-                raise
-            return self._unsound(wheel, f"its metadata cannot be used: {error.message}")
+            why = f"its metadata cannot be used: {error.message}"
+            return self._not_sound(wheel, why, error.reference)
         filename = wheel.filename
         if core.name != filename.name or core.version != filename.version:
-            return self._unsound(wheel, f"its metadata is that of {core.name} {core.version}")
+            why = f"its metadata is that of {core.name} {core.version}"
+            return self._not_sound(wheel, why, MetadataDisagreement.reference)
         python = self.target.python_full_version
         if core.requires_python is not None and not core.requires_python.contains(
             python, prereleases=True
@@ -293,13 +384,28 @@ class Candidates:
             return f"needs Python {core.requires_python}, this is {python}"
         return None
 
-    def _unsound(self, wheel: Wheel, reason: str) -> str:
+    def _not_sound(self, wheel: Wheel, reason: str, code: str) -> str:
         """Return the reason; but a wheel that the user named is not passed over (F-125)."""
         if self.is_given(wheel.filename.name):
             raise InvalidWheel(
                 f"{wheel.filename.text} is not sound: {reason}", where=redact(wheel.file.url)
             )
+        self._lose(wheel.filename, code, reason)
         return reason
+
+    def _lose(self, filename: WheelFilename, code: str, reason: str) -> None:
+        """Remember that a wheel is lost because of its metadata (F-136), or refuse to lose it."""
+        lost = Degradation("wheel", (filename.text,), code, reason, filename.text)
+        if self.policy.metadata.strict:
+            strictly(f"{filename.name} {filename.version}", [lost])
+        self._unsound[filename.text] = lost
+
+    def _fits(self, document: VariantDocument, wheels: Sequence[Wheel]) -> bool:
+        """Tell whether the target runs any of some wheels, by their document (F-127)."""
+        found = [document.properties(str(wheel.filename.label)) for wheel in wheels]
+        known = [properties for properties in found if properties is not None]
+        support = self.support_of(document, namespaces_used(known))
+        return any(support.refusal(properties) is None for properties in known)
 
 
 def _applying(preferences: Preferences, document: VariantDocument | None) -> Preferences:

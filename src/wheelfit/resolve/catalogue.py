@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.support import namespaces_used
 from wheelfit.errors import InvalidMarker, WheelfitError
-from wheelfit.resolve.problem import Need, Package
+from wheelfit.resolve.builds import builds_of_label, builds_of_release, is_bound
+from wheelfit.resolve.problem import Need, Package, place_of
 from wheelfit.resolve.version_set import VersionSet, is_pin
 from wheelfit.sources.urls import redact
 
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.labels import Label
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.support import Support
+    from wheelfit.resolve.builds import ReleaseBuild
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.listing import Wheel
     from wheelfit.resolve.lookahead import Lookahead
+    from wheelfit.resolve.problem import Build
     from wheelfit.resolve.request import Present, Request
 
 __all__ = ["Catalogue", "needs_of"]
@@ -83,6 +87,9 @@ class Catalogue:
         self._yanked: dict[NormalizedName, frozenset[Version]] = {}
         self._tries: dict[NormalizedName, int] = {}
         self._tried: dict[tuple[NormalizedName, Version], bool] = {}
+        self._builds: dict[tuple[NormalizedName, Version], list[ReleaseBuild]] = {}
+        self._more: dict[tuple[NormalizedName, Version], Iterator[ReleaseBuild]] = {}
+        self._sound: dict[tuple[NormalizedName, Version, int], bool] = {}
         self._roots = {need.package.name for need in roots}
         self.notes: dict[str, None] = {}
         """What was noticed on the way, in order."""
@@ -123,23 +130,64 @@ class Catalogue:
         if version == self.kept(name):
             return True
         self._look_further(name, version)
+        if self.is_divided(name, version):
+            self._tried[name, version] = True  # its builds are asked about one by one
+            return True
         while True:
             choice = self._candidates.usable(name, version)
             wheel = choice.chosen
-            foreign = None if wheel is None else self._foreign(wheel, choice.context())
-            if wheel is None or foreign is None:
+            if wheel is None or not self._is_foreign(wheel, choice.context()):
                 break
-            self._candidates.reject(
-                wheel.filename, f"it needs {_cited(foreign)}, and only you may ask for a URL"
-            )
         self._tried[name, version] = wheel is not None
         return wheel is not None
+
+    def is_divided(self, name: NormalizedName, version: Version) -> bool:
+        """Tell whether labels of a release were built for versions of other packages."""
+        present = self.present(name)
+        if present is not None and present.version == version:
+            return is_bound(present.document, present.properties)
+        choice = self._candidates.choice(name, version)
+        document = choice.metadata.document
+        return any(is_bound(document, choice.declared(label)) for label in choice.labels)
+
+    def build(self, name: NormalizedName, version: Version, place: int) -> Build | None:
+        """Return one build of a release: the installed one, then the best labels first."""
+        found = self.release_build(name, version, place)
+        return None if found is None else found.build()
+
+    def is_sound(self, name: NormalizedName, version: Version, place: int) -> bool:
+        """Tell whether a build has a wheel that fits, its core metadata read."""
+        key = (name, version, place)
+        sound = self._sound.get(key)
+        if sound is None:
+            sound = self._sound[key] = self._find_wheel(name, version, place)
+        return sound
+
+    def _find_wheel(self, name: NormalizedName, version: Version, place: int) -> bool:
+        found = self.release_build(name, version, place)
+        if found is None or found.is_installed:
+            return found is not None
+        while True:
+            wheel = self._candidates.wheel_of(name, version, found.label)
+            if wheel is None or not self._is_foreign(wheel, found.context):
+                return wheel is not None
+
+    def there(self, name: NormalizedName) -> Version | None:
+        """Return the version that is installed, or that the user declares (P-57)."""
+        known = self._candidates.known.versions.get(name)
+        return self._request.there.get(name) if known is None else known.version
 
     def needs(self, package: Package, version: Version) -> Sequence[Need]:
         """Return what the chosen wheel of a release needs (F-95, F-101)."""
         if not self._request.dependencies:
             return []
-        core, context, label = self._core(package.name, version)
+        if package.release is None:
+            core, context, label = self._core(package.name, version)
+        else:
+            core, context, label = self._core_of_build(
+                package.name, package.release, place_of(version)
+            )
+            version = package.release
         environment = self._candidates.target.environment
         if package.extra is not None and package.extra not in core.provides_extra:
             self.note(f"{package.name} {version} has no extra named {package.extra}")
@@ -185,6 +233,50 @@ class Catalogue:
         if name not in self._kept:
             self._kept[name] = self._keepable(name)
         return self._kept[name]
+
+    def release_build(
+        self, name: NormalizedName, version: Version, place: int
+    ) -> ReleaseBuild | None:
+        """Return one build of a divided release, or None when there are no more.
+
+        :param place: from 0 for the best.
+        """
+        key = (name, version)
+        builds = self._builds.setdefault(key, [])
+        more = self._more.get(key)
+        if more is None:
+            more = self._more[key] = self._each_build(name, version)
+        while len(builds) <= place:
+            following = next(more, None)
+            if following is None:
+                return None
+            builds.append(following)
+        return builds[place]
+
+    def _each_build(self, name: NormalizedName, version: Version) -> Iterator[ReleaseBuild]:
+        preferences, known = self._candidates.policy.preferences, self._candidates.known
+        present = self.present(name)
+        installed: Label | None = None
+        if present is not None and present.version == version:
+            support = self._support(present)
+            if present.label and present.document is not None and support is not None:
+                installed = present.label
+                yield from builds_of_label(
+                    installed,
+                    present.properties,
+                    present.document,
+                    support,
+                    preferences,
+                    known,
+                    is_installed=True,
+                )
+            listing = self._candidates.listing(name)
+            if listing is None or version not in listing.releases:
+                return
+        choice = self._candidates.choice(name, version)
+        for build in builds_of_release(choice, preferences, known):
+            if installed is None or build.label != installed:
+                yield build
 
     def note(self, text: str) -> None:
         """Remember what is worth telling."""
@@ -248,6 +340,19 @@ class Catalogue:
         context = choice.context()
         return self._candidates.core_metadata(wheel), context, context.label
 
+    def _core_of_build(
+        self, name: NormalizedName, release: Version, place: int
+    ) -> tuple[CoreMetadata, VariantContext, str]:
+        found = self.release_build(name, release, place)
+        if found is None:
+            raise ValueError(name, release, place)  # the solver asks for what it was given
+        if found.is_installed:
+            return self._installed_core[name], found.context, found.context.label
+        wheel = self._candidates.wheel_of(name, release, found.label)
+        if wheel is None:
+            raise ValueError(name, release, place)  # the solver asks for sound builds only
+        return self._candidates.core_metadata(wheel), found.context, found.context.label
+
     def _one(self, requirement: Requirement, label: str) -> Iterable[Need]:
         if requirement.url is not None and not self._is_given(requirement):
             # Of an extra only; a release that needs one anyway is not usable at all.
@@ -270,11 +375,19 @@ class Catalogue:
         for older in versions[start : start + min(tries, _FAR)]:
             self._lookahead.announce_release(name, older)
 
-    def _foreign(self, wheel: Wheel, context: VariantContext) -> Requirement | None:
-        """Return a need that says where to take something from, if there is one.
+    def _is_foreign(self, wheel: Wheel, context: VariantContext) -> bool:
+        """Reject a wheel with a need that says where to take something from.
 
         Nobody but the user decides that, or a wheel could replace any other project.
         """
+        foreign = self._foreign(wheel, context)
+        if foreign is not None:
+            self._candidates.reject(
+                wheel.filename, f"it needs {_cited(foreign)}, and only you may ask for a URL"
+            )
+        return foreign is not None
+
+    def _foreign(self, wheel: Wheel, context: VariantContext) -> Requirement | None:
         if not self._request.dependencies:
             return None
         environment = self._candidates.target.environment

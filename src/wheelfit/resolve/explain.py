@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from wheelfit.platforms.features import Detection
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.listing import Listing
+    from wheelfit.resolve.release_choice import ReleaseChoice
 
-__all__ = ["Explanation", "explain_project", "explain_release"]
+__all__ = ["Explanation", "explain_choice", "explain_project", "explain_release"]
 
 
 def __dir__() -> list[str]:
@@ -94,11 +95,20 @@ def explain_release(candidates: Candidates, name: NormalizedName, version: Versi
     :param version: the release; it must be listed.
     :raises NetworkError: a source cannot be read.
     """
-    choice = candidates.usable(name, version)
-    listing = candidates.listing(name)
+    return explain_choice(candidates, candidates.usable(name, version))
+
+
+def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation:
+    """Explain a choice that was made, by itself or together with others.
+
+    :param candidates: what there is.
+    :param choice: the choice among the wheels of one release.
+    :raises NetworkError: a source cannot be read.
+    """
+    listing = candidates.listing(choice.release.name)
     return Explanation(
-        name,
-        version,
+        choice.release.name,
+        choice.release.version,
         choice.selection.chosen,
         choice.properties,
         tuple(choice.selection.verdicts),

@@ -77,6 +77,11 @@ class Lack:
         verb = "has" if len(releases) == 1 else "have"
         return f"{self._named(name, releases)} {verb} no wheel that fits"
 
+    def no_build(self, name: NormalizedName, version: Version, *, others: bool) -> str:
+        """Say in a clause that a release has no build to take."""
+        self._unfit[name, version] = None
+        return f"{name} {version} has no {'other ' if others else ''}build that fits"
+
     def details(self) -> Iterator[str]:
         """Yield lines that say what is wrong with the wheels of releases mentioned."""
         alike: dict[tuple[NormalizedName, tuple[str, ...]], list[str]] = {}

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -38,6 +38,12 @@ class Kind(Enum):
     """No such version can be had."""
     CONSTRAINED = "constrained"
     """A constraint leaves none."""
+    DIVIDED = "divided"
+    """A release is one of its builds."""
+    LIMITS = "limits"
+    """A build was made for other versions."""
+    IDLE = "idle"
+    """A build was made for something that is not there."""
     FOLLOWS = "follows"
     """It follows from its two causes."""
 
@@ -52,6 +58,8 @@ class Term:
     """Whether it is among them; if not, it is another version or absent."""
     known: tuple[Version, ...] = ()
     """Every version of the project that counts, newest first; empty: nobody looked."""
+    builds: tuple[str, ...] = ()
+    """What the known "versions" are called, if they are the builds of a release."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +95,12 @@ class Knowledge(Protocol):
         """Say in a clause why none of some versions can be had.
 
         As ``there is no torch>=9`` or ``torch 2.8.0 has no wheel that fits``.
+        """
+
+    def no_build(self, name: NormalizedName, version: Version, *, others: bool) -> str:
+        """Say in a clause that a release has no build to take.
+
+        :param others: whether some were looked at that cannot be taken.
         """
 
 
@@ -238,10 +252,23 @@ class _Words:
                 return f"{self._some(step.terms[0])} {needed}"
             case Kind.NOTHING:
                 (term,) = step.terms
-                return self._knowledge.lack(term.package.name, term.versions)
+                name, release = term.package.name, term.package.release
+                if release is not None:
+                    others = not all(number in term.versions for number in term.known)
+                    return self._knowledge.no_build(name, release, others=others)
+                return self._knowledge.lack(name, term.versions)
             case Kind.CONSTRAINED:
                 (term,) = step.terms
                 return f"the constraint {step.text} excludes {self._these(term)}"
+            case Kind.DIVIDED:
+                return f"{self._these(step.terms[0])} is one of its builds"
+            case Kind.LIMITS:
+                subject, many = self._subject(step.terms[0])
+                return f"{subject} {'are' if many else 'is'} built for {step.text}"
+            case Kind.IDLE:
+                subject, many = self._subject(step.terms[0])
+                verb = "are" if many else "is"
+                return f"{subject} {verb} built for {step.text}, which nothing else needs"
             case _:
                 return self.conclusion(step)
 
@@ -278,6 +305,8 @@ class _Words:
     def _subject(self, term: Term) -> tuple[str, bool]:
         listed, package = term.known, term.package
         inside = term.versions.members(listed)
+        if package.release is not None:
+            return _builds(term, inside)
         if not inside:
             return f"{package}{term.versions}", False
         if len(inside) == 1:
@@ -296,3 +325,13 @@ class _Words:
 
 
 _FEW = 5
+
+
+def _builds(term: Term, inside: Sequence[Version]) -> tuple[str, bool]:
+    """Return builds as a subject: all of them, or their labels."""
+    names = dict(zip(term.known, term.builds, strict=True))
+    labels = list(dict.fromkeys(names[number] for number in inside))
+    if not labels or (len(inside) == len(term.known) > 1):
+        return str(term.package), False
+    shown = f"{', '.join(labels[:_FEW])}{' and others' if len(labels) > _FEW else ''}"
+    return f"{term.package} ({shown})", False

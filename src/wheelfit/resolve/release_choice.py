@@ -11,6 +11,9 @@ from wheelfit.resolve.listing import NO_TAG
 from wheelfit.resolve.release_metadata import ReleaseMetadata
 
 if TYPE_CHECKING:
+    from wheelfit.core.degradations import Degradation
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.selection import Selection
     from wheelfit.core.support import Support
@@ -39,13 +42,44 @@ class ReleaseChoice:
     support: Support | None = None
     """What the target supports of it; None when no variant wheel had fitting tags."""
     notes: tuple[str, ...] = ()
-    """What went wrong on the way, one sentence each (F-136)."""
+    """What went wrong on the way, one line each; all that the release lost is one (F-136)."""
+    degradations: tuple[Degradation, ...] = ()
+    """What bad metadata cost the release, for programs (F-136)."""
 
     @property
     def chosen(self) -> Wheel | None:
         """The wheel to take; None when none fits."""
         filename = self.selection.chosen
         return None if filename is None else self.wheel(filename.text)
+
+    def best_of(self, label: Label | None) -> Wheel | None:
+        """Return the best wheel of a label that may be chosen; None when none fits.
+
+        :param label: None for the plain wheel.
+        """
+        for filename in self.fitting:
+            if filename.label == label:
+                return self.wheel(filename.text)
+        return None
+
+    @property
+    def fitting(self) -> tuple[WheelFilename, ...]:
+        """The wheels that may be chosen, best first."""
+        return tuple(
+            verdict.filename for verdict in self.selection.verdicts if verdict.verdict != "rejected"
+        )
+
+    @property
+    def labels(self) -> tuple[Label | None, ...]:
+        """The labels that may be chosen, best first, each once; None for plain wheels."""
+        return tuple(dict.fromkeys(filename.label for filename in self.fitting))
+
+    def declared(self, label: Label | None) -> PropertySet:
+        """Return what a label declares; empty for a plain wheel."""
+        document = self.metadata.document
+        if label is None or document is None:
+            return EMPTY
+        return document.properties(label) or EMPTY
 
     def wheel(self, filename: str) -> Wheel:
         """Return a wheel by its file name.
@@ -101,7 +135,5 @@ class ReleaseChoice:
     @property
     def properties(self) -> PropertySet:
         """What the label of the chosen wheel declares; empty for a plain wheel."""
-        filename, document = self.selection.chosen, self.metadata.document
-        if filename is None or filename.label is None or document is None:
-            return EMPTY
-        return document.properties(filename.label) or EMPTY
+        filename = self.selection.chosen
+        return EMPTY if filename is None else self.declared(filename.label)

@@ -87,6 +87,9 @@ class Request:
     """Limits on what is needed anyway; no extras, no URLs."""
     installed: Mapping[NormalizedName, Present] = field(default_factory=dict, hash=False)
     """What is there and stays if it will do (F-96)."""
+    there: Mapping[NormalizedName, Version] = field(default_factory=dict, hash=False)
+    """The versions of everything that is there, whether it stays or not; default: those
+    that are installed."""
     upgrade: bool = False
     """Whether what is asked for is looked up even if what is installed would do."""
     upgrade_only: frozenset[NormalizedName] = frozenset()
@@ -100,6 +103,8 @@ class Request:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "installed", MappingProxyType(dict(self.installed)))
+        there = self.there or {name: one.version for name, one in self.installed.items()}
+        object.__setattr__(self, "there", MappingProxyType(dict(there)))
 
 
 def given_wheel(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.requirements import Requirement
 from wheelfit.errors import (
@@ -31,9 +32,11 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.properties import PropertySet
+    from wheelfit.resolve.builds import ReleaseBuild
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.problem import Need
     from wheelfit.resolve.proof import Step
+    from wheelfit.resolve.release_choice import ReleaseChoice
     from wheelfit.resolve.request import Present, Request
     from wheelfit.resolve.solver import Solved
 
@@ -79,6 +82,7 @@ class _Resolving:
         self._give()
         roots = self._roots()
         self._check_hashes(need.package.name for need in roots)
+        self._candidates.suppose(self._fixed(roots))
         prereleases = self._request.prereleases
         with Lookahead(self._candidates, threads=threads, prereleases=prereleases) as lookahead:
             catalogue = Catalogue(self._request, self._candidates, lookahead, roots)
@@ -163,6 +167,43 @@ class _Resolving:
                     hint="give every requirement a --hash option",
                 )
 
+    # --- what builds for other packages go by (P-51) -----------------------------------
+
+    def _fixed(self, roots: Sequence[Need]) -> KnownVersions:
+        """Return the versions that no build may change: what is installed stays (P-56).
+
+        Unless its upgrade is asked for, or what is asked for excludes it.
+        """
+        request = self._request
+        free = {need.package.name for need in roots} if request.upgrade else set()
+        free |= request.upgrade_only
+        free |= {
+            need.package.name
+            for need in (*roots, *self._constraints())
+            if need.package.name in request.installed
+            and request.installed[need.package.name].version not in need.versions
+        }
+        known = {
+            name: KnownVersion(present.version)
+            for name, present in request.installed.items()
+            if name not in free and not self._candidates.is_given(name)
+        }
+        return KnownVersions({**known, **self._declared()}, is_open=True)
+
+    def _declared(self) -> Mapping[NormalizedName, KnownVersion]:
+        return self._candidates.policy.providers.abi_versions
+
+    def _settled(
+        self, chosen: Mapping[NormalizedName, Version], catalogue: Catalogue
+    ) -> KnownVersions:
+        """Return the versions of everything once the solver is done (F-111)."""
+        known = {name: KnownVersion(version) for name, version in self._request.there.items()}
+        for name, version in chosen.items():
+            present = catalogue.present(name)
+            is_kept = present is not None and present.version == version
+            known[name] = KnownVersion(version, "is installed" if is_kept else "is chosen")
+        return KnownVersions({**known, **self._declared()})
+
     # --- the result ------------------------------------------------------------------
 
     def _resolution(
@@ -179,14 +220,19 @@ class _Resolving:
         requested = {need.package.name for need in roots}
         pins: list[Pin] = []
         kept: list[Present] = []
+        known = self._settled(chosen, catalogue)
         for name in _needed_first(chosen, edges):
+            version, place = chosen[name], solved.builds.get(name)
+            build = None if place is None else catalogue.release_build(name, version, place)
             present = catalogue.present(name)
-            if present is not None and present.version == chosen[name]:
+            if present is not None and present.version == version and _is_kept(build):
                 kept.append(present)
                 continue
-            pins.append(
-                self._pin(name, chosen[name], frozenset(extras.get(name, ())), name in requested)
-            )
+            if build is None:
+                choice = self._candidates.usable(name, version)
+            else:
+                choice = self._candidates.settled(name, version, build.label, known)
+            pins.append(self._pin(choice, frozenset(extras.get(name, ())), name in requested))
         notes = [*self._cautions(pins, kept), *self._notes, *catalogue.notes]
         for pin in pins:
             listing = self._candidates.listing(pin.name)
@@ -214,17 +260,15 @@ class _Resolving:
 
     def _pin(
         self,
-        name: NormalizedName,
-        version: Version,
+        choice: ReleaseChoice,
         extras: frozenset[NormalizedName],
         requested: bool,  # noqa: FBT001
     ) -> Pin:
-        choice = self._candidates.usable(name, version)
         wheel = choice.chosen
         if wheel is None:
-            raise ValueError(name, version)  # the solver decided for a usable release
+            raise ValueError(choice.release)  # the solver decided for a usable release
         return Pin(
-            name,
+            choice.release.name,
             wheel.filename.version,  # files of one release may spell it differently: 1, 1.0
             wheel.file,
             wheel.filename,
@@ -284,6 +328,11 @@ def _from_urls(asked: Iterable[Asked]) -> Iterable[GivenWheel]:
                 where=one.where or None,
             )
         yield wheel
+
+
+def _is_kept(build: ReleaseBuild | None) -> bool:
+    """Tell of an installed release whether the build that is installed was taken."""
+    return build is None or build.is_installed
 
 
 def _name(wheel: GivenWheel) -> NormalizedName:

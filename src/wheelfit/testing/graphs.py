@@ -8,7 +8,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from wheelfit.resolve.problem import Need, Package
+from wheelfit.resolve.problem import Build, Need, Package, place_of
 from wheelfit.resolve.version_set import VersionSet, is_pin
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ class Graph:
     :param yanked: ``name version`` of releases only a pin may ask for.
     :param unusable: ``name version`` of releases without a usable wheel.
     :param kept: installed versions by name.
+    :param builds: ``name version`` of releases with several builds, best first; each with
+        its label, what it needs, and the versions of other projects it was made for.
+    :param unsound: ``name version`` and label of builds without a usable wheel.
+    :param there: versions of projects that are there although nothing needs them.
     """
 
     def __init__(
@@ -59,6 +63,9 @@ class Graph:
         yanked: Sequence[str] = (),
         unusable: Sequence[str] = (),
         kept: Mapping[str, str] | None = None,
+        builds: Mapping[str, Sequence[tuple[str, Sequence[str], Sequence[str]]]] | None = None,
+        unsound: Sequence[tuple[str, str]] = (),
+        there: Mapping[str, str] | None = None,
     ) -> None:
         self._needs: dict[tuple[Package, Version], list[Need]] = {}
         self._versions: dict[NormalizedName, list[Version]] = {}
@@ -73,6 +80,11 @@ class Graph:
         self._unusable = {_release(text) for text in unusable}
         self._kept = {
             canonicalize_name(name): Version(version) for name, version in (kept or {}).items()
+        }
+        self._builds = {_release(text): found for text, found in (builds or {}).items()}
+        self._unsound = {(_release(text), label) for text, label in unsound}
+        self._there = {
+            canonicalize_name(name): Version(version) for name, version in (there or {}).items()
         }
         self.asked: list[tuple[NormalizedName, Version]] = []
         """Releases whose usability was asked for, in order."""
@@ -102,9 +114,39 @@ class Graph:
         self.asked.append((name, version))
         return (Package(name), version) not in self._unusable
 
+    def is_divided(self, name: NormalizedName, version: Version) -> bool:
+        """Tell whether the release has builds."""
+        return (Package(name), version) in self._builds
+
+    def build(self, name: NormalizedName, version: Version, place: int) -> Build | None:
+        """Return a build by its place."""
+        builds = self._builds[Package(name), version]
+        if place >= len(builds):
+            return None
+        label, _, limits = builds[place]
+        return Build(label, tuple(needs(*limits)))
+
+    def is_sound(self, name: NormalizedName, version: Version, place: int) -> bool:
+        """Tell whether the build was not marked as unsound."""
+        label, *_ = self._builds[Package(name), version][place]
+        return ((Package(name), version), label) not in self._unsound
+
+    def there(self, name: NormalizedName) -> Version | None:
+        """Return the version that is there anyway."""
+        return self._there.get(name, self._kept.get(name))
+
+    def no_build(self, name: NormalizedName, version: Version, *, others: bool) -> str:
+        """Say that no build is left."""
+        return f"{name} {version} has no {'other ' if others else ''}build"
+
     def needs(self, package: Package, version: Version) -> Sequence[Need]:
-        """Return what a release needs, or what an extra of it adds."""
-        return self._needs.get((package, version), [])
+        """Return what a release or build needs, or what an extra of it adds."""
+        if package.release is None:
+            return self._needs.get((package, version), [])
+        if package.extra is not None:
+            return self._needs.get((Package(*package[:2]), package.release), [])
+        _, found, _ = self._builds[Package(package.name), package.release][place_of(version)]
+        return needs(*found)
 
     def announce(self, needs: Sequence[Need]) -> None:
         """Do nothing: everything is here already."""

@@ -93,7 +93,7 @@ def _apart(arguments: Namespace, opened: Opened) -> list[Explanation]:
 
 
 def _together(arguments: Namespace, opened: Opened) -> list[Explanation]:
-    from wheelfit.resolve.explain import explain_release
+    from wheelfit.resolve.explain import explain_choice
     from wheelfit.resolve.request import Request
     from wheelfit.resolve.resolver import resolve
 
@@ -107,7 +107,7 @@ def _together(arguments: Namespace, opened: Opened) -> list[Explanation]:
     )
     resolution = resolve(request, opened.candidates)
     return [
-        explain_release(opened.candidates, pin.name, pin.version)
+        explain_choice(opened.candidates, pin.choice)
         for pin in sorted(resolution.pins, key=lambda pin: (not pin.requested, pin.name))
         if pin.requested or any(verdict.filename.label for verdict in pin.choice.selection.verdicts)
     ]

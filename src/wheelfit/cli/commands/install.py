@@ -117,12 +117,14 @@ def _request(arguments: Namespace, opened: Opened) -> Request:
     from wheelfit.resolve.request import Request
 
     wanted = opened.wanted
-    installed = {} if arguments.force_reinstall else opened.environment.by_name()
+    there = opened.environment.by_name()
+    installed = {} if arguments.force_reinstall else there
     return Request(
         requirements=wanted.requirements,
         wheels=wanted.wheels,
         constraints=wanted.constraints,
         installed={name: entry.present() for name, entry in installed.items()},
+        there={name: entry.version for name, entry in there.items()},
         upgrade=arguments.upgrade,
         upgrade_only=frozenset(canonicalize_name(name) for name in arguments.upgrade_package),
         prereleases=arguments.pre or any(file.pre for file in wanted.files),
