@@ -9,10 +9,10 @@ import pytest
 
 from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
 from wheelfit.core.labels import Label
-from wheelfit.core.metadata import VariantDocument, write_document
+from wheelfit.core.metadata import VariantDocument, read_document, write_document
 from wheelfit.core.properties import EMPTY, Feature, PropertySet
 from wheelfit.core.providers import PluginProvider, Provider, StaticProvider
-from wheelfit.errors import InconsistentDocuments, InvalidWheel
+from wheelfit.errors import InconsistentDocuments, InvalidDocument, InvalidWheel
 from wheelfit.platforms.features import FeatureConfig
 
 X = PluginProvider(("x-plugin>=1",))
@@ -87,12 +87,16 @@ def test_priorities_that_differ() -> None:
 
 
 def test_labels_that_differ() -> None:
-    """F-61, F-65: a label on both sides means the same."""
+    """F-8, F-61, F-65: a label means the same on both sides; two labels may mean the same."""
     error = conflict(document("cu12.8", needs("1")), document("cu12.8", needs("2")))
     assert error.message.startswith("0.whl and 1.whl contradict")
     assert error.message.endswith('variants["cu12.8"]')
     assert error.note == "0.whl: x :: a :: 1\n1.whl: x :: a :: 2"
     conflict(document("null"), document("one", needs("1")), document("one", needs("2")))
+    twice = combine(
+        [("0.whl", document("one", needs("1"))), ("1.whl", document("two", needs("1")))]
+    )
+    assert dict(twice.variants) == {"one": needs("1"), "two": needs("1")}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +130,7 @@ def test_providers_that_mean_the_same(first: PluginProvider, second: PluginProvi
     ],
 )
 def test_providers_that_differ(first: Provider, second: Provider) -> None:
-    """F-62, F-65: anything else that differs is a contradiction."""
+    """F-62, F-65, P-33: anything else that differs is a contradiction, for one answers only."""
     error = conflict(
         document("one", providers={"x": first}), document("two", providers={"x": second})
     )
@@ -172,6 +176,25 @@ def test_a_missing_provider_is_no_contradiction() -> None:
     combined = combine([("1", one), ("2", document("two", needs("2")))])
     assert set(combined.providers) == {"x"}
     assert combined.priorities == ("x", "y")
+
+
+def test_after_merging_every_namespace_has_a_provider() -> None:
+    """F-22, F-62: what was merged without a provider for a namespace is not written."""
+    one = document("one", needs("1"), "xy", {"x": X})
+    combined = combine([("1", one), ("2", document("two", needs("2")))])
+    with pytest.raises(InvalidDocument) as caught:
+        write_document(combined)
+    assert [(fault.path, fault.rule) for fault in caught.value.faults] == [("providers.y", "F-22")]
+
+
+def test_one_provider_in_a_document() -> None:
+    """P-33: a document that names two providers of one namespace is refused."""
+    data = write_document(document("one", needs("1"))).replace(
+        b'"providers": {', b'"providers": {"x": {"requires": ["other"]}, '
+    )
+    with pytest.raises(InvalidDocument) as caught:
+        read_document(data, where="variant.json")
+    assert [fault.path for fault in caught.value.faults] == ["providers.x"]
 
 
 def test_broken_labels() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import NULL, Label
+from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import Choice, Preferences, Ranking, order_labels, parse_preference
 from wheelfit.core.properties import EMPTY, Feature, Property, PropertySet
 from wheelfit.core.support import ProviderPolicy, Support, support_for
@@ -174,6 +175,48 @@ class TestOrder:
         assert labels(support=Support()) == ["null"]
 
 
+LAYOUTS: dict[str, dict[str, object]] = {
+    "L1": {"providers": {"x": {"requires": ["x"]}}},
+    "L2": {"$schema": "v0.0.2", "providers": {"x": {"requires": ["x"]}}},
+    "L3": {"$schema": "v0.0.3", "providers": {"x": {"requires": ["x"], "install-time": True}}},
+    "L4": {"$schema": "peps/825/v0.1.0"},
+    "L5": {"$schema": "peps/825/v0.1.1"},
+    "L6": {"$schema": "peps/826/v0.2.0", "providers": {"x": {"requires": ["x"]}}},
+    "L7": {"$schema": "peps/850/v0.2.0", "providers": {"x": {"requires": ["x"]}}},
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_whatever_the_layout(layout: str) -> None:
+    """F-58: only the best value of each feature counts, also in documents of older drafts."""
+    made: dict[str, object] = {
+        **LAYOUTS[layout],
+        "default-priorities": {"namespace": ["x"]},
+        "variants": {
+            "a_best": {"x": {"level": ["v3"]}},
+            # The drafts of 2025 compared all values: more of them came first.
+            "b_best_and_more": {"x": {"level": ["v1", "v2", "v3"]}},
+            "c_more_features": {"x": {"level": ["v2"], "speed": ["1"]}},
+            "d_many_values": {"x": {"level": ["v1", "v2"], "speed": ["1", "2"]}},
+            "e_speed": {"x": {"speed": ["1", "2", "3"]}},
+        },
+    }
+    if "$schema" in made:
+        made["$schema"] = f"https://variants-schema.wheelnext.dev/{made['$schema']}.json"
+    document = read_document(made, where="x")
+    assert document.layout == layout
+    support = Support(
+        {"x": supported("x", {"level": ["v3", "v2", "v1"], "speed": ["3", "2", "1"]})}
+    )
+    assert labels(document, support) == [
+        "a_best",
+        "b_best_and_more",
+        "d_many_values",
+        "c_more_features",
+        "e_speed",
+    ]
+
+
 class TestDocumentOverrides:
     """F-49: a legacy document's priorities for plugin namespaces."""
 
@@ -330,7 +373,7 @@ class TestDevices:
         ],
     )
     def test_policy(self, policy: str, rest: list[str]) -> None:
-        """P-88: all devices, the highest, or any; wheels without the feature are left alone."""
+        """P-42, P-88: all devices, the highest, or any; wheels without the feature stay."""
         document = VariantDocument(("nvidia",), variants=GPU_VARIANTS)
         support = Support({"nvidia": UNLIKE_GPUS}, device_policy=policy)  # type: ignore[arg-type]
         assert labels(document, support) == rest

@@ -200,7 +200,7 @@ def test_values_that_no_provider_offers(read: dict[str, VariantDocument]) -> Non
 
 
 def test_labels_with_typing_errors(read: dict[str, VariantDocument]) -> None:
-    """F-8: a misspelt label is a label."""
+    """A misspelt label is a label: nothing says how labels are made up."""
     labels = {
         label
         for path, document in read.items()

@@ -343,6 +343,38 @@ class TestSteps5And6:
         )
         assert detector.asked == []
 
+    @pytest.mark.parametrize(
+        ("namespace", "provider"),
+        [
+            ("x86_64", PluginProvider(("x86-64-variant-provider>=99",))),
+            (
+                "x86_64",
+                PluginProvider(("x86-64-variant-provider",), "x86_64_variant_provider:Other"),
+            ),
+            ("aarch64", PluginProvider(("aarch64-variant-provider==6.6.6",))),
+            ("tpu", PluginProvider(("tpu-variant-provider",), "evil:Plugin")),
+            ("amd", PluginProvider(("amd-variant-provider @ https://example.org/amd.whl",))),
+            ("gpu", PluginProvider(("amd-variant-provider",))),
+        ],
+    )
+    def test_a_name_proves_nothing(self, namespace: str, provider: Provider) -> None:
+        """P-14, P-18, P-19: names that anybody may take lead to nobody's code.
+
+        What is not exactly the plugin that wheelfit stands in for is not asked, neither the
+        package nor the provider of wheelfit in its name.
+        """
+        detector = FixedDetector({namespace: {"level": ["v3"]}})
+        detection = ask(provider, detector, namespace).detections[namespace]
+        assert detection.status is Status.UNKNOWN
+        assert detection.features == ()
+        assert detection.source.endswith("and wheelfit runs no plugins")
+        assert detector.asked == []
+
+    def test_the_name_that_is_known(self) -> None:
+        """P-13, P-19: the provider of wheelfit answers, so that nothing is fetched or run."""
+        detector = FixedDetector({"x86_64": LEVELS})
+        assert ask(X86, detector, "x86_64").supports(Property("x86_64", "level", "v3"))
+
     def test_no_provider(self) -> None:
         """F-39: without a provider a namespace is unsupported unless the user lists it."""
         detector = FixedDetector({"nvidia": {"sm_arch": ["90_real"]}})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from wheelfit.core.layouts import DEFAULT_REGISTRY, Registry, StableLayout, detect
 from wheelfit.core.layouts.pep850 import Pep850
-from wheelfit.core.layouts.schema import parse_schema
+from wheelfit.core.layouts.schema import PEP_825, PEP_850, SchemaName, parse_schema
 from wheelfit.core.metadata import check_document, read_document
 from wheelfit.errors import UnsupportedSchema
 
@@ -161,8 +163,52 @@ def test_another_major_stays_refused() -> None:
         detect(document(f"{HOST}/v2.0.0.json"), registry=FUTURE)
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        f"{HOST}/peps/850/v0.2.0.json",
+        f"{HOST}/v0.0.3.json",
+        f"{HOST}/peps/850/v9.0.0.json",
+        f"{HOST}/peps/850/v0.9.0.json",
+        "https://example.org/peps/850/v0.2.0.json",
+        "http://127.0.0.1:9/v0.2.0.json",
+        "file:///etc/passwd",
+    ],
+)
+def test_nothing_is_fetched(schema: str) -> None:
+    """F-31: $schema names a layout; whether it is known or not, nobody is connected to."""
+    events: list[str] = []
+    listening = True
+
+    def listen(event: str, _: tuple[object, ...]) -> None:
+        if listening and event.startswith(("socket.", "urllib.", "http.", "open", "subprocess.")):
+            events.append(event)
+
+    sys.addaudithook(listen)
+    made = document(schema)
+    check_document(made)
+    with suppress(UnsupportedSchema):
+        read_document(made, where="x", accept_unknown_drafts=True)
+    listening = False
+    assert events == []
+
+
+def test_current_schemas() -> None:
+    """F-35: the version stands in the URL, of the two schemas that are current as of any."""
+    assert parse_schema(PEP_825) == SchemaName(
+        "variants-schema.wheelnext.dev", "/peps/825/v0.1.1.json", (0, 1, 1)
+    )
+    assert parse_schema(PEP_850) == SchemaName(
+        "variants-schema.wheelnext.dev", "/peps/850/v0.2.0.json", (0, 2, 0)
+    )
+    final = parse_schema("https://packaging.python.org/schemas/variants/v1.0.0.json")
+    assert final is not None
+    assert final.known_host
+    assert final.version == (1, 0, 0)
+
+
 def test_parts_of_a_schema() -> None:
-    """F-40: host, path and version are read from the text; nothing is fetched."""
+    """F-40: host, path and version are read from the text."""
     name = parse_schema(f"{HOST}/peps/850/v0.2.0.json")
     assert name is not None
     assert (name.host, name.path) == ("variants-schema.wheelnext.dev", "/peps/850/v0.2.0.json")
