@@ -49,6 +49,8 @@ class File:
     """None: METADATA is not served apart (PEP 658). Otherwise its digests, maybe none."""
     source: str = ""
     """Name of the repository that listed the file, without credentials."""
+    forbidden: tuple[str, ...] = ()
+    """Attributes that the entry of an index file has and may not have; they are ignored (F-72)."""
 
     @property
     def is_local(self) -> bool:

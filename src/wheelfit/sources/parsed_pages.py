@@ -29,7 +29,7 @@ def __dir__() -> list[str]:
 
 
 _WORTH = 16 << 10  # bytes; a smaller page is parsed in no time
-_KIND = "parsed"
+_KIND = "parsed-2"
 _Row: TypeAlias = tuple[
     str,
     str,
@@ -39,6 +39,7 @@ _Row: TypeAlias = tuple[
     int | None,
     str | None,
     dict[str, str] | None,
+    tuple[str, ...] | None,
 ]
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(tuple[list[_Row], list[str]])
@@ -90,6 +91,7 @@ def _encoded(page: ProjectPage) -> bytes:
             file.size,
             file.upload_time,
             None if file.metadata_hashes is None else dict(file.metadata_hashes),
+            file.forbidden or None,
         )
         for file in page.files
     ]
@@ -109,6 +111,7 @@ def _decoded(data: bytes, project: NormalizedName, source: str) -> ProjectPage:
             upload_time=upload_time,
             metadata_hashes=None if metadata_hashes is None else _frozen(metadata_hashes),
             source=source,
+            forbidden=forbidden or (),
         )
         for (
             filename,
@@ -119,6 +122,7 @@ def _decoded(data: bytes, project: NormalizedName, source: str) -> ProjectPage:
             size,
             upload_time,
             metadata_hashes,
+            forbidden,
         ) in rows
     )
     return ProjectPage(project, files, source, tuple(notes))

@@ -166,8 +166,15 @@ class _Entries:
             # A remote page must not reach local files.
             self.notes.append(f"ignored {filename}: its link is neither http nor https")
             return
+        forbidden: tuple[str, ...] = ()
         if filename.endswith(VARIANTS_SUFFIX):
             # F-72: attributes beyond the identity of the file do not count.
+            found_there = {
+                "requires-python": requires_python is not None,
+                "yanked": yanked is not None,
+                "core-metadata": metadata_hashes is not None,
+            }
+            forbidden = tuple(name for name, is_there in found_there.items() if is_there)
             requires_python = yanked = metadata_hashes = None
         if fragment and not hashes:
             found = {name: digest.lower() for name, digest in _HASH.findall(fragment)}
@@ -183,6 +190,7 @@ class _Entries:
                 upload_time=upload_time,
                 metadata_hashes=metadata_hashes,
                 source=self._source,
+                forbidden=forbidden,
             )
         )
 
