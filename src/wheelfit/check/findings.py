@@ -1,0 +1,227 @@
+"""What a check finds: one thing that is wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wheelfit.errors import WheelfitError
+
+__all__ = ["Check", "Count", "Finding", "Place", "Report", "Severity", "Unchecked"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Severity(StrEnum):
+    """Say how much a finding matters."""
+
+    ERROR = "error"
+    """A rule is broken, or something can never work."""
+    WARNING = "warning"
+    """Allowed, and most likely a mistake."""
+    NOTE = "note"
+    """Worth knowing."""
+
+
+_ORDER = {severity: number for number, severity in enumerate(Severity)}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Describe one thing that is looked for."""
+
+    code: str
+    """Its stable name, as ``no-plain-wheel``."""
+    rule: str
+    """The rule behind it, as ``F-23``."""
+    severity: Severity
+    meaning: str
+    """What it means when this is found, one sentence."""
+    remedy: str
+    """What to do about it, one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Hold one thing that was found."""
+
+    severity: Severity
+    code: str
+    """Name of the check."""
+    rule: str
+    """The rule behind it, as ``F-23``."""
+    where: str
+    """The file, or its URL without credentials."""
+    message: str
+    """What is wrong, one sentence without a final full stop."""
+    remedy: str
+    """What to do about it, one sentence without a final full stop."""
+    member: str = ""
+    """The file inside a wheel, as ``variant.json``; empty for the whole."""
+    path: str = ""
+    """Where in the document, as ``variants.cu128.nvidia``; empty for the whole."""
+    line: int | None = None
+    """Line of the document, from 1; None when it has none or it is not known."""
+
+    @property
+    def sort_key(self) -> tuple[str, str, int, str, str, str]:
+        """What findings are sorted by: file, then place in the file, then check."""
+        return (self.where, self.member, self.line or 0, self.path, self.code, self.message)
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return the finding as plain data, for ``--json``."""
+        return {
+            "severity": self.severity.value,
+            "code": self.code,
+            "rule": self.rule,
+            "where": self.where,
+            "member": self.member or None,
+            "path": self.path or None,
+            "line": self.line,
+            "message": self.message,
+            "remedy": self.remedy,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Name what is looked at, so that findings can say where they are."""
+
+    where: str
+    """The file, or its URL without credentials."""
+    member: str = ""
+    """The file inside a wheel."""
+
+    def inside(self, member: str) -> Place:
+        """Return a file inside this wheel."""
+        return replace(self, member=member)
+
+    def found(
+        self,
+        check: Check,
+        message: str,
+        *,
+        path: str = "",
+        rule: str = "",
+        remedy: str = "",
+        severity: Severity | None = None,
+    ) -> Finding:
+        """Return a finding here.
+
+        :param check: what was looked for.
+        :param message: what is wrong, one sentence without a final full stop.
+        :param path: where in the document.
+        :param rule: a more exact rule than the check's.
+        :param remedy: more exact advice than the check's.
+        :param severity: another one than the check's.
+        """
+        return Finding(
+            severity or check.severity,
+            check.code,
+            rule or check.rule,
+            self.where,
+            message,
+            remedy or check.remedy,
+            self.member,
+            path,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Unchecked:
+    """Name something that could not be looked at."""
+
+    where: str
+    """The file, folder, URL or project, without credentials."""
+    code: str
+    """The kind of error, as ``file-problem``."""
+    message: str
+    """Why not, one sentence without a final full stop."""
+    hint: str = ""
+    """What to do, if anything is known to help."""
+
+    @classmethod
+    def because(cls, error: WheelfitError, where: str) -> Unchecked:
+        """Return what an error leaves unchecked.
+
+        :param error: what happened.
+        :param where: what was looked at, if the error does not say.
+        """
+        return cls(error.where or where, error.reference, error.message, error.hint or "")
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, for ``--json``."""
+        return {
+            "where": self.where,
+            "code": self.code,
+            "message": self.message,
+            "hint": self.hint or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Say how much was looked at."""
+
+    wheels: int = 0
+    index_files: int = 0
+    releases: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(
+            self.wheels + other.wheels,
+            self.index_files + other.index_files,
+            self.releases + other.releases,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Hold everything that a check of some targets found."""
+
+    findings: tuple[Finding, ...] = ()
+    """Sorted by file and place; equal targets give equal findings."""
+    unchecked: tuple[Unchecked, ...] = ()
+    """What could not be looked at."""
+    count: Count = Count()
+
+    @classmethod
+    def of(
+        cls, findings: Iterable[Finding], unchecked: Iterable[Unchecked], count: Count
+    ) -> Report:
+        """Return a report with everything in order and nothing twice."""
+        return cls(
+            tuple(sorted(dict.fromkeys(findings), key=lambda one: one.sort_key)),
+            tuple(sorted(dict.fromkeys(unchecked), key=lambda one: (one.where, one.message))),
+            count,
+        )
+
+    def __add__(self, other: Report) -> Report:
+        return Report.of(
+            (*self.findings, *other.findings),
+            (*self.unchecked, *other.unchecked),
+            self.count + other.count,
+        )
+
+    def without(self, codes: Iterable[str]) -> Report:
+        """Return the report without the findings of some checks.
+
+        :param codes: names of checks.
+        """
+        left_out = frozenset(codes)
+        kept = tuple(one for one in self.findings if one.code not in left_out)
+        return replace(self, findings=kept)
+
+    def number(self, severity: Severity) -> int:
+        """Return how many findings of a severity there are."""
+        return sum(one.severity is severity for one in self.findings)
+
+    def worst(self) -> Severity | None:
+        """Return the severity that matters most among the findings."""
+        return min((one.severity for one in self.findings), key=_ORDER.__getitem__, default=None)

@@ -1,0 +1,317 @@
+"""Check the files of one release against each other (F-60 to F-65, F-70 to F-79, F-93)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from wheelfit.check import checks
+from wheelfit.check.dependencies import Declared, undeclared_findings
+from wheelfit.check.documents import check_variant_document
+from wheelfit.check.findings import Place, Severity
+from wheelfit.check.profile import Profile
+from wheelfit.core.filename import index_file_name
+from wheelfit.core.index_metadata import contradictions, disagreement
+from wheelfit.core.labels import NULL
+from wheelfit.core.providers import (
+    BrokenProvider,
+    BuiltinProvider,
+    PluginProvider,
+    StaticProvider,
+)
+from wheelfit.core.strict_json import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.check.findings import Finding
+    from wheelfit.check.wheels import WheelFacts
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+    from wheelfit.core.providers import Provider
+
+__all__ = [
+    "IndexFacts",
+    "ReleaseFacts",
+    "check_index_file",
+    "check_release",
+    "check_snapshots",
+    "closed_finding",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFacts:
+    """Hold what is known of an index file."""
+
+    where: str
+    """The file, or its URL without credentials."""
+    filename: str
+    """Its name, as ``torch-2.8.0-variants.json``."""
+    document: VariantDocument | None = None
+    """What it says; None if it is of no use, or was not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFacts:
+    """Hold the files of one release that belong together: of one index, or of one folder."""
+
+    name: NormalizedName
+    version: Version
+    where: str
+    """The folder, or the page without credentials."""
+    wheels: tuple[WheelFacts, ...] = ()
+    index_files: tuple[IndexFacts, ...] = ()
+    has_source: bool = False
+    """Whether there is a source distribution too."""
+    is_listed: bool = False
+    """Whether an index page lists them; then more is expected than of a folder (F-70)."""
+    is_whole: bool = True
+    """Whether these are all files there are, and not some that somebody picked."""
+
+    @property
+    def variants(self) -> tuple[WheelFacts, ...]:
+        """The wheels with a label."""
+        return tuple(wheel for wheel in self.wheels if wheel.filename.label is not None)
+
+
+def check_index_file(
+    data: bytes,
+    filename: str,
+    *,
+    where: str,
+    profiles: frozenset[Profile] = frozenset(),
+) -> tuple[list[Finding], IndexFacts]:
+    """Check an index file by itself.
+
+    :param data: its bytes.
+    :param filename: its name.
+    :param where: how findings name it.
+    :param profiles: tools whose rules count too.
+    """
+    place = Place(where)
+    findings, document = check_variant_document(data, place, profiles=profiles)
+    if Profile.PYPI in profiles:
+        findings.append(place.found(checks.PYPI_INDEX_FILE, "it is a -variants.json file"))
+    return findings, IndexFacts(where, filename, document)
+
+
+def check_release(
+    release: ReleaseFacts, *, profiles: frozenset[Profile] = frozenset()
+) -> Iterator[Finding]:
+    """Check whether the files of a release fit together.
+
+    :param release: its files, each checked by itself before.
+    :param profiles: tools whose rules count too.
+    """
+    yield from _spelling(release, profiles)
+    yield from _completeness(release)
+    spelled = [one for one in release.index_files if one.document is not None]
+    for index in spelled:
+        if index.document is not None:
+            yield from _against_index(release, index, index.document, profiles)
+    yield from _among_wheels(release, spelled)
+    yield from _markers(release, spelled)
+
+
+# --- names -------------------------------------------------------------------------------
+
+
+def _spelling(release: ReleaseFacts, profiles: frozenset[Profile]) -> Iterator[Finding]:
+    expected = index_file_name(release.name, release.version)
+    spellings = {expected} | {
+        f"{'-'.join(wheel.filename.text.split('-')[:2])}-variants.json" for wheel in release.wheels
+    }
+    for index in release.index_files:
+        if index.filename != expected:
+            fault = f"it should be named {expected}"
+            yield Place(index.where).found(checks.MISSPELT_INDEX_FILE, fault)
+            if Profile.UV in profiles:
+                yield Place(index.where).found(checks.UV_INDEX_FILE, fault)
+    if len(release.index_files) > 1:
+        good = [one for one in release.index_files if one.filename in spellings]
+        cost = "the one spelled like the wheels wins" if len(good) == 1 else "none of them counts"
+        for index in release.index_files:
+            others = sorted(one.filename for one in release.index_files if one.where != index.where)
+            if others:
+                yield Place(index.where).found(
+                    checks.DUPLICATE_INDEX_FILE,
+                    f"{release.name} {release.version} also has {', '.join(others)}; {cost}",
+                )
+
+
+def _completeness(release: ReleaseFacts) -> Iterator[Finding]:
+    variants = release.variants
+    if not variants or not release.is_whole:
+        return
+    what = f"{release.name} {release.version}"
+    count = f"{len(variants)} variant wheel{'s' if len(variants) > 1 else ''}"
+    if len(variants) == len(release.wheels) and not release.has_source:
+        yield Place(release.where).found(
+            checks.NO_PLAIN_WHEEL, f"{what} has {count} and no plain wheel"
+        )
+    if not release.index_files:
+        yield Place(release.where).found(
+            checks.NO_INDEX_FILE,
+            f"{what} has {count} and no {index_file_name(release.name, release.version)}",
+            severity=Severity.ERROR if release.is_listed else None,
+        )
+
+
+# --- what they say -------------------------------------------------------------------------
+
+
+def _against_index(
+    release: ReleaseFacts,
+    index: IndexFacts,
+    document: VariantDocument,
+    profiles: frozenset[Profile],
+) -> Iterator[Finding]:
+    """Hold the wheels against an index file (F-73, F-93)."""
+    listed = {*document.variants, *document.unusable}
+    by_label: dict[Label, list[WheelFacts]] = {}
+    for wheel in release.variants:
+        if wheel.filename.label is not None:
+            by_label.setdefault(wheel.filename.label, []).append(wheel)
+    for label, wheels in by_label.items():
+        if label not in listed:
+            for wheel in wheels:
+                yield from _unlisted(wheel, label, index, profiles)
+            continue
+        for wheel in wheels:
+            if wheel.document is None or wheel.document.properties(label) is None:
+                continue
+            reason = disagreement(wheel.document, document, label)
+            if reason is not None:
+                yield Place(wheel.where, "variant.json").found(
+                    checks.CLAIMS_DISAGREE,
+                    f"{reason} ({index.filename})",
+                    path=path_of("variants", label),
+                )
+    if release.wheels and release.is_whole:
+        for missing in sorted(listed - by_label.keys() - {NULL}):
+            yield Place(index.where).found(
+                checks.LABEL_WITHOUT_WHEEL,
+                f"no wheel has the label {missing}",
+                path=path_of("variants", missing),
+            )
+        if NULL in listed and NULL not in by_label:
+            yield Place(index.where).found(
+                checks.LABEL_WITHOUT_WHEEL,
+                "no wheel has the label null",
+                path=path_of("variants", NULL),
+                severity=Severity.NOTE,  # listed for plain wheels too, by some tools
+            )
+
+
+def _unlisted(
+    wheel: WheelFacts, label: Label, index: IndexFacts, profiles: frozenset[Profile]
+) -> Iterator[Finding]:
+    if label != NULL:  # which means the same without an entry (F-26)
+        yield Place(wheel.where).found(
+            checks.LABEL_NOT_IN_INDEX, f"the label {label} is not in {index.filename}"
+        )
+    elif Profile.UV in profiles:
+        yield Place(wheel.where).found(checks.UV_NULL, f"null is not in {index.filename}")
+
+
+def _among_wheels(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[Finding]:
+    """Yield what wheels say differently from each other, or from the index file (F-65)."""
+    own = [(wheel.where, wheel.document) for wheel in release.wheels if wheel.document is not None]
+    given = [(one.where, one.document) for one in indexes[:1] if one.document is not None]
+    documents = [*given, *own]
+    if len(documents) < 2:
+        return
+    members = {where for where, _ in own}
+    said = dict(documents)
+    labels = {path_of("variants", label) for _, document in given for label in document.variants}
+    for one in contradictions(documents):
+        about_index = {one.first, one.second} & {where for where, _ in given}
+        if about_index and one.path in labels:
+            continue  # said of the wheel already (F-93)
+        yield Place(one.second, "variant.json" if one.second in members else "").found(
+            checks.INCONSISTENT_WHEELS,
+            f"{one.path} is {_in_words(said[one.second], one.path)}; "
+            f"in {one.first} it is {_in_words(said[one.first], one.path)}",
+            path=one.path,
+        )
+
+
+def _markers(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[Finding]:
+    """Yield markers that ask for what the release does not have (F-107)."""
+    if not indexes:
+        return  # who knows what other wheels there are
+    documents = [one.document for one in indexes] + [one.document for one in release.wheels]
+    declared = Declared.by(document for document in documents if document is not None)
+    for wheel in release.wheels:
+        if wheel.core is not None:
+            yield from undeclared_findings(wheel.core, declared, Place(wheel.where, "METADATA"))
+
+
+# --- snapshots ------------------------------------------------------------------------------
+
+
+def check_snapshots(index_files: Iterable[IndexFacts]) -> Iterator[Finding]:
+    """Compare index files of one release from different places (F-73).
+
+    :param index_files: in the order in which they were given: the older ones first.
+    """
+    usable = [one for one in index_files if one.document is not None]
+    for old, new in combinations(usable, 2):
+        pair = [(one.where, one.document) for one in (old, new) if one.document is not None]
+        for found in contradictions(pair):
+            was, now = (_in_words(document, found.path) for _, document in pair)
+            yield Place(new.where).found(
+                checks.CHANGED_BETWEEN_SNAPSHOTS,
+                f"{found.path} is {now}; in {old.where} it is {was}",
+                path=found.path,
+            )
+
+
+_LONGEST = 300
+
+
+def _in_words(document: VariantDocument, path: str) -> str:
+    """Return what a document says at the place of a contradiction."""
+    words = ""
+    for name, provider in document.providers.items():
+        if path_of("providers", name) == path:
+            words = _provider_in_words(provider)
+    for label, properties in document.variants.items():
+        if path_of("variants", label) == path:
+            words = str(properties) or "without properties"
+    for text, reason in document.unusable.items():
+        if path_of("variants", text) == path:
+            words = f"unusable ({reason})"
+    if path == path_of("default-priorities", "namespace"):
+        words = ", ".join(document.priorities)
+    words = words or "something else"
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+
+
+def _provider_in_words(provider: Provider) -> str:
+    match provider:
+        case StaticProvider(features=features):
+            lists = [f"{one.name} = {', '.join(one.values)}" for one in features]
+            return f"static-properties {'; '.join(lists)}"
+        case PluginProvider(requires=requires, plugin_api=endpoint):
+            return f"requires {', '.join(requires)}" + (f" with {endpoint}" if endpoint else "")
+        case BuiltinProvider(name=name):
+            return f"builtin {name}"
+        case BrokenProvider(reason=reason):
+            return f"unusable ({reason})"
+
+
+def closed_finding(release: ReleaseFacts) -> Finding:
+    """Return that the public registry takes no more files for a release (B-53)."""
+    return Place(release.where).found(
+        checks.PYPI_CLOSED_RELEASE, f"{release.name} {release.version} is older than 14 days"
+    )

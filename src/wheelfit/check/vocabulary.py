@@ -1,0 +1,169 @@
+"""Which features and values the published provider packages offer, as dated data (P-28).
+
+Two circles per namespace: what the vendor's package offers, which every tool knows, and
+what wheelfit offers beyond that (P-41).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit.platforms import tables
+from wheelfit.platforms.cuda_values import every_bound, every_sm_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["TABLE_DATE", "VOCABULARIES", "Offered", "Vocabulary"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+TABLE_DATE = "2026-11"
+"""When this was compared with the published packages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """Say what is offered of one feature."""
+
+    published: frozenset[str] = frozenset()
+    """Values of the vendor's package."""
+    wider: frozenset[str] = frozenset()
+    """Values that wheelfit offers besides."""
+    pattern: re.Pattern[str] | None = None
+    """How further values look, where the machine decides what there is."""
+    multi_value: bool = False
+    """Whether a wheel may list several (P-30)."""
+    is_published: bool = True
+    """Whether the vendor's package has the feature at all."""
+
+    def is_known(self, value: str) -> bool:
+        """Say whether a value is offered on any machine, by anybody."""
+        return (
+            value in self.published
+            or value in self.wider
+            or (self.pattern is not None and self.pattern.fullmatch(value) is not None)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Say what is offered in one namespace."""
+
+    features: Mapping[str, Offered]
+    disputed: frozenset[str] = field(default=frozenset())
+    """Features that the published package spells in another way (P-110)."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_BOUND = Offered(frozenset(every_bound()), pattern=re.compile(r"(1[1-9]|[2-9]\d)(\.\d{1,2})?"))
+_SM_PUBLISHED = frozenset(
+    f"{major}{minor}_{kind}"
+    for major in range(5, 13)
+    for minor in range(10)
+    for kind in ("real", "virtual")
+)
+_ON = frozenset(["on"])
+_VERSION = re.compile(r"\d{1,3}\.\d{1,3}(\.\d{1,3})?(\.rc\d{1,2})?")
+
+# P-110: the published package lacks a comma in two places.
+_MISSPELT = frozenset(["btiecv", "asimdrdmatomics"])
+_SEPARATED = _words("bti ecv asimdrdm atomics")
+
+
+def _flags(published: tuple[str, ...], wider: tuple[str, ...]) -> dict[str, Offered]:
+    return {
+        **{name: Offered(_ON) for name in published},
+        **{name: Offered(wider=_ON, is_published=False) for name in wider},
+    }
+
+
+VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
+    {
+        "nvidia": Vocabulary(
+            {
+                "cuda_version_lower_bound": _BOUND,
+                "cuda_version_upper_bound": _BOUND,
+                "sm_arch": Offered(
+                    _SM_PUBLISHED,
+                    frozenset(every_sm_value()) - _SM_PUBLISHED,
+                    # Capabilities of the future, as PTX that they will run (P-83).
+                    re.compile(r"1[3-9]\d[af]?_(real|virtual)"),
+                    multi_value=True,
+                ),
+            }
+        ),
+        "x86_64": Vocabulary(
+            {
+                "level": Offered(frozenset(name for name, _ in tables.X86_LEVELS)),
+                **_flags(tables.X86_FEATURES, tables.X86_APPENDED),
+            }
+        ),
+        "aarch64": Vocabulary(
+            {
+                "version": Offered(frozenset(tables.AARCH64_VERSIONS)),
+                **_flags(tables.AARCH64_FEATURES, tables.AARCH64_APPENDED),
+            },
+            disputed=_MISSPELT | _SEPARATED,
+        ),
+        # P-120, P-121
+        "amd": Vocabulary(
+            {
+                "gfx_arch": Offered(
+                    _words(
+                        "gfx900 gfx906 gfx908 gfx90a gfx942 gfx1030 gfx1100 gfx1101 gfx1102 "
+                        "gfx1200 gfx1201"
+                    ),
+                    _words(
+                        "gfx902 gfx904 gfx909 gfx90c gfx950 gfx1010 gfx1011 gfx1012 gfx1013 "
+                        "gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036 gfx1103 gfx1150 gfx1151 "
+                        "gfx1152 gfx1153 gfx1250 gfx1251"
+                    ),
+                    multi_value=True,
+                ),
+                "rocm_version": Offered(
+                    frozenset([*(f"7.{minor}" for minor in range(11)), "6.4", "6.3"]),
+                    pattern=re.compile(r"\d{1,2}\.\d{1,2}"),
+                ),
+            }
+        ),
+        # P-130
+        "intel": Vocabulary(
+            {
+                "device_ip": Offered(
+                    _words(
+                        "35.11.0 35.10.4 30.5.4 30.4.4 30.3.1 30.1.0 30.0.4 20.4.4 20.2.0 20.1.0 "
+                        "12.74.4 12.71.4 12.70.4 12.60.7 12.57.0 12.56.5 12.55.8 12.10.0 12.4.0 "
+                        "12.3.0 12.2.0 12.1.0 12.0.0"
+                    ),
+                    multi_value=True,
+                )
+            }
+        ),
+        # P-140, P-141; the published package lists whatever the tool of the vendor prints.
+        "ascend": Vocabulary(
+            {
+                "npu_type": Offered(_words("910b 310p a3"), _words("910c")),
+                "driver_version": Offered(pattern=_VERSION),
+                "cann_version": Offered(pattern=_VERSION),
+            }
+        ),
+        # P-150, P-153
+        "tpu": Vocabulary(
+            {
+                "present": Offered(_words("true false")),
+                "generation": Offered(wider=_words("v2 v3 v4 v5e v5p v6e 7x"), is_published=False),
+            }
+        ),
+    }
+)
+"""By namespace of hardware."""

@@ -1,0 +1,218 @@
+"""Check one wheel by itself."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+from wheelfit.check import checks, profile
+from wheelfit.check.dependencies import abi_findings, check_dependencies
+from wheelfit.check.documents import check_variant_document
+from wheelfit.check.findings import Place
+from wheelfit.check.profile import Profile
+from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import InvalidFilename, InvalidWheel
+from wheelfit.wheels.archive import SIGNATURES, WheelArchive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from wheelfit.check.findings import Check, Finding
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.errors import Fault
+
+__all__ = ["WheelFacts", "check_parts", "check_wheel", "filename_findings"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class WheelFacts:
+    """Hold what is known of a wheel, for comparing it with others of its release."""
+
+    where: str
+    """The file, or its URL without credentials."""
+    filename: WheelFilename
+    document: VariantDocument | None = None
+    """What it says of its variant; None for a plain wheel, or if that is not known."""
+    core: CoreMetadata | None = None
+    """Its METADATA, as far as it could be read."""
+
+
+def check_wheel(
+    source: Path | BinaryIO,
+    filename: str,
+    *,
+    where: str,
+    full: bool = False,
+    profiles: frozenset[Profile] = frozenset(),
+    advance: Callable[[int], None] = lambda _: None,
+) -> tuple[list[Finding], WheelFacts | None]:
+    """Check a wheel on disk or in memory; the same is done before an upload and after it (B-54).
+
+    :param source: the file.
+    :param filename: its name.
+    :param where: how findings name it.
+    :param full: unpack and hash every member; otherwise RECORD is held against the central
+        directory, and only four small files are read, whatever the size of the wheel.
+    :param profiles: tools whose rules count too.
+    :param advance: told of unpacked bytes.
+    :return: what was found, and what is known of the wheel; None if it has no valid name.
+    :raises FileProblem: it cannot be read.
+    """
+    place = Place(where)
+    try:
+        name = parse_wheel_filename(filename)
+    except InvalidFilename as error:
+        return [place.found(checks.INVALID_FILENAME, error.message)], None
+    findings = list(filename_findings(name, place))
+    try:
+        with WheelArchive(source, name, where=where, lenient=True) as archive:
+            findings += profile.about_wheel(name, archive.size, place, profiles)
+            findings += _archive_findings(archive, place, full=full, advance=advance)
+            findings += _member_findings(archive, place, profiles)
+            metadata, document = _texts(archive)
+    except InvalidWheel as error:
+        findings.append(place.found(checks.UNSOUND_ARCHIVE, error.message))
+        return findings, WheelFacts(where, name)
+    more, facts = check_parts(name, metadata, document, place, profiles)
+    return findings + more, facts
+
+
+def check_parts(
+    name: WheelFilename,
+    metadata: bytes | None,
+    document: bytes | None,
+    place: Place,
+    profiles: frozenset[Profile] = frozenset(),
+) -> tuple[list[Finding], WheelFacts]:
+    """Check what METADATA and ``variant.json`` of a wheel say.
+
+    :param name: the file name.
+    :param metadata: METADATA; None if it is missing or was not read.
+    :param document: ``variant.json``; None if it is missing or was not read.
+    :param place: the wheel.
+    :param profiles: tools whose rules count too.
+    """
+    findings: list[Finding] = []
+    core = parsed = None
+    if metadata is not None:
+        inside = place.inside("METADATA")
+        try:
+            core = read_metadata(metadata, place.where)
+        except InvalidWheel as error:
+            findings.append(inside.found(checks.WRONG_METADATA, error.message))
+        else:
+            findings += _identity_findings(name, core, inside)
+            findings += check_dependencies(core, name.label, inside, profiles)
+    if document is not None and name.label is None:
+        findings.append(
+            place.inside("variant.json").found(
+                checks.DOCUMENT_IN_PLAIN_WHEEL, "the file name has no label"
+            )
+        )
+    elif document is not None:
+        more, parsed = check_variant_document(
+            document, place.inside("variant.json"), label=name.label, profiles=profiles
+        )
+        findings += more
+    if core is not None and parsed is not None and name.label is not None:
+        findings += abi_findings(core, name.label, parsed, place.inside("METADATA"))
+    return findings, WheelFacts(place.where, name, parsed, core)
+
+
+def filename_findings(name: WheelFilename, place: Place) -> Iterator[Finding]:
+    """Yield what is wrong with a file name that can be read (F-3, F-17).
+
+    :param name: the file name.
+    :param place: the wheel.
+    """
+    if str(name) != name.text:
+        yield place.found(checks.UNUSUAL_FILENAME, f"it would usually be named {name}")
+    if (size := len(name.text.encode())) > _LONGEST_NAME:
+        yield place.found(
+            checks.LONG_FILENAME, f"the name has {size} bytes, more than {_LONGEST_NAME}"
+        )
+
+
+_LONGEST_NAME = 255
+
+
+def _identity_findings(name: WheelFilename, core: CoreMetadata, place: Place) -> Iterator[Finding]:
+    if core.name != name.name:
+        yield place.found(
+            checks.WRONG_METADATA, f"the name is {core.name}, in the file name {name.name}"
+        )
+    if core.version != name.version:
+        yield place.found(
+            checks.WRONG_METADATA,
+            f"the version is {core.version}, in the file name {name.version}",
+        )
+
+
+# --- the archive ------------------------------------------------------------------------
+
+
+def _archive_findings(
+    archive: WheelArchive, place: Place, *, full: bool, advance: Callable[[int], None]
+) -> Iterator[Finding]:
+    for fault in archive.faults(advance, contents=full):
+        check = _check_of(fault)
+        if check is not None:
+            yield place.inside(fault.path).found(check, fault.message, rule=fault.rule)
+
+
+def _check_of(fault: Fault) -> Check | None:
+    match fault.path, fault.rule:
+        case _, "F-24":
+            return None  # found in the document, with its place
+        case "METADATA", _ if "has no" not in fault.message:
+            return None  # the same
+        case "METADATA", _:
+            return checks.WRONG_METADATA
+        case _, "F-27":
+            return checks.MISSING_DOCUMENT
+        case _, "B-35" | "B-36":
+            return checks.BAD_RECORD
+        case _, "B-38":
+            return checks.DAMAGED_CONTENT
+        case _:
+            return checks.UNSOUND_ARCHIVE
+
+
+_STARTUP = re.compile(r"[^/]+\.pth|(?:site|user)customize\.py")
+_DATA_DESCRIPTOR = 0x0008
+
+
+def _member_findings(
+    archive: WheelArchive, place: Place, profiles: frozenset[Profile]
+) -> Iterator[Finding]:
+    for name in SIGNATURES:
+        if f"{archive.dist_info}/{name}" in archive:
+            yield place.inside(name).found(checks.SIGNED_RECORD, f"there is a {name}")
+    for name in archive.names():
+        if _STARTUP.fullmatch(name):
+            yield place.found(checks.STARTUP_CODE, f"{name} runs whenever Python starts")
+    if Profile.PYPI in profiles:
+        usual = "-".join(str(archive.filename).split("-")[:2]) + ".dist-info"
+        if archive.dist_info != usual:
+            yield place.found(
+                checks.PYPI_ARCHIVE, f"its folder is {archive.dist_info}, and not {usual}"
+            )
+        described = [one.name for one in archive.members if one.flags & _DATA_DESCRIPTOR]
+        if described:
+            yield place.found(checks.PYPI_ARCHIVE, f"{described[0]} has a data descriptor")
+
+
+def _texts(archive: WheelArchive) -> tuple[bytes | None, bytes | None]:
+    """Return METADATA and ``variant.json``, as far as they are there."""
+    folder = archive.dist_info
+    metadata = archive.metadata() if f"{folder}/METADATA" in archive else None
+    return metadata, archive.variant_document()
