@@ -62,7 +62,7 @@ class TestBoth:
 
     @pytest.mark.parametrize("suffix", ["-variants.json"])
     def test_variants_entry_is_only_its_identity(self, suffix: str) -> None:
-        """F-72: requires-python, yanked and metadata attributes of this entry do not count."""
+        """F-72: other attributes of this entry do not count; that they are there is remembered."""
         name = f"a-1.0{suffix}"
         anchor = (
             f'<a href="{name}#sha256={DIGEST}" data-requires-python="&gt;=4" data-yanked="x" '
@@ -76,7 +76,8 @@ class TestBoth:
             "yanked": True,
             "core-metadata": True,
         }
-        expected = File(name, URL + name, {"sha256": DIGEST}, source=URL)
+        ignored = ("requires-python", "yanked", "core-metadata")
+        expected = File(name, URL + name, {"sha256": DIGEST}, source=URL, forbidden=ignored)
         assert html(anchor).files == from_json(entry).files == (expected,)
 
     @pytest.mark.parametrize(
