@@ -29,7 +29,8 @@ def __dir__() -> list[str]:
 
 
 _WORTH = 16 << 10  # bytes; a smaller page is parsed in no time
-_KIND = "parsed-2"
+_KIND = "parsed"
+_FORM = 2  # raised whenever a row changes
 _Row: TypeAlias = tuple[
     str,
     str,
@@ -70,7 +71,7 @@ class ParsedPages:
         key = ""
         if worth:
             digest = hashlib.sha256(answer.body).hexdigest()
-            key = f"{__version__}\n{source}\n{answer.url}\n{content_type}\n{digest}"
+            key = f"{__version__}\n{_FORM}\n{source}\n{answer.url}\n{content_type}\n{digest}"
             entry = self._store.read(_KIND, key)
             if entry is not None:
                 return _decoded(entry.body, project, source)
