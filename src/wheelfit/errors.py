@@ -13,9 +13,9 @@ WheelfitError
 │   ├── InvalidMarker                     invalid-marker
 │   ├── InvalidRequirement                invalid-requirement
 │   ├── InvalidDocument                   invalid-document
-│   │   └── UnsupportedSchema             unsupported-schema
+│   │   ├── UnsupportedSchema             unsupported-schema
+│   │   └── InvalidLock                   invalid-lock
 │   ├── InconsistentDocuments             inconsistent-documents
-│   ├── InvalidPage                       invalid-page
 │   ├── InvalidHostFile                   invalid-host-file
 │   ├── InvalidConfiguration              invalid-configuration
 │   ├── FileProblem                       file-problem
@@ -35,12 +35,14 @@ WheelfitError
 │   └── MetadataDisagreement              metadata-disagreement
 ├── NetworkError                 exit 5   a source could not be read
 │   ├── Unreachable                       unreachable
-│   └── UnexpectedStatus                  unexpected-status
+│   ├── UnexpectedStatus                  unexpected-status
+│   └── InvalidPage                       invalid-page
 ├── EnvironmentUnavailable       exit 6   the environment cannot be changed now
 │   ├── EnvironmentBusy                   environment-busy
 │   └── EnvironmentReadOnly               environment-read-only
-└── PolicyRefusal                exit 7   allowed by nobody
-    └── ExternallyManaged                 externally-managed
+├── PolicyRefusal                exit 7   allowed by nobody
+│   └── ExternallyManaged                 externally-managed
+└── BadMetadata                  exit 8   bad-metadata
 ```
 """
 
@@ -50,10 +52,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 __all__ = [
+    "BadMetadata",
     "EnvironmentBusy",
     "EnvironmentReadOnly",
     "EnvironmentUnavailable",
@@ -69,6 +72,7 @@ __all__ = [
     "InvalidFilename",
     "InvalidHostFile",
     "InvalidLabel",
+    "InvalidLock",
     "InvalidMarker",
     "InvalidPage",
     "InvalidProperty",
@@ -282,16 +286,16 @@ class UnsupportedSchema(InvalidDocument):
     reference = "unsupported-schema"
 
 
+class InvalidLock(InvalidDocument):
+    """A lock file breaks its rules; holds every fault found (PEP 751, F-117)."""
+
+    reference = "invalid-lock"
+
+
 class InconsistentDocuments(UserError):
     """Documents of one release contradict each other (F-60 to F-65)."""
 
     reference = "inconsistent-documents"
-
-
-class InvalidPage(UserError):
-    """An index page cannot be understood."""
-
-    reference = "invalid-page"
 
 
 class InvalidHostFile(UserError):
@@ -460,6 +464,12 @@ class UnexpectedStatus(NetworkError):
         self.status = status
 
 
+class InvalidPage(NetworkError):
+    """A server answered with something that is no index page."""
+
+    reference = "invalid-page"
+
+
 # --- 6: the environment cannot be changed now --------------------------------------
 
 
@@ -496,3 +506,32 @@ class ExternallyManaged(PolicyRefusal):
     """The environment belongs to another package manager (PEP 668)."""
 
     reference = "externally-managed"
+
+
+# --- 8: what --strict does not pass over ----------------------------------------------
+
+
+class BadMetadata(WheelfitError):
+    """Metadata of a release is bad, and the user wants no fallback (``--strict``, F-130).
+
+    :param degradations: what would be lost, as plain data; at least one.
+    """
+
+    reference = "bad-metadata"
+    exit_code = 8
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        degradations: Sequence[Mapping[str, object]],
+        where: str | None = None,
+        note: str | None = None,
+    ) -> None:
+        hint = "tell its publisher; without --strict what is bad is left out, and the rest is used"
+        super().__init__(message, where=where, note=note, hint=hint)
+        self.degradations = tuple(dict(one) for one in degradations)
+
+    def parts(self) -> dict[str, object]:
+        """Return the error as plain data, with everything that would be lost."""
+        return {**super().parts(), "degradations": list(self.degradations)}

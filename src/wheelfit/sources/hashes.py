@@ -12,19 +12,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-__all__ = ["Check", "check_bytes", "check_file"]
+__all__ = ["KNOWN_HASHES", "Check", "check_bytes", "check_file"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-_KNOWN = frozenset(
+KNOWN_HASHES = frozenset(
     {
         *("sha256", "sha384", "sha512", "sha224", "sha1", "md5"),
         *("sha3_256", "sha3_384", "sha3_512", "blake2b", "blake2s"),
     }
 )
+"""Algorithms by which files can be checked."""
 _BLOCK = 1 << 20
 
 
@@ -38,7 +39,7 @@ class Check:
     """
 
     def __init__(self, hashes: Mapping[str, str], size: int | None, *, where: str) -> None:
-        self._promised = {name: hashes[name] for name in hashes if name in _KNOWN}
+        self._promised = {name: hashes[name] for name in hashes if name in KNOWN_HASHES}
         if hashes and not self._promised:
             raise IntegrityError(
                 f"the only hash promised is of an unknown kind: {', '.join(sorted(hashes))}",

@@ -1,0 +1,314 @@
+"""What is wrong with a lock file, all of it at once.
+
+`packaging.pylock` knows the standard and stops at the first fault, so it is asked about the
+whole file first, and piece by piece only when it refuses. What it does not know is
+checked here: labels in file names, variant markers, and the tables that wheelfit adds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from packaging.pylock import Pylock, PylockValidationError
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.markers import parse_marker
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.strict_json import path_of, shown
+from wheelfit.core.versions import is_endless
+from wheelfit.errors import Fault, InvalidFilename, InvalidLock, InvalidMarker, InvalidRequirement
+from wheelfit.sources.urls import last_segment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = [
+    "ROOTS",
+    "TOOL",
+    "VARIANTS",
+    "VARIANT_DEPENDENCIES",
+    "check_lock",
+    "file_name_of",
+    "limited",
+    "tool_table",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+VARIANTS = "variants-json"
+"""The table of a package that inlines the variant metadata of its release (F-115)."""
+TOOL = "wheelfit"
+"""Our name below ``tool``."""
+ROOTS = "roots"
+"""Our array of the whole lock: the requirements that it was made for (F-121)."""
+VARIANT_DEPENDENCIES = "variant-dependencies"
+"""Our table of a package: label to the names of what that wheel needs (F-121)."""
+
+_MOST_FAULTS = 100
+_SOURCES = ("vcs", "directory", "archive", "sdist", "wheels")
+_DIRECT = {"directory": {"path": "."}}
+"""A source that is always sound, for a package of which another part is looked at."""
+_SPECIFIERS = ("requires-python", "version", "lock-version")
+_PROJECT = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+
+
+def check_lock(table: Mapping[str, Any]) -> Pylock:
+    """Return a lock file as packaging has it: without labels and without their tables.
+
+    :param table: plain data, as read from TOML.
+    :raises InvalidLock: something is wrong; says everything at once. The tables of
+        variant metadata are for the caller to look at.
+    """
+    faults = list(_ours(table))
+    plain = _without_labels(table)
+    if not faults:
+        try:
+            return Pylock.from_dict(plain)
+        except PylockValidationError as error:
+            faults = list(_standard(plain)) or [_fault(error)]
+    else:
+        known = {fault.path for fault in faults}
+        faults += [fault for fault in _standard(plain) if not _is_below(fault.path, known)]
+    raise InvalidLock(limited(faults))
+
+
+def limited(faults: Sequence[Fault]) -> Sequence[Fault]:
+    """Return not more faults than one can read, and how many there are besides."""
+    if len(faults) <= _MOST_FAULTS:
+        return faults
+    more = Fault("", f"and {len(faults) - _MOST_FAULTS} more faults")
+    return [*faults[:_MOST_FAULTS], more]
+
+
+def tool_table(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return our own part of ``tool``; empty when there is none.
+
+    :param table: the file, or one of its packages.
+    """
+    tool = table.get("tool")
+    own = tool.get(TOOL) if isinstance(tool, Mapping) else None
+    return own if isinstance(own, Mapping) else {}
+
+
+def file_name_of(entry: Mapping[str, Any]) -> str | None:
+    """Return the name of a locked file: given, or the end of its path or URL (PEP 751).
+
+    :param entry: one of ``packages.wheels``, or ``packages.archive``.
+    """
+    for key in ("name", "path", "url"):
+        value = entry.get(key)
+        if isinstance(value, str) and value:
+            if key == "url":
+                return last_segment(value)
+            return value if key == "name" else re.split(r"[/\\]", value)[-1]
+    return None
+
+
+# --- what packaging does not know ------------------------------------------------------
+
+
+def _ours(table: Mapping[str, Any]) -> Iterator[Fault]:
+    environments = table.get("environments")
+    for index, text in enumerate(environments if isinstance(environments, list) else ()):
+        yield from _marker(("environments", index), text)
+    yield from _numbers((), table)
+    yield from _tool((), table)
+    roots = tool_table(table).get(ROOTS)
+    if roots is not None:
+        yield from _roots(("tool", TOOL, ROOTS), roots)
+    packages = table.get("packages")
+    for index, package in enumerate(packages if isinstance(packages, list) else ()):
+        if isinstance(package, Mapping):
+            yield from _package(("packages", index), package)
+
+
+def _package(steps: tuple[str | int, ...], package: Mapping[str, Any]) -> Iterator[Fault]:
+    if "marker" in package:
+        yield from _marker((*steps, "marker"), package["marker"])
+    yield from _numbers(steps, package)
+    yield from _tool(steps, package)
+    versions = set()
+    wheels = package.get("wheels")
+    for index, wheel in enumerate(wheels if isinstance(wheels, list) else ()):
+        text = file_name_of(wheel) if isinstance(wheel, Mapping) else None
+        if text is None:
+            continue
+        try:
+            versions.add(parse_wheel_filename(text).version)
+        except InvalidFilename as error:
+            yield Fault(path_of(*steps, "wheels", index), error.message, "F-12")
+    if len(versions) > 1:
+        yield Fault(path_of(*steps, "wheels"), "they are of different versions")
+    needs = tool_table(package).get(VARIANT_DEPENDENCIES)
+    if needs is None:
+        return
+    steps = (*steps, "tool", TOOL, VARIANT_DEPENDENCIES)
+    if not isinstance(needs, Mapping):
+        yield Fault(path_of(*steps), f"expected a table, found {shown(needs)}", "F-121")
+        return
+    for label, names in needs.items():
+        yield from _names((*steps, label), names)
+
+
+def _marker(steps: tuple[str | int, ...], text: object) -> Iterator[Fault]:
+    if not isinstance(text, str):
+        return  # packaging says so
+    try:
+        marker = parse_marker(text)
+    except InvalidMarker as error:
+        yield Fault(path_of(*steps), f"{shown(text)} is not a marker: {error.message}")
+        return
+    variable = marker.first_variant_variable
+    if variable is not None:
+        problem = f"{variable.name} cannot be used here: there is no wheel it could look at"
+        yield Fault(path_of(*steps), problem, "F-109")
+
+
+def _numbers(steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[Fault]:
+    for key in _SPECIFIERS:
+        text = table.get(key)
+        if isinstance(text, str) and is_endless(text):
+            yield Fault(path_of(*steps, key), "a number in it has too many digits")
+
+
+def _tool(steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[Fault]:
+    tool = table.get("tool")
+    if isinstance(tool, Mapping) and not isinstance(tool.get(TOOL, {}), Mapping):
+        found = shown(tool[TOOL])
+        yield Fault(path_of(*steps, "tool", TOOL), f"expected a table, found {found}")
+
+
+def _roots(steps: tuple[str | int, ...], roots: object) -> Iterator[Fault]:
+    if not isinstance(roots, list):
+        yield Fault(path_of(*steps), f"expected an array, found {shown(roots)}", "F-121")
+        return
+    for index, text in enumerate(roots):
+        if not isinstance(text, str):
+            yield Fault(path_of(*steps, index), f"expected a string, found {shown(text)}", "F-121")
+            continue
+        try:
+            parse_requirement(text, allow_variant_markers=False)
+        except InvalidRequirement as error:
+            problem = f"{shown(text)} is not a requirement: {error.message}"
+            yield Fault(path_of(*steps, index), problem, "F-109")
+
+
+def _names(steps: tuple[str | int, ...], names: object) -> Iterator[Fault]:
+    if not isinstance(names, list):
+        yield Fault(path_of(*steps), f"expected an array, found {shown(names)}", "F-121")
+        return
+    for index, name in enumerate(names):
+        if not isinstance(name, str) or _PROJECT.fullmatch(name) is None:
+            problem = f"{shown(name)} is not the name of a project"
+            yield Fault(path_of(*steps, index), problem, "F-121")
+
+
+# --- what packaging knows ----------------------------------------------------------------
+
+
+def _without_labels(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what packaging is to see: every wheel by the name it would have without label."""
+    plain = dict(table)
+    if re.fullmatch(r"1(\.\d+)?", str(table.get("lock-version"))):
+        plain["lock-version"] = "1.0"  # of a newer minor version packaging complains aloud
+    packages = table.get("packages")
+    if isinstance(packages, list):
+        plain["packages"] = [
+            _plain_package(one) if isinstance(one, Mapping) else one for one in packages
+        ]
+    return plain
+
+
+def _plain_package(package: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {key: value for key, value in package.items() if key != VARIANTS}
+    wheels = package.get("wheels")
+    if isinstance(wheels, list):
+        plain["wheels"] = [_plain_wheel(one) if isinstance(one, Mapping) else one for one in wheels]
+    return plain
+
+
+def _plain_wheel(wheel: Mapping[str, Any]) -> Mapping[str, Any]:
+    text = file_name_of(wheel)
+    if text is None:
+        return wheel
+    try:
+        filename = parse_wheel_filename(text)
+    except InvalidFilename:
+        return wheel
+    return {**wheel, "name": filename.plain} if filename.is_variant else wheel
+
+
+def _standard(table: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield what packaging says about each part of a lock by itself."""
+    empty: dict[str, Any] = {"lock-version": "1.0", "created-by": "x", "packages": []}
+    for key in dict.fromkeys([*empty, *table]):
+        if key != "packages" or not isinstance(table.get(key), list):
+            without = {one: value for one, value in empty.items() if one != key}
+            yield from _asked(without | ({key: table[key]} if key in table else {}))
+    packages = table.get("packages")
+    for index, package in enumerate(packages if isinstance(packages, list) else ()):
+        place = path_of("packages", index)
+        if not isinstance(package, Mapping):
+            yield Fault(place, f"expected a table, found {shown(package)}")
+            continue
+        faults = [
+            fault
+            for part, at in _parts(package)
+            for fault in _asked({**empty, "packages": [part]}, at)
+        ]
+        # That the parts do not go together is worth saying only of sound ones.
+        faults = faults or list(_asked({**empty, "packages": [package]}))
+        for fault in faults:
+            yield Fault(fault.path.replace("packages[0]", place, 1), fault.message)
+
+
+def _parts(package: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], int | None]]:
+    """Yield packages that are sound but for one part of the one given, and which wheel."""
+    yield {**({"name": package["name"]} if "name" in package else {}), **_DIRECT}, None
+    name = package.get("name")
+    named: dict[str, Any] = {"name": name}
+    if next(_asked_about(named | _DIRECT), None) is not None:
+        named = {"name": "x"}
+    elif "version" in package:
+        versioned = named | {"version": package["version"]}
+        if next(_asked_about(versioned | _DIRECT), None) is None:
+            named = versioned
+    for key, value in package.items():
+        if key == "wheels" and isinstance(value, list) and named["name"] == name:
+            for index, wheel in enumerate(value):
+                yield {**named, "wheels": [wheel]}, index
+        elif key in _SOURCES:
+            if key != "sdist" or named["name"] == name:
+                yield {**named, key: value}, None
+        elif key != "name":
+            yield {**named, key: value, **_DIRECT}, None
+
+
+def _asked_about(package: Mapping[str, Any]) -> Iterator[Fault]:
+    return _asked({"lock-version": "1.0", "created-by": "x", "packages": [package]})
+
+
+def _asked(table: Mapping[str, Any], wheel: int | None = None) -> Iterator[Fault]:
+    try:
+        Pylock.from_dict(table)
+    except PylockValidationError as error:
+        fault = _fault(error)
+        if wheel is not None:
+            place = path_of("packages", 0, "wheels", wheel)
+            path = fault.path.replace("packages[0].wheels[0]", place, 1)
+            fault = Fault(path, fault.message)
+        yield fault
+
+
+def _fault(error: PylockValidationError) -> Fault:
+    message = error.message
+    return Fault(error.context or "", f"{message[:1].lower()}{message[1:]}")
+
+
+def _is_below(path: str, known: set[str]) -> bool:
+    return any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in known)

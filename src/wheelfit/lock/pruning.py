@@ -1,0 +1,54 @@
+"""Variant metadata cut down to the wheels that a lock lists (F-116)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from wheelfit.core.labels import NULL
+from wheelfit.core.properties import EMPTY
+from wheelfit.core.support import namespaces_used
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+
+__all__ = ["prune"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def prune(document: VariantDocument, labels: Collection[Label]) -> VariantDocument:
+    """Return a document without labels that nobody lists, and without what only they used.
+
+    The entry of each label that stays is whole; ``null`` gets one if it had none, for
+    readers that do not know F-26. Namespaces go from priorities and providers together.
+
+    :param document: the metadata of a release.
+    :param labels: those of the wheels that are listed.
+    """
+    variants = {label: document.variants[label] for label in document.variants if label in labels}
+    if NULL in labels and NULL not in document.unusable:
+        variants.setdefault(NULL, EMPTY)
+    used = namespaces_used(variants.values())
+    kept = tuple(name for name in document.priorities if name in used)
+    kept = kept or document.priorities[:1]  # F-21: null variants alone need one too
+    return replace(
+        document,
+        priorities=kept,
+        providers={name: provider for name, provider in document.providers.items() if name in kept},
+        variants={label: variants[label] for label in sorted(variants)},
+        feature_priorities={
+            name: names for name, names in document.feature_priorities.items() if name in kept
+        },
+        value_priorities={
+            feature: values
+            for feature, values in document.value_priorities.items()
+            if feature.namespace in kept
+        },
+        unusable={label: reason for label, reason in document.unusable.items() if label in labels},
+    )

@@ -1,0 +1,317 @@
+"""One release as a lock lists it: every wheel that some environment could want (F-120).
+
+Nothing here looks at the machine that locks. What a machine supports decides when the lock
+is installed; until then all labels stay, with all that any of them needs.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.layouts.schema import KEY as SCHEMA
+from wheelfit.core.metadata import losses, to_mapping, writing_faults
+from wheelfit.core.providers import BrokenProvider
+from wheelfit.core.strict_json import path_of
+from wheelfit.errors import Fault, InvalidDocument, InvalidMarker, NoCompatibleWheel
+from wheelfit.lock.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS
+from wheelfit.lock.pruning import prune
+from wheelfit.resolve.listing import Release, Wheel, sort_page
+from wheelfit.sources.hashes import KNOWN_HASHES
+from wheelfit.sources.urls import file_path, split_userinfo, without_fragment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+    from wheelfit.core.markers import VariantContext
+    from wheelfit.core.metadata import WrittenLayout
+    from wheelfit.core.target import Target
+    from wheelfit.resolve.release_metadata import ReleaseMetadata
+    from wheelfit.sources.page import File, ProjectPage
+
+__all__ = ["LockedRelease", "lock_release", "needed_names", "release_for"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class LockedRelease:
+    """Hold one entry of ``packages`` that is to be written."""
+
+    table: dict[str, Any]
+    """The entry as plain data, in the order in which it is written."""
+    notes: tuple[str, ...] = ()
+    """What was left out and why, one sentence each (F-136)."""
+
+
+def release_for(
+    page: ProjectPage, version: Version, environments: Sequence[Target]
+) -> Release | None:
+    """Return a release with the wheels that fit at least one of several environments.
+
+    What makes a wheel fit: its tags, ``requires-python`` of its listing entry, and that
+    it was not taken back - unless all of the release was.
+
+    :param page: what the source lists.
+    :param version: of the release.
+    :param environments: those that the lock is for; at least one.
+    :return: the release, its wheels by file name; None when the page has no such release.
+    """
+    found: dict[str, Wheel] = {}
+    releases = [sort_page(page, target).releases.get(version) for target in environments]
+    for release in releases:
+        for wheel in () if release is None else release.wheels:
+            if wheel.rejection is None:
+                found.setdefault(wheel.filename.text, wheel)
+    first = next((release for release in releases if release is not None), None)
+    if first is None:
+        return None
+    wheels = tuple(found[text] for text in sorted(found))
+    left = tuple(wheel for wheel in wheels if not wheel.is_yanked)
+    return replace(first, wheels=left or wheels)
+
+
+def lock_release(
+    release: Release,
+    metadata: ReleaseMetadata,
+    *,
+    needs: Mapping[str, Iterable[str]] | None = None,
+    marker: str | None = None,
+    requires_python: str | None = None,
+    index: str | None = None,
+    folder: Path | None = None,
+    strict: bool = False,
+) -> LockedRelease:
+    """Build the entry of a release.
+
+    :param release: of `release_for`.
+    :param metadata: its variant metadata, as ``wheelfit.resolve.release_metadata.obtain``
+        gives it for all of its variant wheels; one that cannot be used leaves the plain
+        wheels (F-133).
+    :param needs: names of what the wheel of each label needs, the plain wheel's under the
+        empty text (F-121); `needed_names` finds them.
+    :param marker: when the package counts.
+    :param requires_python: which Pythons it is for.
+    :param index: URL of the index it is from; credentials are left out.
+    :param folder: where the lock will lie; wheels of this machine get paths from there.
+    :param strict: whether wheels that cannot be locked are an error (F-133).
+    :raises NoCompatibleWheel: no wheel is left.
+    :raises InvalidDocument: strictness is wanted, and the metadata cannot be written.
+    """
+    locking = _Locking(release, metadata, strict=strict)
+    document = locking.document()
+    wheels = [wheel for wheel in release.wheels if wheel.filename.text not in locking.out]
+    if not wheels:
+        raise NoCompatibleWheel(
+            f"{release.name} {release.version} has no wheel that can be locked",
+            note="\n".join(locking.notes()) or None,
+        )
+    table: dict[str, Any] = {"name": str(release.name), "version": str(release.version)}
+    if marker is not None:
+        table["marker"] = marker
+    if requires_python is not None:
+        table["requires-python"] = requires_python
+    labels = {wheel.filename.label or "" for wheel in wheels}
+    listed = {label: sorted(set(names)) for label, names in (needs or {}).items()}
+    listed = {label: listed[label] for label in sorted(listed) if label in labels}
+    union = sorted({name for names in listed.values() for name in names})
+    if union:  # for auditors: the standard forbids to install by it
+        table["dependencies"] = [{"name": name} for name in union]
+    if index is not None:
+        table["index"] = split_userinfo(without_fragment(index))[0]
+    table["wheels"] = [_wheel(wheel, folder) for wheel in wheels]
+    if document is not None:
+        table[VARIANTS] = document
+    if needs is not None:
+        table["tool"] = {TOOL: {VARIANT_DEPENDENCIES: listed}}
+    return LockedRelease(table, tuple(locking.notes()))
+
+
+def needed_names(
+    metadata: CoreMetadata,
+    context: VariantContext,
+    environments: Iterable[Target],
+    *,
+    extras: Iterable[str] = (),
+) -> tuple[NormalizedName, ...]:
+    """Return the names of what a wheel may need in any of several environments.
+
+    Where it depends on the machine - one of several values of a feature - it may (F-103).
+
+    :param metadata: of the wheel.
+    :param context: its label with all properties that the label declares.
+    :param environments: those that the lock is for.
+    :param extras: of the project, as far as they are locked.
+    """
+    targets, asked = tuple(environments), frozenset(extras)
+    names: dict[NormalizedName, None] = {}
+    for requirement in metadata.requires:
+        marker = requirement.marker
+        rest = True if marker is None else marker.resolve_variants(context, filtered=False)
+        if isinstance(rest, bool):
+            applies = rest
+        elif rest.uses_variants:
+            applies = True
+        else:
+            applies = False
+            for target in targets:
+                try:
+                    without = rest.evaluate(target.environment)
+                    applies |= without or rest.evaluate(target.environment, asked)
+                except InvalidMarker:
+                    applies = True  # whoever installs will say what is wrong with it
+        if applies:
+            names[requirement.name] = None
+    return tuple(sorted(names))
+
+
+class _Locking:
+    """Find out which wheels of a release can be locked, and with which document."""
+
+    def __init__(self, release: Release, metadata: ReleaseMetadata, *, strict: bool) -> None:
+        self.out: dict[str, str] = {}
+        """Wheels that are left out, by file name, with the reason."""
+        self._release = release
+        self._metadata = metadata
+        self._strict = strict
+        self._more: list[str] = []
+        for wheel in release.wheels:
+            if not _usable_hashes(wheel.file):
+                self._leave_out(wheel, "the index promises no hash of it")
+            elif wheel.filename.text in metadata.rejections:
+                self._leave_out(wheel, metadata.rejections[wheel.filename.text])
+
+    def document(self) -> dict[str, Any] | None:
+        """Return the table of variants; None if none is needed or none can be had."""
+        document = self._metadata.document
+        if document is None:
+            self._leave_out_all("there is no usable variant metadata")
+            return None
+        for label in self._labels():
+            broken = document.unusable.get(label)
+            if document.properties(label) is None:
+                self._leave_out_label(label, broken or "its label is not in the variant metadata")
+                continue
+            namespace = self._unanswerable(document, label)
+            if namespace is not None:
+                self._leave_out_label(label, f"nobody says what is supported of {namespace}")
+        while labels := self._labels():
+            pruned = prune(document, labels)
+            layout: WrittenLayout = "825" if _is_bare(pruned) else "850"
+            faults = writing_faults(pruned, layout)
+            if not faults:
+                return self._written(pruned, layout)
+            for label in labels:
+                reason = next((str(fault) for fault in faults if _is_about(fault, label)), None)
+                if reason is not None:
+                    self._leave_out_label(label, reason)
+            if self._labels() == labels:
+                self._leave_out_all(f"its variant metadata may not be written: {faults[0]}")
+        return None
+
+    def _written(self, document: VariantDocument, layout: WrittenLayout) -> dict[str, Any]:
+        for loss in losses(document):
+            self._more.append(f"its variant metadata is of an old layout, and {loss}")
+        written = to_mapping(document, layout, accept_losses=not self._strict)
+        return {SCHEMA: written.pop(SCHEMA), **written}
+
+    def notes(self) -> Iterable[str]:
+        """Yield what was left out, wheels with equal reasons together."""
+        reasons: dict[str, list[str]] = {}
+        for text, reason in self.out.items():
+            reasons.setdefault(reason, []).append(text)
+        release = f"{self._release.name} {self._release.version}"
+        for note in self._more:
+            yield f"{release}: {note}"
+        for reason, texts in reasons.items():
+            yield f"{release}: {', '.join(texts)} not locked, {reason}"
+
+    def _labels(self) -> tuple[Label, ...]:
+        return tuple(
+            dict.fromkeys(
+                wheel.filename.label
+                for wheel in self._release.wheels
+                if wheel.filename.label is not None and wheel.filename.text not in self.out
+            )
+        )
+
+    @staticmethod
+    def _unanswerable(document: VariantDocument, label: Label) -> str | None:
+        """Return a namespace of a label whose provider is missing or broken (F-130)."""
+        if _is_bare(document):
+            return None
+        for namespace in document.variants[label].namespaces if label in document.variants else ():
+            provider = document.providers.get(namespace)
+            if provider is None or isinstance(provider, BrokenProvider):
+                return namespace
+        return None
+
+    def _leave_out(self, wheel: Wheel, reason: str) -> None:
+        text = wheel.filename.text
+        if text in self.out:
+            return
+        if self._strict:
+            raise InvalidDocument(
+                [Fault("", f"it cannot be locked: {reason}", "F-133")], where=text
+            )
+        self.out[text] = reason
+
+    def _leave_out_label(self, label: Label, reason: str) -> None:
+        for wheel in self._release.wheels:
+            if wheel.filename.label == label:
+                self._leave_out(wheel, reason)
+
+    def _leave_out_all(self, reason: str) -> None:
+        for label in self._labels():
+            self._leave_out_label(label, reason)
+
+
+def _is_bare(document: VariantDocument) -> bool:
+    """Say whether a document is of PEP 825, which knows no providers."""
+    return document.layout in {"L4", "L5"} and not document.providers
+
+
+def _is_about(fault: Fault, label: Label) -> bool:
+    path = path_of("variants", label)
+    return fault.path == path or fault.path.startswith((f"{path}.", f"{path}["))
+
+
+def _usable_hashes(file: File) -> dict[str, str]:
+    return {name: file.hashes[name] for name in sorted(file.hashes) if name in KNOWN_HASHES}
+
+
+def _wheel(wheel: Wheel, folder: Path | None) -> dict[str, Any]:
+    """Return the entry of a wheel, in the order of the standard."""
+    file = wheel.file
+    entry: dict[str, Any] = {"name": wheel.filename.text}
+    uploaded = _time(file.upload_time)
+    if uploaded is not None:
+        entry["upload-time"] = uploaded
+    if file.is_local and folder is not None:
+        path = os.path.relpath(file_path(file.url), folder)
+        entry["path"] = Path(path).as_posix()
+    else:
+        entry["url"] = split_userinfo(without_fragment(file.url))[0]
+    if file.size is not None:
+        entry["size"] = file.size
+    return {**entry, "hashes": _usable_hashes(file)}
+
+
+def _time(text: str | None) -> datetime | None:
+    """Read the time of an upload; what cannot be read is not worth an error."""
+    try:
+        found = None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found is not None and found.tzinfo is not None else None

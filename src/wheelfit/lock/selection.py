@@ -1,0 +1,404 @@
+"""Choose from a lock what belongs on one target (PEP 751, F-115 to F-124).
+
+First the entries that count there, by the steps of the standard; then, from what the lock
+was made for, the wheel of each package by what its target supports, and only the packages
+that the chosen wheels need (F-121). Nothing is resolved, and no index is asked (F-123).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from packaging.utils import NormalizedName
+
+from wheelfit.core.markers import parse_marker
+from wheelfit.errors import (
+    Fault,
+    FileProblem,
+    InvalidLock,
+    InvalidMarker,
+    NetworkError,
+    NoCompatibleWheel,
+    NoFit,
+    UserError,
+)
+from wheelfit.lock.repository import LockedRepository
+from wheelfit.resolve.candidates import Candidates, ChoicePolicy
+from wheelfit.resolve.cautions import about_choice
+from wheelfit.resolve.explain import Explanation
+from wheelfit.resolve.resolution import Edge, Pin, Resolution
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from wheelfit.core.markers import Marker, VariantContext
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.core.support import Detector
+    from wheelfit.core.target import Target
+    from wheelfit.lock.document import Lock, LockedPackage
+    from wheelfit.resolve.release_choice import ReleaseChoice
+    from wheelfit.sources.repository import Files
+
+__all__ = ["LockCandidates", "LockSelection", "PackageChoice", "applicable"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class PackageChoice:
+    """Hold the wheel chosen for one package of a lock."""
+
+    package: LockedPackage
+    choice: ReleaseChoice
+    """The verdict on each of its wheels; one is chosen."""
+    needs: tuple[NormalizedName, ...] = ()
+    """The packages of the lock that the chosen wheel needs, as far as is known."""
+    requested: bool = False
+    """Whether the lock was made for it, and not only for what needs it."""
+
+    @property
+    def context(self) -> VariantContext:
+        """What variant markers in the dependencies of the chosen wheel see (F-118)."""
+        return self.choice.context()
+
+
+@dataclass(frozen=True, slots=True)
+class LockSelection:
+    """Hold what belongs on one target."""
+
+    chosen: tuple[PackageChoice, ...]
+    """In the order of the lock."""
+    left_out: Mapping[NormalizedName, str] = field(default_factory=dict, hash=False)
+    """Packages of the lock that do not belong there, with the reason."""
+    notes: tuple[str, ...] = ()
+    """What went wrong on the way, one sentence each (F-136)."""
+
+    def resolution(self) -> Resolution:
+        """Return the selection as what an installation starts from."""
+        edges = [Edge(one.package.name, name) for one in self.chosen for name in one.needs]
+        return Resolution(tuple(map(_pin, self.chosen)), edges=tuple(edges), notes=self.notes)
+
+    def explanations(self) -> tuple[Explanation, ...]:
+        """Return for each package why its wheel was chosen and no other."""
+        return tuple(
+            Explanation(
+                one.package.name,
+                one.package.version,
+                one.choice.selection.chosen,
+                one.choice.properties,
+                one.choice.selection.verdicts,
+                tuple(about_choice(one.choice)),
+                one.choice.notes,
+                one.choice.wheel(one.choice.selection.verdicts[0].filename.text).file.source,
+                tuple(one.choice.support.detections.values()) if one.choice.support else (),
+            )
+            for one in self.chosen
+        )
+
+
+def applicable(
+    lock: Lock,
+    target: Target,
+    *,
+    extras: Collection[str] = (),
+    groups: Collection[str] | None = None,
+) -> tuple[LockedPackage, ...]:
+    """Return the entries of a lock that count on a target, by the steps of PEP 751.
+
+    Of the wheels of an entry nothing is said; `LockCandidates` chooses among them.
+
+    :param lock: the lock.
+    :param target: where things are installed.
+    :param extras: which are asked for.
+    :param groups: dependency groups that are asked for; None: the default ones.
+    :raises UserError: the lock was not made for an extra or group that is asked for.
+    :raises NoFit: the lock was not made for the target.
+    :raises InvalidLock: it has two packages of one name there.
+    """
+    pylock, python = lock.pylock, target.python_full_version
+    # 1. Gather the extras and dependency groups.
+    default = pylock.default_groups or ()
+    chosen = frozenset(default if groups is None else groups)
+    _check_known(lock, "extra", extras, pylock.extras or ())
+    _check_known(lock, "dependency group", chosen, (*(pylock.dependency_groups or ()), *default))
+    environment = _environment(target, extras, chosen)
+    # 2. The version of the file was checked on reading.
+    # 3. requires-python
+    wanted = pylock.requires_python
+    if wanted is not None and not wanted.contains(python, prereleases=True):
+        raise NoFit(f"the lock is for Python {wanted}, this is {python}", where=lock.where)
+    # 4. environments: one of them must hold.
+    environments = pylock.environments
+    if environments and not any(
+        _holds(parse_marker(str(marker)), environment, lock.where) for marker in environments
+    ):
+        raise NoFit(
+            f"the lock was not made for {target.name}",
+            where=lock.where,
+            note="\n".join(f"it is for {marker}" for marker in environments),
+            hint="lock again with this environment among those asked for",
+        )
+    # 5. The packages whose marker holds; one for each name.
+    found: dict[NormalizedName, tuple[int, LockedPackage]] = {}
+    for index, package in enumerate(lock.packages):
+        marker = package.marker
+        if marker is not None and not _holds(marker, environment, lock.where):
+            continue
+        limits = package.requires_python
+        if limits is not None and not limits.contains(python, prereleases=True):
+            raise NoFit(f"{package.name} needs Python {limits}, this is {python}", where=lock.where)
+        if package.name in found:
+            first = found[package.name][0]
+            problem = f"{package.name} counts twice here, it is packages[{first}] too"
+            raise InvalidLock([Fault(f"packages[{index}]", problem)], where=lock.where)
+        found[package.name] = (index, package)
+    return tuple(package for _, package in found.values())
+
+
+class LockCandidates:
+    """Choose the wheels of a lock for one target.
+
+    :param lock: the lock.
+    :param target: where things are installed; as for `Candidates` the next ones.
+    :param machine: who says what the target supports, here and now (F-123).
+    :param policy: what the user decided.
+    :param user_lists: a host file; it answers before the machine.
+    :param files: reads wheels; None: nobody does, and what the lock says must do.
+    :param folder: where the lock file lies; None: it came from elsewhere.
+    :param extras: which are asked for.
+    :param groups: dependency groups that are asked for; None: the default ones.
+    :param roots: what the lock was made for; None: what it says itself.
+    :raises UserError: as `applicable` says, and the next two.
+    :raises NoFit: the lock was not made for the target.
+    :raises InvalidLock: it has two packages of one name there.
+    """
+
+    def __init__(
+        self,
+        lock: Lock,
+        target: Target,
+        machine: Detector | None,
+        policy: ChoicePolicy = ChoicePolicy(),  # noqa: B008 - frozen
+        *,
+        user_lists: Detector | None = None,
+        files: Files | None = None,
+        folder: Path | None = None,
+        extras: Collection[str] = (),
+        groups: Collection[str] | None = None,
+        roots: Sequence[Requirement] | None = None,
+    ) -> None:
+        entries = applicable(lock, target, extras=extras, groups=groups)
+        self.packages = MappingProxyType({package.name: package for package in entries})
+        """What counts on the target, by name."""
+        repository = LockedRepository(entries, name=lock.where, files=files, folder=folder)
+        self.candidates = Candidates(repository, target, machine, policy, user_lists=user_lists)
+        """The same as for an index; ``confirm`` and ``reject`` hold a downloaded wheel
+        against what the lock says of it (F-93), and `select` then chooses the next."""
+        for package in entries:
+            page = repository.project(package.name) if package.kind == "archive" else None
+            if page is not None and page.files:
+                self.candidates.give(page)  # F-124
+        self._lock = lock
+        if roots is None:
+            roots = lock.roots
+        default = lock.pylock.default_groups or ()
+        environment = _environment(target, extras, default if groups is None else groups)
+        self._roots: dict[NormalizedName, frozenset[NormalizedName]] | None = None
+        if roots is not None:
+            self._roots = {}
+            for root in roots:
+                if root.applies(environment):
+                    extended = self._roots.get(root.name, frozenset()) | root.extras
+                    self._roots[root.name] = extended
+
+    def select(self) -> LockSelection:
+        """Choose; after a wheel was rejected, choose again.
+
+        :raises NoCompatibleWheel: a package that is needed has no wheel for the target;
+            says so of all of them.
+        :raises FileProblem: the lock names files that may or can not be read.
+        """
+        walk = _Walk(self.candidates, self.packages)
+        if self._roots is None:
+            walk.visit_all()
+        else:
+            walk.visit(self._roots)
+        if walk.misfits:
+            names = ", ".join(walk.misfits)
+            verb = "has" if len(walk.misfits) == 1 else "have"
+            raise NoCompatibleWheel(
+                f"{names} {verb} no wheel in the lock for {self.candidates.target.name}",
+                where=self._lock.where,
+                note="\n".join(walk.reasons()),
+            )
+        roots = {} if self._roots is None else self._roots
+        chosen = tuple(
+            PackageChoice(package, walk.choices[name], tuple(walk.needs[name]), name in roots)
+            for name, package in self.packages.items()
+            if name in walk.choices
+        )
+        reason = "no chosen wheel needs it"
+        left_out = {name: reason for name in self.packages if name not in walk.choices}
+        notes = [*walk.notes, *(note for one in chosen for note in one.choice.notes)]
+        return LockSelection(chosen, MappingProxyType(left_out), tuple(dict.fromkeys(notes)))
+
+
+_EVERY_EXTRA = frozenset([NormalizedName("*")])
+"""What a bare name asks for: it does not say of which extras it is there."""
+
+
+class _Walk:
+    """Go from package to package by what the chosen wheels need."""
+
+    def __init__(
+        self, candidates: Candidates, packages: Mapping[NormalizedName, LockedPackage]
+    ) -> None:
+        self.choices: dict[NormalizedName, ReleaseChoice] = {}
+        self.needs: dict[NormalizedName, dict[NormalizedName, None]] = {}
+        self.misfits: dict[NormalizedName, tuple[str, ...]] = {}
+        self.notes: dict[str, None] = {}
+        self._candidates = candidates
+        self._packages = packages
+        self._seen: dict[NormalizedName, frozenset[NormalizedName]] = {}
+
+    def visit(self, roots: Mapping[NormalizedName, frozenset[NormalizedName]]) -> None:
+        """Take some packages and whatever they need."""
+        pending = list(roots.items())
+        complete = True
+        while pending:
+            name, extras = pending.pop()
+            known = self._seen.get(name)
+            if known is not None and extras <= known:
+                continue
+            self._seen[name] = extras | (known or frozenset())
+            if name not in self._packages:
+                continue  # its marker is false here, or whoever wrote the lock left it out
+            choice = self._choose(name)
+            if choice is None:
+                continue
+            found = self._needed(self._packages[name], choice, self._seen[name])
+            if found is None:
+                complete = False
+                continue
+            for needed in found:
+                if needed in self._packages:
+                    self.needs[name][needed] = None
+            pending += found.items()
+        if not complete:
+            self.visit_all()
+
+    def visit_all(self) -> None:
+        """Take every package that counts: the union, as other installers do (F-121)."""
+        for name, package in self._packages.items():
+            choice = self.choices.get(name) or self._choose(name)
+            if choice is None or package.needs is None:
+                continue
+            for needed in self._listed(package, choice) or ():
+                if needed in self._packages:
+                    self.needs[name][needed] = None
+
+    def reasons(self) -> Iterator[str]:
+        """Yield lines that say of each package without a wheel why none fits."""
+        for name, lines in self.misfits.items():
+            yield f"{name}:"
+            for line in lines:
+                yield f"  {line}"
+
+    def _choose(self, name: NormalizedName) -> ReleaseChoice | None:
+        package = self._packages[name]
+        if not package.wheels or package.version is None:
+            source = {"sdist": "source distribution"}.get(package.kind, package.kind)
+            self.misfits[name] = (f"only a {source} is locked, and nothing is built from source",)
+            return None
+        choice = self._candidates.choice(name, package.version)
+        if choice.chosen is None:
+            self.misfits[name] = choice.refusals() or (choice.reason,)
+            return None
+        self.choices[name] = choice
+        self.needs.setdefault(name, {})
+        return choice
+
+    @staticmethod
+    def _listed(package: LockedPackage, choice: ReleaseChoice) -> Iterable[NormalizedName] | None:
+        label = choice.selection.chosen.label if choice.selection.chosen else None
+        return None if package.needs is None else package.needs.get(label or "")  # F-102
+
+    def _needed(
+        self, package: LockedPackage, choice: ReleaseChoice, extras: frozenset[NormalizedName]
+    ) -> Mapping[NormalizedName, frozenset[NormalizedName]] | None:
+        """Return what the chosen wheel needs, with extras; None if nobody knows."""
+        listed = self._listed(package, choice)
+        if listed is not None:
+            return dict.fromkeys(listed, _EVERY_EXTRA)
+        wheel = choice.chosen
+        if wheel is None:  # pragma: no cover - only chosen wheels get here
+            return {}
+        try:
+            core = self._candidates.core_metadata(wheel)
+        except (NetworkError, FileProblem) as error:
+            note = f"what {package.name} needs cannot be read, so all of the lock is taken"
+            self.notes[f"{note}: {error.message}"] = None
+            return None
+        if extras >= _EVERY_EXTRA:
+            extras |= core.provides_extra
+        environment = self._candidates.target.environment
+        found: dict[NormalizedName, frozenset[NormalizedName]] = {}
+        for requirement in core.requires:
+            try:
+                applies = requirement.applies(environment, extras, choice.context())  # F-118
+            except InvalidMarker as error:
+                self.notes[f"{package.name}: {requirement} is ignored: {error.message}"] = None
+                continue
+            if applies:
+                found[requirement.name] = (
+                    found.get(requirement.name, frozenset()) | requirement.extras
+                )
+        return found
+
+
+def _environment(
+    target: Target, extras: Collection[str], groups: Collection[str]
+) -> dict[str, str | frozenset[str]]:
+    sets = {"extras": frozenset(extras), "dependency_groups": frozenset(groups)}
+    return {**target.environment, **sets}
+
+
+def _holds(marker: Marker, environment: Mapping[str, str | frozenset[str]], where: str) -> bool:
+    try:
+        return marker.evaluate(environment)
+    except InvalidMarker as error:
+        error.where = where
+        raise
+
+
+def _check_known(lock: Lock, what: str, asked: Collection[str], known: Collection[str]) -> None:
+    unknown = sorted(set(asked) - set(known))
+    if unknown:
+        has = f"it has {', '.join(sorted(known))}" if known else f"it has no {what} at all"
+        raise UserError(
+            f"the lock was not made for the {what} {', '.join(unknown)}", where=lock.where, note=has
+        )
+
+
+def _pin(one: PackageChoice) -> Pin:
+    choice = one.choice
+    wheel = choice.chosen
+    if wheel is None:  # pragma: no cover - only chosen wheels get here
+        raise ValueError(one.package.name)
+    return Pin(
+        one.package.name,
+        choice.release.version,
+        wheel.file,
+        wheel.filename,
+        choice,
+        choice.properties,
+        one.context.properties,
+        reason=choice.reason,
+        requested=one.requested,
+        is_given=one.package.kind == "archive",
+    )

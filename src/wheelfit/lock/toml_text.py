@@ -1,0 +1,139 @@
+"""TOML as a stranger wrote it, read within limits, and written in one layout.
+
+The parser of the standard library recurses, and costs a kilobyte for every table and the
+square of the length for a dotted key. So, as `wheelfit.core.strict_json` does, the text is
+first reduced to its skeleton; depth and size are judged on that before anything is parsed.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import tomli_w
+
+from wheelfit.core.strict_json import path_of
+from wheelfit.errors import Fault, InvalidLock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["DEFAULT_LIMITS", "Limits", "load", "text_of"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Hold how large a lock file may be (F-30)."""
+
+    size: int = 16 * 1024 * 1024
+    """Bytes of the whole file."""
+    depth: int = 32
+    """Tables and arrays within each other; the file itself counts as one."""
+    entries: int = 500_000
+    """Keys, tables and elements of arrays, all together."""
+
+
+DEFAULT_LIMITS = Limits()
+
+_BOM = b"\xef\xbb\xbf"
+# What brackets and dots do not count in. Nothing is tried twice: quantifiers are possessive,
+# and a string without end is one too (the parser stops there).
+_OPAQUE = re.compile(
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"{3,5}+)?+'
+    r"|'''(?:[^']++|'(?!''))*+(?:'{3,5}+)?+"
+    r'|"(?:[^"\\\n]++|\\.)*+"?+'
+    r"|'[^'\n]*+'?+"
+    r"|\#[^\n]*+",
+    re.DOTALL,
+)
+_PLAIN = re.compile(r"[^\[\]{}=,.\n]++")
+_LARGEST = 2**63
+"""TOML promises integers of 64 bits; Python cannot even write much larger ones."""
+
+
+def load(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
+    """Read a TOML file.
+
+    :param data: its bytes.
+    :param limits: how large it may be.
+    :raises InvalidLock: it is too large, or no TOML; says where, when that is known.
+    """
+    if len(data) > limits.size:
+        _refuse(f"the file has {len(data)} bytes, more than the limit of {limits.size}")
+    if data.startswith(_BOM):
+        _refuse("the file starts with a byte order mark")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        _refuse(f"the file is not UTF-8: {error.reason} at byte {error.start}")
+    _check_skeleton(_PLAIN.sub("s", _OPAQUE.sub("s", text)), limits)
+    try:
+        root = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        _refuse(f"the file is not TOML: {message[:1].lower()}{message[1:]}")
+    except ValueError as error:  # an integer of thousands of digits
+        _refuse(f"the file has a number that cannot be read: {error}")
+    _check_values(root, limits)
+    return root
+
+
+def text_of(table: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a table in the one layout that is written.
+
+    Equal tables with equal order of keys give equal bytes. Keys that are not bare are
+    quoted, so a label keeps its dots (F-119).
+
+    :param table: plain data, as `load` returns it.
+    """
+    return tomli_w.dumps(table, multiline_strings=False, indent=2).encode()
+
+
+def _check_skeleton(skeleton: str, limits: Limits) -> None:
+    """Judge the size by punctuation; every other stretch of text is an ``s``."""
+    entries = sum(skeleton.count(sign) for sign in "=,.") + skeleton.count("\n[")
+    if entries > limits.entries:
+        _refuse(f"the file has more than {limits.entries} entries")
+    if _long_key(limits.depth).search(skeleton) is not None:
+        _too_deep(limits)
+    depth = 0
+    for bracket in re.finditer(r"[\[\]{}]", skeleton):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth >= limits.depth:
+            _too_deep(limits)
+
+
+def _long_key(parts: int) -> re.Pattern[str]:
+    return re.compile(rf"(?:s\.){{{parts}}}")
+
+
+def _check_values(root: dict[str, Any], limits: Limits) -> None:
+    """Check what the text did not show: depth by headers, and integers."""
+    faults: list[Fault] = []
+    pending: list[tuple[tuple[str | int, ...], Any]] = [((), root)]
+    while pending:
+        steps, item = pending.pop()
+        if len(steps) >= limits.depth and isinstance(item, dict | list):
+            _too_deep(limits)
+        if isinstance(item, dict):
+            pending += [((*steps, key), value) for key, value in item.items()]
+        elif isinstance(item, list):
+            pending += [((*steps, index), value) for index, value in enumerate(item)]
+        elif type(item) is int and not -_LARGEST <= item < _LARGEST:
+            faults.append(Fault(path_of(*steps), "the number has more than 64 bits", "F-30"))
+    if faults:
+        raise InvalidLock(faults)
+
+
+def _too_deep(limits: Limits) -> NoReturn:
+    _refuse(f"the file is nested deeper than the limit of {limits.depth}")
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InvalidLock([Fault("", message, "F-30")])
