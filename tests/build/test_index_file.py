@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from wheelfit.build.index_file import read_wheel_document, write_index_files
 from wheelfit.core.metadata import check_document
 from wheelfit.errors import FileProblem, InconsistentDocuments, InvalidWheel
 from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,12 +127,38 @@ def test_no_folder(tmp_path: Path) -> None:
         write_index_files(tmp_path / "nowhere")
 
 
-def test_speed(tmp_path: Path) -> None:
-    """B-51: 200 wheels take a fraction of a second, since little of each is read."""
-    for number in range(200):
-        label = f"v{number}"
-        document = release_document({label: {"blas": {"library": [f"l{number}"]}}}, static=STATIC)
-        build_wheel(tmp_path, "some", "1.0", label=label, document=document)
-    start = time.perf_counter()
-    write_index_files(tmp_path)
-    assert time.perf_counter() - start < 2
+def test_little_is_read(tmp_path: Path) -> None:
+    """B-51: damage to a member that is not needed goes unnoticed, since nobody reads it."""
+    content = bytes(range(256)) * 64
+    path = build_wheel(
+        tmp_path, "some", "1.0", label="mkl", document=DOCUMENT, files={"some/data.bin": content}
+    )
+    (good,) = write_index_files(tmp_path)
+    before = good.read_bytes()
+    good.unlink()
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        info = archive.getinfo("some/data.bin")
+    start = info.header_offset + 30 + len(info.filename)
+    data[start : start + info.compress_size] = bytes(info.compress_size)
+    path.write_bytes(data)
+    with WheelArchive(path) as wheel, pytest.raises(InvalidWheel):
+        wheel.read("some/data.bin")
+    (again,) = write_index_files(tmp_path)
+    assert again.read_bytes() == before
+
+
+def test_one_more_wheel(tmp_path: Path) -> None:
+    """B-50: a wheel that comes later is added; one that contradicts leaves the file alone."""
+    build_wheel(tmp_path, "some", "1.0", label="mkl", document=DOCUMENT)
+    (path,) = write_index_files(tmp_path)
+    assert set(json.loads(path.read_bytes())["variants"]) == {"mkl"}
+    build_wheel(tmp_path, "some", "1.0", label="open", document=DOCUMENT)
+    assert write_index_files(tmp_path) == (path,)
+    after = path.read_bytes()
+    assert set(json.loads(after)["variants"]) == {"mkl", "open"}
+    other = release_document({"mkl": {"blas": {"library": ["openblas"]}}}, static=STATIC)
+    build_wheel(tmp_path, "some", "1.0", label="mkl", document=other, tag="py3-none-win32")
+    with pytest.raises(InconsistentDocuments):
+        write_index_files(tmp_path)
+    assert path.read_bytes() == after

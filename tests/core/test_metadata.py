@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
+import wheelfit
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import (
     Limits,
     VariantDocument,
+    WrittenLayout,
     check_document,
     losses,
     read_document,
@@ -95,7 +100,7 @@ CANONICAL = """\
 
 
 def test_canonical_output() -> None:
-    """F-29: sorted keys, two blanks, defaults left out, ordered lists as given."""
+    """F-23, F-29: sorted keys, two blanks, no defaults; sets ascend, ordered lists are as given."""
     assert write_document(DOCUMENT).decode() == CANONICAL
     assert check_document(CANONICAL.encode()) == ()
 
@@ -128,6 +133,31 @@ def test_without_providers() -> None:
     without = VariantDocument(("x",), {}, {Label("null"): EMPTY})
     assert writing_faults(without, "825") == ()
     assert [fault.rule for fault in writing_faults(without, "850")] == ["F-22"]
+
+
+def test_what_is_written() -> None:
+    """F-39: current documents say PEP 850 unless PEP 825 is asked for; there is nothing else."""
+    host = "https://variants-schema.wheelnext.dev/peps"
+    assert to_mapping(DOCUMENT)["$schema"] == f"{host}/850/v0.2.0.json"
+    assert to_mapping(DOCUMENT, "850") == to_mapping(DOCUMENT)
+    assert get_args(WrittenLayout) == ("850", "825")
+    for layout in get_args(WrittenLayout):
+        for old in ("L1", "L2", "L3", "L4", "L5", "L6", "L7"):
+            written = to_mapping(replace(DOCUMENT, layout=old, schema="as it was"), layout)
+            assert written["$schema"] in (f"{host}/850/v0.2.0.json", f"{host}/825/v0.1.1.json")
+
+
+def test_who_knows_layouts() -> None:
+    """F-41: layouts are known where documents are read and written, and nowhere else."""
+    source = Path(wheelfit.__file__).parent
+    users = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        # The names of the two schemas that are written are not the layouts themselves.
+        if re.search(r"(?m)^ *(from|import) .*\blayouts\b(?!\.schema)", path.read_text())
+    }
+    others = {user for user in users if not user.startswith("core/layouts/")}
+    assert others <= {"core/metadata.py", "core/project_table.py"}
 
 
 PLUGIN = PluginProvider(("a",))

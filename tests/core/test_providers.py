@@ -70,6 +70,52 @@ def test_a_marker_that_cannot_be_evaluated() -> None:
     assert required_packages(plugin("a; os_name == 'posix'"), LINUX) == ()
 
 
+PUBLISHED = [
+    ("nvidia", "nvidia-variant-provider==0.0.1", NVIDIA),
+    ("nvidia", "nvidia-variant-provider==0.0.2", NVIDIA),
+    ("x86_64", "x86-64-variant-provider==0.2.1", None),
+    ("x86_64", "x86-64-variant-provider==0.2.1", "x86_64_variant_provider"),
+    ("x86_64", "provider-variant-x86-64==0.0.1.post2", None),
+    (
+        "x86_64",
+        "provider-variant-x86-64==0.0.1.post2",
+        "provider_variant_x86_64.plugin:X8664Plugin",
+    ),
+    ("aarch64", "aarch64-variant-provider==0.2.0", None),
+    ("aarch64", "aarch64-variant-provider==0.2.0", "aarch64_variant_provider"),
+    ("aarch64", "provider-variant-aarch64==0.0.1.post2", None),
+    (
+        "aarch64",
+        "provider-variant-aarch64==0.0.3",
+        "provider_variant_aarch64.plugin:AArch64Plugin",
+    ),
+    ("tpu", "tpu-variant-provider==0.1.0", "tpu_variant_provider.plugin:TpuVariantPlugin"),
+    ("amd", "amd-variant-provider==0.0.2", "amd_variant_provider.plugin:AMDVariantPlugin"),
+    ("amd", "rocm-bootstrap==0.3.0", "rocm_bootstrap.variant_provider:AMDVariantPlugin"),
+    ("intel", "intel-variant-provider==0.0.2", "intel_variant_provider.plugin:IntelVariantPlugin"),
+    ("intel", "intel-variant-provider==0.0.3", "intel_variant_provider.plugin:IntelVariantPlugin"),
+    (
+        "ascend",
+        "huawei-ascend-variant-provider==0.0.2",
+        "huawei_ascend_variant_provider.plugin:AscendVariantPlugin",
+    ),
+    (
+        "ascend",
+        "ascend-variant-provider==0.0.2",
+        "ascend_variant_provider.plugin:AscendVariantPlugin",
+    ),
+]
+"""The table of P-60: what is published, and how documents ask for it."""
+
+
+@pytest.mark.parametrize(("namespace", "requirement", "api"), PUBLISHED)
+def test_published_plugins(namespace: str, requirement: str, api: str | None) -> None:
+    """P-60: every published plugin is recognised in its version and with its plugin-api."""
+    assert recognise(namespace, plugin(requirement, api=api), LINUX).builtin == namespace
+    package = requirement.partition("==")[0]
+    assert recognise(namespace, plugin(f"{package}==77", api=api), LINUX).builtin is None
+
+
 @pytest.mark.parametrize("row", EMULATED_PLUGINS)
 def test_every_row_recognises_itself(row: EmulatedPlugin) -> None:
     """P-60: package, version and endpoint as in the table are recognised."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from packaging.utils import InvalidWheelFilename, canonicalize_name
@@ -19,10 +21,12 @@ from wheelfit.core.properties import (
     Feature,
     Property,
     PropertySet,
+    is_name,
+    is_value,
     parse_feature,
     parse_property,
 )
-from wheelfit.errors import InvalidFilename
+from wheelfit.errors import InvalidFilename, InvalidProperty
 
 NAMES = st.from_regex(r"[a-z0-9_]{1,6}", fullmatch=True)
 VALUES = st.from_regex(r"[a-z0-9_.]{1,6}", fullmatch=True)
@@ -128,6 +132,23 @@ def test_property_sets(items: list[Property]) -> None:
     assert parse_label(derive_label(properties))
     rows = list(properties.features())
     assert PropertySet.from_rows(reversed(rows)) == properties
+
+
+@given(st.text(max_size=6) | st.text("ab_.9Z \n", max_size=4))
+def test_character_sets(text: str) -> None:
+    """F-2: a text is a name or a value exactly when its characters are those of the rule."""
+    letters = set("0123456789abcdefghijklmnopqrstuvwxyz_")
+    assert is_name(text) == (text != "" and set(text) <= letters)
+    assert is_value(text) == (text != "" and set(text) <= letters | {"."})
+    with suppress(InvalidProperty):
+        assert Feature(text, "a").namespace == text
+        assert is_name(text)
+    with suppress(InvalidProperty):
+        assert Feature("a", text).name == text
+        assert is_name(text)
+    with suppress(InvalidProperty):
+        assert Property("a", "b", text).value == text
+        assert is_value(text)
 
 
 @given(st.text(max_size=6))

@@ -51,7 +51,7 @@ def test_page(tmp_path: Path) -> None:
 
 
 def test_variants_json(tmp_path: Path) -> None:
-    """F-70, F-72: the index file is listed beside the wheels, without attributes."""
+    """F-70, F-71, F-72: every listing has the index file beside the wheels, with its hash only."""
     build_wheel(tmp_path, "some", "1.0", label="null", document=DOCUMENT)
     (tmp_path / "some-1.0-variants.json").write_text("{}")
     entries = page(FolderIndex(tmp_path), "some")
@@ -60,6 +60,13 @@ def test_variants_json(tmp_path: Path) -> None:
         "some-1.0-variants.json",
     ]
     assert set(entries[1]) == {"filename", "url", "hashes", "size"}
+    digest = hashlib.sha256(b"{}").hexdigest()
+    assert entries[1]["hashes"] == {"sha256": digest}
+    for kind in ("text/html", "application/vnd.pypi.simple.v1+html"):
+        html = b"".join(get(FolderIndex(tmp_path), "/simple/some/", accept=kind).body).decode()
+        (link,) = (line for line in html.splitlines() if "some-1.0-variants.json" in line)
+        assert f"some-1.0-variants.json#sha256={digest}" in link
+        assert "data-" not in link
     answer = get(FolderIndex(tmp_path), "/files/some-1.0-variants.json")
     assert b"".join(answer.body) == b"{}"
     assert answer.headers["content-type"] == "application/json"

@@ -152,7 +152,7 @@ class TestHtml:
         assert [file.filename for file in page.files] == ["%2e%2e%2fa-1-py3-none-any.whl"]
 
     def test_name_of_a_variants_file_may_be_in_the_text_only(self) -> None:
-        """F-71: the URL of the index file is free."""
+        """F-71: the URL of the index file is free, its name stands in the text."""
         page = html(f'<a href="/blob/{DIGEST}#sha256={DIGEST}">a-1.0-variants.json</a>')
         assert page.files[0].filename == "a-1.0-variants.json"
         assert page.files[0].url == f"https://index.example/blob/{DIGEST}"

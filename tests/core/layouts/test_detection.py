@@ -148,11 +148,16 @@ FUTURE = Registry(
 )
 @pytest.mark.parametrize("host", [HOST, "https://packaging.python.org"])
 def test_newer_minor_versions(host: str, version: str, *, tolerant: bool) -> None:
-    """F-37: from 1.0 on a newer minor is accepted, and its unknown keys are noted."""
+    """F-37, F-41: from 1.0 on a newer minor is accepted, and its unknown keys are noted.
+
+    To be read, a layout needs no more than its class and a name in the registry.
+    """
     made = document(f"{host}/any/v{version}.json", STATIC, extra={})
     found = detect(made, registry=FUTURE)
     assert (found.layout.name, found.tolerant) == ("L9", tolerant)
     assert len(found.notes) == tolerant
+    read = read_document(made, where="x", registry=FUTURE)
+    assert (read.layout, list(read.variants)) == ("L9", ["one"])
     faults = check_document(made, registry=FUTURE)
     assert [fault.path for fault in faults] == ([] if tolerant else ["extra"])
 

@@ -54,7 +54,10 @@ def test_plugins_that_are_asked(use: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("use", [{"plugin-use": "build"}, {"plugin-use": "none"}])
 def test_static_values_in_the_priorities(use: dict[str, object]) -> None:
-    """F-47, F-48: in L2 the values of a static namespace stand in the priorities."""
+    """F-47, F-48, F-50: in L2 the values of a static namespace stand in the priorities.
+
+    Of its features the listed ones come first, then those in the order of the document.
+    """
     priorities = {
         "namespace": ["nvidia"],
         "property": {"nvidia": {"b": ["2", "1"], "a": ["1"]}},

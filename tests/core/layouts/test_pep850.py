@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wheelfit.core.metadata import VariantDocument, check_document, read_document
+from wheelfit.core.metadata import VariantDocument, check_document, read_document, to_mapping
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.providers import (
     BrokenProvider,
@@ -115,13 +115,23 @@ def test_the_model() -> None:
     ],
 )
 def test_what_makes_the_whole_unusable(steps: tuple[Any, ...], path: str, rule: str) -> None:
-    """F-130: broken priorities, or no variants at all, refuse the document with the path."""
+    """F-20, F-21, F-32, F-130: broken priorities, or no variants at all, refuse the document."""
     document = with_change(*steps)
     with pytest.raises(InvalidDocument) as caught:
         read(document)
     assert (caught.value.faults[0].path, caught.value.faults[0].rule) == (path, rule)
     assert caught.value.where == "index.json"
     assert (path, rule) in rules(document)
+
+
+def test_null_needs_a_namespace() -> None:
+    """F-21: a release of null variants only still needs one namespace, which nothing uses."""
+    document = {**VALID, "variants": {"null": {}}}
+    assert check_document(document) == ()
+    bare = {**document, "default-priorities": {"namespace": []}, "providers": {}}
+    with pytest.raises(InvalidDocument) as caught:
+        read(bare)
+    assert [fault.rule for fault in caught.value.faults] == ["F-21"]
 
 
 def test_all_refusals_are_reported() -> None:
@@ -322,10 +332,11 @@ def test_null() -> None:
 
 
 def test_empty_namespaces() -> None:
-    """F-25: an empty namespace object equals an absent one, listed or not."""
+    """F-25: an empty namespace object equals an absent one, listed or not; it is not written."""
     document = with_change("variants", "one", {"nvidia": {"a": ["1"]}, "x86_64": {}, "amd": {}})
     assert read(document).properties("one") == PropertySet.from_mapping({"nvidia": {"a": ["1"]}})
     assert rules(document) == [("variants.one.x86_64", "F-25"), ("variants.one.amd", "F-25")]
+    assert to_mapping(read(document))["variants"]["one"] == {"nvidia": {"a": ["1"]}}
     null = with_change("variants", "null", {"nvidia": {}})
     assert read(null).properties("null") == EMPTY
 

@@ -71,7 +71,7 @@ def test_on_macos_the_brand_identifies_the_core(brand: str, version: str) -> Non
 
 
 def test_features_have_the_order_of_the_reference() -> None:
-    """P-110, P-111: version, the reference's 42 abilities corrected, then ours."""
+    """P-40, P-41, P-110, P-111: version, the reference's 42 abilities corrected, then ours."""
     names = [feature.name for feature in aarch64.supported(Cpu(EVERYTHING)).features]
     assert names == ["version", *AARCH64_FEATURES, *AARCH64_APPENDED]
     assert len(AARCH64_FEATURES) == 42

@@ -87,7 +87,7 @@ def test_a_device_below_5_has_no_sm_arch() -> None:
 
 
 def test_unlike_devices_are_all_listed_the_highest_first() -> None:
-    """P-87, P-88: the reference would lose 75_real on 7.5 + 9.0."""
+    """P-43, P-87, P-88: the reference would lose 75_real on 7.5 + 9.0, and its mode does."""
     values = _sm(nvidia.supported(_driver("12.8", "7.5", "9.0")))
     of_h100 = _sm(nvidia.supported(_driver("12.8", "9.0")))
     of_t4 = _sm(nvidia.supported(_driver("12.8", "7.5")))

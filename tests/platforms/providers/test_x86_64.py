@@ -37,7 +37,7 @@ def test_a_level_needs_all_flags_of_the_lower_ones(flags: frozenset[str], levels
 
 
 def test_level_and_flags_have_the_order_of_the_reference() -> None:
-    """P-100, P-101: level, the reference's 56 flags newest first, then ours."""
+    """P-40, P-41, P-100, P-101: level, the reference's 56 flags newest first, then ours."""
     names = [f.name for f in x86_64.supported(Cpu(frozenset(X86_APPENDED + X86_FEATURES))).features]
     assert names == ["level", *X86_FEATURES, *X86_APPENDED]
     assert (len(X86_FEATURES), len(X86_APPENDED)) == (56, 15)
