@@ -298,7 +298,9 @@ class TestStep4:
         )
         detection = ask(provider, FixedDetector(), "intel").detections["intel"]
         assert detection == Detection(
-            "intel", source="wheelfit does not stand in for intel-variant-provider yet"
+            "intel",
+            source="wheelfit does not stand in for intel-variant-provider yet",
+            step="not-trusted",
         )
 
     def test_a_failing_detector(self) -> None:

@@ -92,6 +92,16 @@ class TestContract:
             ],
             "warnings": [],
             "notes": [],
+            "degradations": [],
+            "providers": [
+                {
+                    "namespace": "nvidia",
+                    "status": "supported",
+                    "step": "built-in",
+                    "source": "told by a test",
+                    "warnings": [],
+                }
+            ],
             "source": "fake",
         }
 

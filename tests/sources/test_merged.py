@@ -11,6 +11,7 @@ from wheelfit.errors import ProjectNotFound, UnexpectedStatus, Unreachable
 from wheelfit.sources.merged import FirstMatch
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.repository import READ_LIMIT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,9 +42,9 @@ class NamedRepository:
         file = File(f"{name}-1-py3-none-any.whl", "https://h.example/x", source=self.name)
         return ProjectPage(name, (file,), self.name)
 
-    def read(self, file: File) -> bytes:
+    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Say who reads."""
-        return f"{self.name} reads {file.filename}".encode()
+        return f"{self.name} reads {file.filename}".encode()[:limit]
 
     def metadata(self, file: File) -> bytes:
         """Say who reads."""

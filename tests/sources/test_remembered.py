@@ -12,6 +12,7 @@ from wheelfit.errors import Unreachable
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.remembered import Remembered
+from wheelfit.sources.repository import READ_LIMIT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,10 +50,10 @@ class SlowRepository:
             raise Unreachable("p7 is down")
         return ProjectPage(name, (), self.name)
 
-    def read(self, file: File) -> bytes:
+    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Answer."""
         self.work(f"read {file.filename}")
-        return b"small"
+        return b"small"[:limit]
 
     def metadata(self, file: File) -> bytes:
         """Answer."""

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from wheelfit.core.degradations import of_labels
 from wheelfit.core.labels import NULL, Label
 from wheelfit.core.properties import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wheelfit.core.degradations import Degradation
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Provider
 
@@ -51,6 +53,13 @@ class VariantDocument:
     """Labels that are listed but broken, with the reason (F-130)."""
     notes: tuple[str, ...] = ()
     """Every degradation and oddity met on reading, one sentence each (F-136)."""
+    lost: tuple[Degradation, ...] = ()
+    """Namespaces that broken providers cost (F-130)."""
+
+    @property
+    def degradations(self) -> tuple[Degradation, ...]:
+        """Everything that is not used because it is broken (F-130, F-136)."""
+        return (*self.lost, *of_labels(self.unusable))
 
     def properties(self, label: str) -> PropertySet | None:
         """Return what a label needs; ``null`` needs no entry (F-26).

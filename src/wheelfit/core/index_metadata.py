@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import Label
 from wheelfit.core.layouts.schema import PEP_825, PEP_850
-from wheelfit.core.metadata import read_document
+from wheelfit.core.metadata import DEFAULT_LIMITS, Limits, read_document
 from wheelfit.core.providers import PluginProvider, default_endpoint
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of
@@ -140,25 +140,34 @@ def _combined(
         schema=schema,
         unusable=_unusable(ordered, variants, conflicts),
         notes=tuple(sorted({note for _, document in ordered for note in document.notes})),
+        lost=tuple(sorted({one for _, document in ordered for one in document.lost}, key=str)),
     )
     return combined, conflicts
 
 
 def read_wheel_document(
-    data: bytes | None, label: Label, *, where: str, strict: bool = False
+    data: bytes | None,
+    label: Label,
+    *,
+    where: str,
+    limits: Limits = DEFAULT_LIMITS,
+    accept_unknown_drafts: bool = False,
 ) -> VariantDocument:
     """Read what a variant wheel says of itself (F-24, F-27).
 
     :param data: its ``variant.json``; None: it has none.
     :param label: from its file name.
     :param where: the wheel, for errors.
-    :param strict: as for `wheelfit.core.metadata.read_document`.
+    :param limits: how large it may be (F-30).
+    :param accept_unknown_drafts: as for `wheelfit.core.metadata.read_document`.
     :raises InvalidWheel: it says nothing that can be used of its label.
     """
     if data is None:  # F-27
         raise InvalidWheel("the wheel has no variant.json", where=where)
     try:
-        document = read_document(data, where=where, strict=strict)
+        document = read_document(
+            data, where=where, limits=limits, accept_unknown_drafts=accept_unknown_drafts
+        )
     except InvalidDocument as error:
         raise InvalidWheel(
             f"its variant.json cannot be used: {error.message}", where=where, note=error.note

@@ -89,6 +89,7 @@ def read_document(
         schema=document.get("$schema", ""),
         unusable=findings.unusable,
         notes=findings.notes,
+        lost=tuple(findings.lost),
     )
 
 

@@ -21,6 +21,7 @@ from wheelfit.core import abi_dependency
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.phrases import PACKAGE_LIST
+from wheelfit.core.provider_table import EMULATED_PLUGINS, EmulatedPlugin
 from wheelfit.core.providers import (
     ABI_DEPENDENCY,
     BrokenProvider,
@@ -81,6 +82,8 @@ class ProviderPolicy:
     """Namespaces that are switched off (P-10)."""
     ignore_static: frozenset[str] = frozenset()
     """Namespaces whose static list gives way to what the detector knows (P-20)."""
+    table: tuple[EmulatedPlugin, ...] = EMULATED_PLUGINS
+    """Which plugins the built-in providers stand in for (P-60, P-64)."""
     device_policy: DevicePolicy = "all"
     """``all``: every device; ``highest``: the best one; ``any``: at least one (P-88)."""
     abi_dependency: bool = True
@@ -137,12 +140,12 @@ class Steps:
         provider = self._document.providers.get(namespace)
         disabled = self._disabled(namespace, provider)
         if disabled is not None:  # P-10
-            return disabled
+            return replace(disabled, step="disabled")
         match provider:
             case BrokenProvider(reason):  # F-130
-                return _unknown(namespace, f"its provider entry is broken: {reason}")
+                return _unknown(namespace, f"its provider entry is broken: {reason}", "broken")
             case BuiltinProvider():  # P-16
-                return self._builtin(namespace, provider)
+                return replace(self._builtin(namespace, provider), step="named-built-in")
             case StaticProvider():
                 return self._static(namespace, provider)
             case _:
@@ -186,7 +189,8 @@ class Steps:
         if namespace in self._policy.ignore_static:  # P-20
             for detected in (self._listed(namespace), self._detected(namespace)):
                 if _is_known(detected):
-                    return detected
+                    source = f"{detected.source}, instead of the static list of the package"
+                    return replace(detected, source=source)
         # P-11: exclusively, even for a namespace wheelfit could detect itself.
         supported = any(config.values for config in provider.features)
         self.holders[namespace] = PACKAGE_LIST
@@ -195,12 +199,15 @@ class Steps:
             provider.features,
             Status.SUPPORTED if supported else Status.NOTHING,
             source="static list of the package",
+            step="static-list",
         )
 
     # Steps 3 to 6
 
     def _asked(self, namespace: str, provider: PluginProvider | None) -> Detection:
-        plugin = None if provider is None else recognise(namespace, provider, self._environment)
+        plugin = None
+        if provider is not None:
+            plugin = recognise(namespace, provider, self._environment, table=self._policy.table)
         package = plugin.package if plugin else None
         plugin_api = plugin.plugin_api if plugin else None
         listed = self._listed(namespace, package, plugin_api)
@@ -211,14 +218,20 @@ class Steps:
             self._left_out.setdefault(answer.source, []).append(namespace)
             return answer
         if plugin is None:
-            return _unknown(namespace, "the metadata names no provider for it")
+            return _unknown(namespace, "the metadata names no provider for it", "missing")
         if plugin.builtin is None:
             # P-14, P-18, P-63: nothing is trusted, installed or run.
-            return _unknown(namespace, f"{plugin.reason}, and wheelfit runs no plugins")
+            why = f"{plugin.reason}, and wheelfit runs no plugins"
+            return _unknown(namespace, why, "not-trusted")
         detected = self._detected(plugin.builtin, package, plugin_api)  # P-13
         if detected is None:
-            return _unknown(namespace, f"wheelfit does not stand in for {package} yet")
-        return replace(detected, namespace=namespace)
+            why = f"wheelfit does not stand in for {package} yet"
+            return _unknown(namespace, why, "not-trusted")
+        source = detected.source
+        ours = None if provider is None else recognise(namespace, provider, self._environment)
+        if ours is not None and ours.builtin is None:
+            source += f", which {plugin.reason} by the configured table"  # P-64
+        return replace(detected, namespace=namespace, source=source)
 
     def _listed(
         self, namespace: str, package: str | None = None, plugin_api: str | None = None
@@ -228,6 +241,7 @@ class Steps:
         listed = _detect(self._user_lists, namespace, package, plugin_api)
         if _is_known(listed):
             self.holders[namespace] = listed.source or "the user's list"
+            return replace(listed, step="user-list")
         return listed
 
     def _detected(
@@ -235,7 +249,8 @@ class Steps:
     ) -> Detection | None:
         if self._machine is None:
             return None
-        return _detect(self._machine, builtin, package, plugin_api)
+        detected = _detect(self._machine, builtin, package, plugin_api)
+        return None if detected is None else replace(detected, step="built-in")
 
 
 def _is_known(detection: Detection | None) -> TypeGuard[Detection]:
@@ -256,5 +271,5 @@ def _detect(
         )
 
 
-def _unknown(namespace: str, source: str) -> Detection:
-    return Detection(namespace, status=Status.UNKNOWN, source=source)
+def _unknown(namespace: str, source: str, step: str = "") -> Detection:
+    return Detection(namespace, status=Status.UNKNOWN, source=source, step=step)

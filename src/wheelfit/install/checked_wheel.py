@@ -191,7 +191,10 @@ def _check_variant(pin: Pin, archive: WheelArchive, where: str) -> None:
     """Compare the wheel's own document with what drove the selection (F-93)."""
     if pin.label is None:
         return  # F-10
-    own = read_wheel_document(archive.variant_document(), pin.label, where=where)
+    # Whether an unknown draft may be used was decided when the wheel was chosen.
+    own = read_wheel_document(
+        archive.variant_document(), pin.label, where=where, accept_unknown_drafts=True
+    )
     properties = own.properties(pin.label)
     if properties != pin.properties:
         chosen = "\n".join(f"  {item}" for item in pin.properties) or "  none"

@@ -78,3 +78,5 @@ class Detection:
     warnings: tuple[str, ...] = ()
     devices: tuple[DeviceValues, ...] = ()
     """One entry per device on which every chosen wheel must run; empty: no narrowing."""
+    step: str = ""
+    """Which of the six steps decided, for programs; ``docs/reference/json.md`` lists them."""

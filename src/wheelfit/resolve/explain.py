@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
+    from wheelfit.core.degradations import Degradation
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.selection import Verdict
@@ -58,6 +59,8 @@ class Explanation:
     """Which source supplies the project, without credentials (F-126)."""
     detections: tuple[Detection, ...] = ()
     """What is supported of the namespaces that were asked about, and who says so (P-21)."""
+    degradations: tuple[Degradation, ...] = ()
+    """What bad metadata cost, for programs (F-136)."""
 
     def to_mapping(self) -> dict[str, Any]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
@@ -83,6 +86,17 @@ class Explanation:
             ],
             "warnings": list(self.warnings),
             "notes": list(self.notes),
+            "degradations": [one.to_mapping() for one in self.degradations],
+            "providers": [
+                {
+                    "namespace": one.namespace,
+                    "status": str(one.status),
+                    "step": one.step or None,
+                    "source": one.source,
+                    "warnings": list(one.warnings),
+                }
+                for one in self.detections
+            ],
             "source": self.source,
         }
 
@@ -106,16 +120,20 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
     :raises NetworkError: a source cannot be read.
     """
     listing = candidates.listing(choice.release.name)
+    source = "" if listing is None else listing.source
+    if choice.chosen is not None and choice.chosen.file.source:
+        source = choice.chosen.file.source
     return Explanation(
         choice.release.name,
         choice.release.version,
         choice.selection.chosen,
         choice.properties,
         tuple(choice.selection.verdicts),
-        tuple(about_choice(choice)),
-        choice.notes,
-        "" if listing is None else listing.source,
+        (*choice.notes[: bool(choice.degradations)], *about_choice(choice)),
+        (*choice.metadata.notes, *choice.notes[bool(choice.degradations) :]),
+        source,
         tuple(choice.support.detections.values()) if choice.support else (),
+        choice.degradations,
     )
 
 

@@ -1,36 +1,38 @@
 """Obtain the variant metadata of a release: its index file, else its wheels (F-70 to F-79).
 
 What cannot be obtained or understood takes variant wheels out of the choice and
-leaves the plain ones (F-130); it is said in a note, or raised when the user wants
-strictness.
+leaves the plain ones (F-130). Each such loss is a `Degradation`; when the user wants
+strictness they are raised together.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from wheelfit.core.degradations import Degradation
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import combine, read_wheel_document
 from wheelfit.core.labels import NULL
-from wheelfit.core.metadata import read_document
+from wheelfit.core.metadata import DEFAULT_LIMITS, Limits, read_document
 from wheelfit.errors import (
+    BadMetadata,
+    Fault,
     FileProblem,
     InconsistentDocuments,
     IntegrityError,
     InvalidDocument,
-    InvalidPage,
-    InvalidWheel,
     UnexpectedStatus,
+    Unreachable,
 )
 from wheelfit.sources.repository import TooCostly
 from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Repository
 
-__all__ = ["MetadataPolicy", "ReleaseMetadata", "obtain"]
+__all__ = ["MetadataPolicy", "ReleaseMetadata", "obtain", "strictly"]
 
 
 def __dir__() -> list[str]:
@@ -56,6 +58,10 @@ class MetadataPolicy:
     """Whether labels missing from a remote index file are looked up in the wheels (F-76)."""
     most_labels: int = 16
     """Labels of a remote release to look up in its wheels (F-77)."""
+    limits: Limits = DEFAULT_LIMITS
+    """How large a document may be (F-30)."""
+    accept_unknown_drafts: bool = False
+    """Whether documents of a 0.x schema that nobody knows are read (F-38)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,9 @@ class ReleaseMetadata:
     rejections: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Wheels that cannot be used because of their metadata: file name to reason."""
     notes: tuple[str, ...] = ()
-    """What was wrong, one sentence each (F-136)."""
+    """What was odd or wrong, one sentence each (F-136)."""
+    degradations: tuple[Degradation, ...] = ()
+    """What bad metadata cost, for programs (F-136)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rejections", MappingProxyType(dict(self.rejections)))
@@ -78,6 +86,7 @@ def obtain(
     wheels: Sequence[Wheel],
     repository: Repository,
     policy: MetadataPolicy = MetadataPolicy(),
+    fits: Callable[[VariantDocument, Sequence[Wheel]], bool] = lambda _document, _wheels: True,
 ) -> ReleaseMetadata:
     """Return the metadata that decides among some wheels of a release.
 
@@ -86,22 +95,105 @@ def obtain(
         anything is read.
     :param repository: where to read.
     :param policy: how strict to be.
-    :raises Unreachable: a server cannot be reached; nobody then knows what was lost.
+    :param fits: tells whether the target runs any of some wheels by a document; asked only
+        where several sources have the release (F-127).
+    :raises BadMetadata: something is bad, and the policy is strict.
+    :raises InconsistentDocuments: several sources have variants that fit, and contradict
+        each other (F-127).
+    :raises WheelfitError: what the user named cannot be read (F-125).
     """
+    sources = list(dict.fromkeys(wheel.file.source for wheel in wheels))
+    found = {
+        source: _of_one_source(
+            replace(
+                release,
+                index_files=tuple(f for f in release.index_files if f.source == source),
+            )
+            if len(sources) > 1
+            else release,
+            [wheel for wheel in wheels if wheel.file.source == source],
+            repository,
+            policy,
+        )
+        for source in sources
+    }
+    if len(found) == 1:
+        return found[sources[0]]
+    return _of_several_sources(found, wheels, fits)
+
+
+def _of_one_source(
+    release: Release, wheels: Sequence[Wheel], repository: Repository, policy: MetadataPolicy
+) -> ReleaseMetadata:
     reading = _Reading(release, wheels, repository, policy)
     try:
         document = reading.from_index_file() if release.index_files else reading.from_wheels()
     except _Unusable as unusable:
-        return reading.without(unusable.reason)
-    return reading.with_document(document)
+        metadata = reading.without(unusable)
+    else:
+        metadata = reading.with_document(document)
+    if policy.strict:
+        strictly(f"{release.name} {release.version}", metadata.degradations)
+    return metadata
+
+
+def _of_several_sources(
+    found: Mapping[str, ReleaseMetadata],
+    wheels: Sequence[Wheel],
+    fits: Callable[[VariantDocument, Sequence[Wheel]], bool],
+) -> ReleaseMetadata:
+    """Let one source decide, or several that agree (F-127); never an order of our own."""
+    documents = {
+        source: metadata.document
+        for source, metadata in found.items()
+        if metadata.document is not None
+    }
+    fitting = {
+        source: document
+        for source, document in documents.items()
+        if fits(document, [wheel for wheel in wheels if wheel.file.source == source])
+    }
+    deciding = fitting or dict(list(documents.items())[:1])
+    rejections = {
+        wheel.filename.text: f"no variant of {wheel.file.source} fits"
+        for wheel in wheels
+        if wheel.file.source not in deciding
+    }
+    for metadata in found.values():
+        rejections.update(metadata.rejections)
+    return ReleaseMetadata(
+        combine(deciding.items()) if deciding else None,
+        rejections,
+        tuple(note for metadata in found.values() for note in metadata.notes),
+        tuple(one for metadata in found.values() for one in metadata.degradations),
+    )
+
+
+def strictly(what: str, degradations: Sequence[Degradation]) -> None:
+    """Refuse to lose anything (``--strict``, section 12).
+
+    :param what: the release, for the message.
+    :param degradations: what would be lost.
+    :raises BadMetadata: there is something.
+    """
+    if degradations:
+        first, *others = degradations
+        raise BadMetadata(
+            f"{what}: {first.fault}",
+            degradations=[one.to_mapping() for one in degradations],
+            where=first.where or None,
+            note="\n".join(one.fault for one in others) or None,
+        )
 
 
 class _Unusable(Exception):
     """All variant wheels of the release are out."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, code: str, reason: str, where: str = "") -> None:
         super().__init__(reason)
+        self.code = code
         self.reason = reason
+        self.where = where
 
 
 class _Reading:
@@ -121,7 +213,7 @@ class _Reading:
         for wheel in wheels:
             if wheel.filename.label is not None:
                 self._wheels.setdefault(wheel.filename.label, []).append(wheel)
-        self._ignored: dict[Label, str] = {}
+        self._ignored: dict[Label, tuple[str, str]] = {}
         self._notes: list[str] = []
 
     # --- the two ways ------------------------------------------------------------
@@ -129,11 +221,16 @@ class _Reading:
     def from_index_file(self) -> VariantDocument:
         file = self._index_file()
         try:
-            data = self._repository.read(file)
-            document = read_document(data, where=file.filename, strict=self._policy.strict)
-        except (UnexpectedStatus, IntegrityError, FileProblem, InvalidDocument) as error:
-            self._be_strict(error)  # F-36, F-79, F-130
-            raise _Unusable(f"{file.filename} cannot be used: {error.message}") from None
+            document = read_document(
+                self._content(file),
+                where=file.filename,
+                limits=self._policy.limits,
+                accept_unknown_drafts=self._policy.accept_unknown_drafts,
+            )
+        except _UNUSABLE as error:  # F-36, F-79, F-130
+            self._pass_over(error)
+            reason = f"{file.filename} cannot be used: {error.message}"
+            raise _Unusable(error.reference, reason, file.filename) from None
         return self._with_unlisted(document, file)
 
     def from_wheels(self) -> VariantDocument:
@@ -143,32 +240,47 @@ class _Reading:
                 f"there is no {self._expected()}, and {len(self._wheels)} labels are too many to "
                 "look up in the wheels"
             )
-            self._be_strict(TooCostly(reason))
-            raise _Unusable(reason)  # F-77
+            raise _Unusable(TooCostly.reference, reason)  # F-77
         found = [(where, own) for _, where, own in self._look_up(self._wheels)]
         if not found:
-            raise _Unusable("; ".join(f"{who}: {why}" for who, why in self._reasons()))
+            labels = [f"{', '.join(labels)}: {why}" for labels, _, why in self._reasons()]
+            code = next(iter(self._ignored.values()))[0]
+            raise _Unusable(code, "; ".join(labels))
         try:
             return combine(found)
         except InconsistentDocuments as error:
-            self._be_strict(error)
-            raise _Unusable(f"its wheels contradict each other: {error.message}") from None
+            self._pass_over(error)
+            reason = f"its wheels contradict each other: {error.message}"
+            raise _Unusable(error.reference, reason) from None
 
     # --- the result ----------------------------------------------------------------
 
     def with_document(self, document: VariantDocument) -> ReleaseMetadata:
-        ignored = (f"{who}: ignored, {why}" for who, why in self._reasons())
-        return self._result(document, self._ignored, [*document.notes, *self._notes, *ignored])
-
-    def without(self, reason: str) -> ReleaseMetadata:
-        """Return that no variant wheel can be used, the null variant neither (F-130)."""
-        ignored = {label: self._ignored.get(label, reason) for label in self._wheels}
+        ignored = [
+            Degradation("label", labels, code, reason) for labels, code, reason in self._reasons()
+        ]
         return self._result(
-            None, ignored, [*self._notes, f"{reason}; its variant wheels are ignored"]
+            document,
+            {label: reason for label, (_, reason) in self._ignored.items()},
+            [*document.notes, *self._notes, *map(str, ignored)],
+            [*document.degradations, *ignored],
         )
 
+    def without(self, unusable: _Unusable) -> ReleaseMetadata:
+        """Return that no variant wheel can be used, the null variant neither (F-130)."""
+        lost = Degradation(
+            "release", tuple(sorted(self._wheels)), unusable.code, unusable.reason, unusable.where
+        )
+        known = {label: reason for label, (_, reason) in self._ignored.items()}
+        ignored = {label: known.get(label, unusable.reason) for label in self._wheels}
+        return self._result(None, ignored, [*self._notes, str(lost)], [lost])
+
     def _result(
-        self, document: VariantDocument | None, ignored: Mapping[Label, str], notes: Sequence[str]
+        self,
+        document: VariantDocument | None,
+        ignored: Mapping[Label, str],
+        notes: Sequence[str],
+        degradations: Sequence[Degradation],
     ) -> ReleaseMetadata:
         rejections = {
             wheel.filename.text: reason
@@ -176,15 +288,20 @@ class _Reading:
             for wheel in self._wheels[label]
         }
         release = f"{self._release.name} {self._release.version}"
-        return ReleaseMetadata(document, rejections, tuple(f"{release}: {note}" for note in notes))
+        return ReleaseMetadata(
+            document,
+            rejections,
+            tuple(f"{release}: {note}" for note in notes),
+            tuple(degradations),
+        )
 
-    def _reasons(self) -> Iterator[tuple[str, str]]:
+    def _reasons(self) -> Iterator[tuple[tuple[str, ...], str, str]]:
         """Yield labels that are out for the same reason, and the reason."""
-        reasons: dict[str, list[Label]] = {}
-        for label, reason in sorted(self._ignored.items()):
-            reasons.setdefault(reason, []).append(label)
-        for reason, labels in reasons.items():
-            yield ", ".join(labels), reason
+        reasons: dict[tuple[str, str], list[str]] = {}
+        for label, why in sorted(self._ignored.items()):
+            reasons.setdefault(why, []).append(label)
+        for (code, reason), labels in reasons.items():
+            yield tuple(labels), code, reason
 
     # --- parts ---------------------------------------------------------------------
 
@@ -194,8 +311,7 @@ class _Reading:
         if len(files) > 1 and len(spelled) != 1:  # F-78
             names = " and ".join(sorted(file.filename for file in files))
             reason = f"{names} are both there, and none is spelled like the wheels"
-            self._be_strict(InvalidPage(reason, where=files[0].source))
-            raise _Unusable(reason)
+            raise _Unusable("ambiguous-document", reason)
         file = spelled[0] if spelled else files[0]
         if file.filename != self._expected():
             self._notes.append(f"{file.filename} should be named {self._expected()}")
@@ -209,21 +325,30 @@ class _Reading:
     def _expected(self) -> str:
         return index_file_name(self._release.name, self._release.version)
 
+    def _content(self, file: File) -> bytes:
+        limit = self._policy.limits.size
+        if file.size is not None and file.size > limit:  # nobody need be asked
+            problem = f"the document has {file.size} bytes, more than the limit of {limit}"
+            raise InvalidDocument([Fault("", problem, "F-30")])
+        return self._repository.read(file, limit=limit)
+
     def _with_unlisted(self, document: VariantDocument, file: File) -> VariantDocument:
         """Deal with wheels whose label the index file does not have (F-76)."""
         listed = {*document.variants, *document.unusable, NULL}  # F-26
-        wanted: list[Label] = []
-        for label in self._wheels.keys() - listed:
-            if self._wheels[label][0].file.is_local or self._policy.read_unlisted:
-                wanted.append(label)
-            else:
-                self._ignored[label] = f"not in {file.filename}"
-        for label, where, own in self._look_up(sorted(wanted)):
+        unlisted = sorted(self._wheels.keys() - listed)
+        local = [label for label in unlisted if self._wheels[label][0].file.is_local]
+        remote = [label for label in unlisted if label not in local]
+        wanted = [*local, *remote[: self._policy.most_labels if self._policy.read_unlisted else 0]]
+        for label in unlisted:
+            if label not in wanted:
+                self._ignored[label] = ("unlisted-variant", f"not in {file.filename}")
+        for label, where, own in self._look_up(wanted):
             try:
                 document = combine([(file.filename, document), (where, own)])
             except InconsistentDocuments as error:
-                self._be_strict(error)
-                self._ignored[label] = f"its own metadata contradicts {file.filename}"
+                self._pass_over(error)
+                why = f"its own metadata contradicts {file.filename}"
+                self._ignored[label] = (error.reference, why)
         return document
 
     def _look_up(self, labels: Iterable[Label]) -> Iterator[tuple[Label, str, VariantDocument]]:
@@ -232,16 +357,20 @@ class _Reading:
             wheel = self._wheels[label][0]
             where = wheel.filename.text
             try:
-                data = self._document_in(wheel)
-                own = read_wheel_document(data, label, where=where, strict=self._policy.strict)
-            except TooCostly as error:
-                self._be_strict(error)
-                self._ignored[label] = (
-                    "its metadata cannot be read without fetching the whole wheel"
+                own = read_wheel_document(
+                    self._document_in(wheel),
+                    label,
+                    where=where,
+                    limits=self._policy.limits,
+                    accept_unknown_drafts=self._policy.accept_unknown_drafts,
                 )
-            except (UnexpectedStatus, FileProblem, InvalidWheel) as error:
-                self._be_strict(error)
-                self._ignored[label] = error.message
+            except TooCostly as error:
+                self._pass_over(error)
+                why = "its metadata cannot be read without fetching the whole wheel"
+                self._ignored[label] = (error.reference, why)
+            except _UNUSABLE as error:
+                self._pass_over(error)
+                self._ignored[label] = (error.reference, error.message)
             else:
                 yield label, where, own
 
@@ -257,7 +386,11 @@ class _Reading:
             with WheelArchive(path, wheel.filename) as archive:
                 return archive.variant_document()
 
-    def _be_strict(self, error: WheelfitError) -> None:
-        """Raise what may not be passed over: anything if strict, and a wheel that is given."""
-        if self._policy.strict or self._release.is_given:
+    def _pass_over(self, error: WheelfitError) -> None:
+        """Go on without what is bad; but a wheel that the user named is not passed over (F-125)."""
+        if self._release.is_given:
             raise error
+
+
+_UNUSABLE = (UnexpectedStatus, Unreachable, IntegrityError, FileProblem, InvalidDocument)
+"""What may be wrong with the metadata of a release without costing its plain wheels."""

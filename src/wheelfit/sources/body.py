@@ -30,6 +30,8 @@ def read_body(response: Response, limit: int, *, where: str) -> bytes:
     :raises Interrupted: it broke off.
     :raises UnexpectedStatus: it is longer, or in an encoding nobody asked for.
     """
+    if _announced(response) > limit:  # packed or not: nothing of it need be read
+        raise _too_long(response, limit, where)
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding in {"", "identity"}:
         return _read_plain(response, limit, where)
@@ -40,6 +42,12 @@ def read_body(response: Response, limit: int, *, where: str) -> bytes:
         status=response.status,
         where=where,
     )
+
+
+def _announced(response: Response) -> int:
+    """Return the length that the server announces; 0 if it says nothing that can be one."""
+    text = response.headers.get("content-length", "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
 
 
 def _read_plain(response: Response, limit: int, where: str) -> bytes:

@@ -13,6 +13,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem, InvalidWheel
 from wheelfit.sources.hashes import check_bytes, check_file
 from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.repository import READ_LIMIT
 from wheelfit.sources.urls import file_path
 from wheelfit.wheels.remote import Extent, Part, Suffix, read_members
 
@@ -22,15 +23,12 @@ if TYPE_CHECKING:
     from wheelfit.wheels.remote import Range
 
 
-__all__ = ["READ_LIMIT", "LocalFiles", "place", "read_local_members"]
+__all__ = ["LocalFiles", "place", "read_local_members"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
-
-READ_LIMIT = 16 << 20
-"""Bytes of the longest file that is read as a whole."""
 
 METADATA = "METADATA"
 VARIANT_DOCUMENT = "variant.json"
@@ -39,10 +37,10 @@ VARIANT_DOCUMENT = "variant.json"
 class LocalFiles:
     """Read ``file:`` files; the methods are those of ``Repository``."""
 
-    def read(self, file: File) -> bytes:
+    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""
         path = path_of(file)
-        data = _read(path)
+        data = _read(path, limit)
         check_bytes(data, file.hashes, file.size, where=str(path))
         return data
 
@@ -155,12 +153,13 @@ def problem(path: Path, error: OSError) -> FileProblem:
     )
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, limit: int = READ_LIMIT) -> bytes:
     try:
         with path.open("rb") as file:
-            data = file.read(READ_LIMIT + 1)
+            is_too_long = os.fstat(file.fileno()).st_size > limit
+            data = b"" if is_too_long else file.read(limit + 1)
     except OSError as error:
         raise problem(path, error) from error
-    if len(data) > READ_LIMIT:
-        raise FileProblem(f"the file is longer than {READ_LIMIT} bytes", where=str(path))
+    if is_too_long or len(data) > limit:
+        raise FileProblem(f"the file is longer than {limit} bytes", where=str(path))
     return data

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import NetworkError, ProjectNotFound
 from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.repository import READ_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -76,9 +77,9 @@ class FirstMatch:
             raise failure
         return None
 
-    def read(self, file: File) -> bytes:
+    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""
-        return self._of(file).read(file)
+        return self._of(file).read(file, limit=limit)
 
     def metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel."""

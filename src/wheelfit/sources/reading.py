@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from wheelfit.errors import FileProblem
 from wheelfit.sources.local_files import LocalFiles
 from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.repository import READ_LIMIT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,9 +34,9 @@ class AllFiles:
         self._local = LocalFiles()
         self._remote = remote
 
-    def read(self, file: File) -> bytes:
+    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""
-        return self._for(file).read(file)
+        return self._for(file).read(file, limit=limit)
 
     def metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel."""
@@ -66,9 +67,9 @@ class ReadsFiles:
     def __init__(self, files: Files) -> None:
         self._files = files
 
-    def read(self, file: File) -> bytes:
+    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""
-        return self._files.read(file)
+        return self._files.read(file, limit=limit)
 
     def metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel."""

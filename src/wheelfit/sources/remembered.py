@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.repository import READ_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -62,9 +63,10 @@ class Remembered:
         """Return the page of a project, or None if it is not known."""
         return self._once(("project", name), partial(self._repository.project, name))
 
-    def read(self, file: File) -> bytes:
+    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""
-        return self._once(("read", file), partial(self._repository.read, file))
+        read = partial(self._repository.read, file, limit=limit)
+        return self._once(("read", file, limit), read)
 
     def metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel."""

@@ -17,14 +17,13 @@ from wheelfit.sources.downloads import Download
 from wheelfit.sources.hashes import check_bytes, check_file
 from wheelfit.sources.local_files import (
     METADATA,
-    READ_LIMIT,
     VARIANT_DOCUMENT,
     metadata_of,
     place,
     read_local_members,
 )
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import TooCostly
+from wheelfit.sources.repository import READ_LIMIT, TooCostly
 from wheelfit.sources.urls import origin, redact
 from wheelfit.wheels.remote import RangeUnsupported, read_members
 
@@ -72,17 +71,19 @@ class RemoteFiles:
 
     # --- small files --------------------------------------------------------------
 
-    def read(self, file: File) -> bytes:
+    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""
-        return self._read(file.url, file.hashes, file.size)
+        return self._read(file.url, file.hashes, file.size, limit)
 
-    def _read(self, url: str, hashes: Mapping[str, str], size: int | None) -> bytes:
+    def _read(
+        self, url: str, hashes: Mapping[str, str], size: int | None, limit: int = READ_LIMIT
+    ) -> bytes:
         sha256 = hashes.get("sha256")
         entry = self._store.read("files", sha256) if sha256 else None
         if entry is not None:
             # The entry is sound, and was checked against this very hash.
             return entry.body
-        answer = self._pages.get(url, limit=READ_LIMIT)
+        answer = self._pages.get(url, limit=limit)
         if answer.status != 200:
             raise unexpected(answer.status, answer.url)
         check_bytes(answer.body, hashes, size, where=redact(url))

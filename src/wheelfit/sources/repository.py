@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
 
 
-__all__ = ["Files", "Repository", "TooCostly"]
+__all__ = ["READ_LIMIT", "Files", "Repository", "TooCostly"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+READ_LIMIT = 16 << 20
+"""Bytes of the longest file that is read as a whole, where nobody says otherwise."""
 
 
 class TooCostly(NetworkError):
@@ -48,12 +52,13 @@ class Files(Protocol):
     and not an error. No message ever contains credentials.
     """
 
-    def read(self, file: File) -> bytes:
+    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file, such as ``-variants.json``.
 
+        :param limit: bytes of the longest content; no more is read.
         :raises HashMismatch: a promised hash is not met.
         :raises UnexpectedStatus: also when the listed file does not exist, or
-            is longer than any file that is read as a whole (16 MiB).
+            is longer.
         """
 
     def metadata(self, file: File) -> bytes:

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.errors import UnexpectedStatus
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import TooCostly
+from wheelfit.sources.repository import READ_LIMIT, TooCostly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -151,9 +151,12 @@ class FakeRepository:
             return None
         return ProjectPage(name, tuple(files), self.name, self._notes.get(name, ()))
 
-    def read(self, file: File) -> bytes:
+    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a file."""
-        return self._content("read", file).data
+        data = self._content("read", file).data
+        if len(data) > limit:
+            raise UnexpectedStatus("the file is too long", status=200, where=file.url)
+        return data
 
     def metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel."""

@@ -423,7 +423,8 @@ class WheelArchive:
         if label is None or data is None:
             return  # F-10: a document in a plain wheel means nothing
         try:
-            read_wheel_document(data, label, where=self.where)
+            # Whether an unknown draft may be used was decided before.
+            read_wheel_document(data, label, where=self.where, accept_unknown_drafts=True)
         except InvalidWheel as error:
             yield Fault("variant.json", error.message, "F-24")
 

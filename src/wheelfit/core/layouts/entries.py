@@ -245,7 +245,9 @@ def read_entries(
     providers: dict[str, Provider] = {}
     for namespace, values in entries.items():
         if not is_name(namespace):
-            findings.odd((KEY, namespace), f"{shown(namespace)} is not a valid namespace", "F-2")
+            problem = f"{shown(namespace)} is not a valid namespace"
+            findings.odd((KEY, namespace), problem, "F-2")
+            findings.lose(namespace, "invalid-provider", "it is not a valid namespace (F-2)")
             continue
         provider: Provider = BrokenProvider("")
         if isinstance(values, dict):
@@ -260,6 +262,7 @@ def read_entries(
         if entry.reason is not None:
             provider = BrokenProvider(entry.reason)
             findings.note(f"{namespace} is unsupported (F-130): {entry.reason}")
+            findings.lose(namespace, "invalid-provider", entry.reason)
         providers[namespace] = provider
     return providers
 
@@ -290,7 +293,8 @@ def read_providers(
             and isinstance(provider, BuiltinProvider)
             and provider.name != ABI_DEPENDENCY
         ):
-            findings.note(f"{namespace} is unsupported (P-8): unknown built-in {provider.name}")
+            name = shown(provider.name)
+            findings.note(f"{namespace} is unsupported (P-8): unknown built-in {name}")
         return provider
 
     return read_entries(document, findings, read)
@@ -339,9 +343,11 @@ def match_priorities(
         if namespace not in providers:
             problem = "a namespace of the priorities has no provider and is unsupported"
             findings.odd((KEY, namespace), problem, "F-22")
+            findings.lose(namespace, "missing-provider", "it has no provider (F-22)")
     listed = put_first((), namespaces)
     for namespace in providers:
         if namespace not in listed:
             problem = "the namespace is not in the priorities, its provider is ignored"
             findings.odd((KEY, namespace), problem, "F-22")
+            findings.lose(namespace, "unlisted-provider", "it is not in the priorities (F-22)")
     return {name: providers[name] for name in listed if name in providers}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit.core.degradations import Degradation
 from wheelfit.core.strict_json import path_of
 from wheelfit.errors import Fault
 
@@ -29,7 +30,7 @@ _LISTED = 5
 class Findings:
     """Collect faults and notes while a document is read."""
 
-    __slots__ = ("_notes", "faults", "pedantic", "refusals", "unusable")
+    __slots__ = ("_notes", "faults", "lost", "pedantic", "refusals", "unusable")
 
     def __init__(self, *, pedantic: bool) -> None:
         self.pedantic = pedantic
@@ -40,6 +41,8 @@ class Findings:
         """Those that make the whole document unusable."""
         self.unusable: dict[str, str] = {}
         """Broken labels with the first reason (F-130)."""
+        self.lost: list[Degradation] = []
+        """What is wrong with providers, each with the namespace that it costs (F-130)."""
         self._notes: dict[str, None] = {}
 
     @property
@@ -73,6 +76,15 @@ class Findings:
     def odd(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
         """Record a violation that a lenient reader only notes."""
         self.note(str(self.fault(steps, message, rule)))
+
+    def lose(self, namespace: str, code: str, reason: str) -> None:
+        """Record that a provider cannot be used (F-130).
+
+        :param namespace: which then is unsupported.
+        :param code: why, for programs.
+        :param reason: why, one clause without a final full stop.
+        """
+        self.lost.append(Degradation("namespace", (namespace,), code, reason))
 
     def note(self, text: str) -> None:
         """Tell the user of a lenient reader something, once."""

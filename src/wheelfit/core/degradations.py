@@ -1,0 +1,113 @@
+"""What bad metadata cost: variants that cannot be used, and why (F-130, F-136)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["Degradation", "Scope", "in_one_line", "of_labels"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+Scope: TypeAlias = Literal["release", "namespace", "label", "wheel"]
+"""What is lost: every variant wheel of a release, a namespace, a label, or one wheel."""
+
+_WORDS: dict[Scope, tuple[str, str]] = {
+    "release": ("its variant wheels are ignored", "its variant wheels are ignored"),
+    "namespace": ("the namespace {} is unsupported", "the namespaces {} are unsupported"),
+    "label": ("{}: ignored", "{}: ignored"),
+    "wheel": ("{} is not taken", "{} are not taken"),
+}
+_NAMED = 5
+"""Labels, namespaces or wheels that a sentence names; the others are counted."""
+_TOLD = 3
+"""Degradations that one line tells of; the others are counted."""
+_SINGLE = 100
+"""Broken labels that have a degradation each."""
+_LONGEST_NAME = 60
+_LONGEST = 300
+"""Characters of a reason in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Degradation:
+    """Record one thing that bad metadata cost; everything else keeps working."""
+
+    scope: Scope
+    names: tuple[str, ...]
+    """The labels, namespaces or file names that are lost; of a release its labels."""
+    code: str
+    """Why, for programs: the reference of an error, or one of those in
+    ``docs/reference/json.md``."""
+    reason: str
+    """Why, one clause without a final full stop."""
+    where: str = ""
+    """The file that is to blame; empty when the clause says it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(_sayable(name) for name in self.names))
+
+    @property
+    def fault(self) -> str:
+        """What is wrong, without what it costs."""
+        return self.reason if self.scope == "release" else f"{self._listed}: {self.reason}"
+
+    @property
+    def _listed(self) -> str:
+        more = len(self.names) - _NAMED
+        return ", ".join(self.names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+    def __str__(self) -> str:
+        if self.scope == "release":
+            return f"{self.reason}; {_WORDS['release'][0]}"
+        singular, plural = _WORDS[self.scope]
+        words = (singular if len(self.names) == 1 else plural).format(self._listed)
+        return f"{words}, {self.reason}" if self.scope == "label" else f"{words}: {self.reason}"
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        return {
+            "scope": self.scope,
+            "names": list(self.names),
+            "code": self.code,
+            "reason": self.reason,
+            "where": self.where or None,
+        }
+
+
+def of_labels(unusable: Mapping[str, str]) -> tuple[Degradation, ...]:
+    """Return what broken labels of a document cost; of very many the last ones together.
+
+    :param unusable: labels with the reason.
+    """
+    items = list(unusable.items())
+    single = [
+        Degradation("label", (name,), "invalid-variant", why) for name, why in items[:_SINGLE]
+    ]
+    rest = items[_SINGLE:]
+    if rest:
+        names = tuple(name for name, _ in rest)
+        single.append(Degradation("label", names, "invalid-variant", f"the first: {rest[0][1]}"))
+    return tuple(single)
+
+
+def in_one_line(degradations: Iterable[Degradation]) -> str:
+    """Tell of everything that one release lost in one line (F-136); empty when that is nothing."""
+    sentences = [str(one) for one in degradations]
+    told = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in sentences[:_TOLD]]
+    if len(sentences) > _TOLD:
+        told.append(f"and {len(sentences) - _TOLD} more (wheelfit explain names them)")
+    return "; ".join(told)
+
+
+def _sayable(name: str) -> str:
+    """Return a name as it is if it can be one; a text of a stranger escaped and short."""
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}..."
+    return name if name.isascii() and name.isprintable() else ascii(name)
