@@ -133,6 +133,9 @@ def test_without_providers() -> None:
     without = VariantDocument(("x",), {}, {Label("null"): EMPTY})
     assert writing_faults(without, "825") == ()
     assert [fault.rule for fault in writing_faults(without, "850")] == ["F-22"]
+    (loss,) = losses(DOCUMENT, "825")
+    assert loss.startswith("the providers are dropped")
+    assert losses(DOCUMENT, "850") == losses(without, "825") == ()
 
 
 def test_what_is_written() -> None:

@@ -163,12 +163,14 @@ def to_mapping(
     return _WRITERS[layout](document)
 
 
-def losses(document: VariantDocument) -> tuple[str, ...]:
-    """Return what the layouts that are written cannot say (F-56).
+def losses(document: VariantDocument, layout: WrittenLayout = "850") -> tuple[str, ...]:
+    """Return what a layout that is written cannot say (F-56).
 
-    The providers that PEP 825 drops are not counted: who names that layout wants it.
+    Writing PEP 825 needs no consent to the loss of the providers: who names that layout
+    wants it (F-57). What it means is told all the same (F-39).
 
     :param document: the model, read from any layout.
+    :param layout: as for `write_document`.
     """
     lost = [
         f"the preferred features of {namespace} are lost: {', '.join(names)}"
@@ -178,6 +180,11 @@ def losses(document: VariantDocument) -> tuple[str, ...]:
         f"the preferred values of {feature} are lost: {', '.join(values)}"
         for feature, values in document.value_priorities.items()
     ]
+    if layout == "825" and document.providers:
+        lost.append(
+            "the providers are dropped: without them every variant but null is unsupported, "
+            "unless users list what their machines support (F-39)"
+        )
     return tuple(lost)
 
 
