@@ -109,6 +109,15 @@ class TestWords:
                 assert asked.requirement.url == url
                 assert not found.wheels
 
+    @pytest.mark.parametrize("option", ["-r", "-c"])
+    def test_variant_markers_in_files(self, option: str, tmp_path: Path) -> None:
+        """F-109: requirements and constraints in files have no wheel to look at either."""
+        limits = tmp_path / "limits.txt"
+        limits.write_text('first\nsome<2 ; "nvidia" in variant_namespaces\n')
+        with pytest.raises(InvalidRequirement, match="variant_namespaces cannot be") as caught:
+            wanted("other", option, limits)
+        assert caught.value.where == f"{limits}:2"
+
     @pytest.mark.parametrize(
         ("word", "kind", "said"),
         [

@@ -103,6 +103,25 @@ class TestMarkersOfTheChosenWheel:
         world.policy = ChoicePolicy(preferences=Preferences(variants=False))
         assert world.pins("torch") == {"torch": "2.8", "plain-tools": "1", "numbers": "1"}
 
+    def test_options_do_not_change_what_markers_see(self, world: World) -> None:
+        """F-110: what the user forbids stays in the sets, so that no dependency vanishes."""
+        code = ["80_real", "90_real"]
+        world.machine = FixedDetector({"nvidia": {"sm_arch": ["90_real", "80_real"]}})
+        world.repository.add_wheel(
+            "gpu-1-py3-none-any-both.whl",
+            requires=['numbers; "nvidia :: sm_arch :: 90_real" in variant_properties'],
+        )
+        document = release_document(
+            {"both": {"nvidia": {"sm_arch": code}}}, providers={"nvidia": NVIDIA}
+        )
+        world.repository.add_file("gpu-1-variants.json", document)
+        pins = {"gpu": "1:both", "numbers": "1"}
+        assert world.pins("gpu") == pins
+        for value in code:  # the wheel still fits, by the other value
+            forbidden = Property("nvidia", "sm_arch", value)
+            world.policy = ChoicePolicy(preferences=Preferences(forbid=(forbidden,)))
+            assert world.pins("gpu") == pins
+
     def test_a_pin_says_what_markers_saw(self, world: World) -> None:
         """F-103: whoever installs the wheel resolves the same markers again."""
         pin = world.resolve("torch").pin(canonicalize_name("torch"))

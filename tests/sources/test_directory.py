@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
 
 from wheelfit.errors import FileProblem
+from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.sources.directory import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.page import File
 from wheelfit.sources.reading import AllFiles
+from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.worlds import linux_target
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,6 +107,32 @@ class TestDirectory:
         page = folder.project(A)
         assert page is not None
         assert folder.read(page.files[1]) == b"{}"
+
+    @pytest.mark.parametrize("kind", ["folder", "page"])
+    @pytest.mark.parametrize("described", [True, False])
+    def test_variants(self, tmp_path: Path, kind: str, *, described: bool) -> None:
+        """F-75: a folder or link list may have the index file; without it wheels are read."""
+        document = release_document(
+            {"null": {}, "good": {"n": {"f": ["1"]}}, "better": {"n": {"f": ["2"]}}},
+            static={"n": {"f": ["2", "1"]}},
+        )
+        for label in ("null", "good", "better"):
+            build_wheel(tmp_path, "a", "1", label=label, document=document)
+        if described:
+            (tmp_path / "a-1-variants.json").write_text(json.dumps(document))
+        source: DirectoryIndex | LinkPage = DirectoryIndex(tmp_path, AllFiles())
+        if kind == "page":
+            links = [f'<a href="{path.name}">a</a>' for path in tmp_path.iterdir()]
+            page = tmp_path / "links.html"
+            page.write_text("".join(links))
+            source = LinkPage(page, AllFiles())
+        candidates = Candidates(source, linux_target(), FixedDetector(), ChoicePolicy())
+        choice = candidates.choice(A, Version("1"))
+        assert [verdict.filename.label for verdict in choice.selection.verdicts] == [
+            "better",
+            "good",
+            "null",
+        ]
 
     def test_gone(self, tmp_path: Path) -> None:
         """A folder or a file that went away is a file problem, with its path."""
