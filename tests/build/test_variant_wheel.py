@@ -268,6 +268,27 @@ def test_marker_with_a_slip(tmp_path: Path, output: Path) -> None:
     assert [path.name for path in output.iterdir()] == [variant.name]
 
 
+def test_notes(plain: Path, output: Path) -> None:
+    """B-37, F-3: whoever makes a wheel learns that a signature went, and that a label is long."""
+    with zipfile.ZipFile(plain) as archive:
+        members = [(name, archive.read(name)) for name in archive.namelist()]
+    signature = members[-1][0] + ".jws"
+    with zipfile.ZipFile(plain, "w") as archive:
+        for name, content in members[:-1]:
+            archive.writestr(name, content)
+        archive.writestr(signature, "{}")
+        archive.writestr(*members[-1])
+    label = parse_label("x" * 33)
+    document = dataclasses.replace(DOCUMENT, variants={label: DOCUMENT.variants[MKL]})
+    told: list[str] = []
+    path = make_variant(plain, output, label=label, document=document, note=told.append)
+    assert [text.partition(" ")[0] for text in told] == ["the", signature]
+    assert "33 characters" in told[0]
+    told.clear()
+    make_plain(path, output, note=told.append)
+    assert told == []
+
+
 def test_existing_output(plain: Path, output: Path) -> None:
     """B-31: another wheel of that name is overwritten only when that is said."""
     make_variant(plain, output, label=parse_label("mkl"), document=DOCUMENT)

@@ -166,6 +166,27 @@ class TestRecord:
         with WheelArchive(output) as wheel:
             assert wheel.read(name) == b"new"
 
+    def test_rows_that_are_quoted(self, plain: Path, output: Path) -> None:
+        """B-35, B-36: a row is found by what it says, not by how it is quoted; RECORD has none."""
+        with zipfile.ZipFile(plain) as old:
+            members = [(name, old.read(name)) for name in old.namelist()]
+        with WheelArchive(plain) as wheel:
+            quoted = [
+                ",".join(f'"{cell}"' for cell in (row.path, row.hash, row.size))
+                for row in wheel.record().rows
+            ]
+        with zipfile.ZipFile(plain, "w") as new:
+            for name, content in members[:-1]:
+                add_member(new, name, content)
+            add_member(new, f"{INFO}/RECORD", "\n".join(quoted).encode())
+        rewrite(plain, output, replace_members={"some/tool": b"new"})
+        found = rows(output)
+        assert sorted(found) == sorted(set(found)) == sorted(name for name, _ in members)
+        with WheelArchive(output) as wheel:
+            wheel.verify()
+            last = wheel.record().rows[-1]
+        assert (last.path, last.hash, last.size) == (f"{INFO}/RECORD", "", "")
+
     def test_removed_member(self, plain: Path, output: Path) -> None:
         """What is removed leaves no row."""
         rewrite(plain, output, remove=["some/tool"])
@@ -190,13 +211,16 @@ class TestRecord:
         assert first == record.removesuffix(f"{INFO}/RECORD,,")
         assert rest.endswith(f",2{ending}{INFO}/RECORD,,{ending}")
 
-    def test_signatures(self, with_member: Callable[..., Path], output: Path) -> None:
-        """B-37: signatures of the old RECORD are removed, with a note."""
-        source = with_member(f"{INFO}/RECORD.jws")
-        (note,) = rewrite(source, output, replace_members={DOCUMENT: b"{}"})
-        assert "RECORD.jws" in note
-        with WheelArchive(output) as wheel:
-            assert f"{INFO}/RECORD.jws" not in wheel
+    @pytest.mark.parametrize("kind", ["jws", "p7s"])
+    def test_signatures(self, with_member: Callable[..., Path], output: Path, kind: str) -> None:
+        """B-37: signatures of the old RECORD are removed, with a note, whatever changes."""
+        source = with_member(f"{INFO}/RECORD.{kind}")
+        for change in ({DOCUMENT: b"{}"}, {}):
+            (note,) = rewrite(source, output, replace_members=change, overwrite=True)
+            assert f"RECORD.{kind}" in note
+            with WheelArchive(output) as wheel:
+                assert f"{INFO}/RECORD.{kind}" not in wheel
+            assert f"{INFO}/RECORD.{kind}" not in rows(output)
 
 
 class TestReproducibility:

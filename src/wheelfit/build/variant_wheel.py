@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.core_metadata import without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename, with_label
-from wheelfit.core.labels import NULL, OLD_NULL
+from wheelfit.core.labels import NULL, OLD_NULL, writer_warnings
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.metadata import write_document
 from wheelfit.core.properties import EMPTY
@@ -17,6 +17,7 @@ from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import rewrite
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from wheelfit.core.document import VariantDocument
@@ -42,6 +43,7 @@ def make_variant(
     epoch: int | None = None,
     overwrite: bool = False,
     verify_content: bool = True,
+    note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
     """Give a wheel a label and its properties, and return the path of the result.
 
@@ -60,6 +62,7 @@ def make_variant(
     :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
     :param overwrite: the same.
     :param verify_content: the same.
+    :param note: told what else was changed (B-37), and what is unwise about the label (F-3).
     :raises InvalidDocument: the document does not know the label, or may not be
         written; says everything at once (B-6).
     :raises InvalidFilename: the source is not named like a wheel, or the new name
@@ -77,7 +80,7 @@ def make_variant(
             context = VariantContext(label, single.properties(label) or EMPTY)
             replaced |= _resolved_metadata(archive, context)
     destination = folder / filename.text
-    rewrite(
+    notes = rewrite(
         source,
         destination,
         replace_members=replaced,
@@ -85,6 +88,8 @@ def make_variant(
         overwrite=overwrite,
         verify_content=verify_content,
     )
+    for text in (*writer_warnings(label), *notes):
+        note(text)
     return destination
 
 
@@ -95,6 +100,7 @@ def make_plain(
     epoch: int | None = None,
     overwrite: bool = False,
     verify_content: bool = True,
+    note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
     """Take label and document from a wheel, and return the path of the result.
 
@@ -106,6 +112,7 @@ def make_plain(
     :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
     :param overwrite: the same.
     :param verify_content: the same.
+    :param note: told what else was changed (B-37).
     :raises InvalidFilename: the source is not named like a variant wheel.
     :raises InvalidRequirement: a variant marker cannot be read.
     :raises FileProblem: a file cannot be read or written, or exists already.
@@ -118,7 +125,7 @@ def make_plain(
     with WheelArchive(source) as archive:
         replaced = _resolved_metadata(archive, VariantContext.PLAIN)
         document = f"{archive.dist_info}/variant.json"
-    rewrite(
+    notes = rewrite(
         source,
         destination,
         replace_members=replaced,
@@ -127,6 +134,8 @@ def make_plain(
         overwrite=overwrite,
         verify_content=verify_content,
     )
+    for text in notes:
+        note(text)
     return destination
 
 
