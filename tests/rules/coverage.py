@@ -20,9 +20,6 @@ from typing import Any
 __all__ = ["Coverage", "Rule", "Test", "judge", "read_cases", "read_rules", "read_tests"]
 
 REPOSITORY = Path(__file__).parents[2]
-PAGE = REPOSITORY / "docs" / "reference" / "rules.md"
-TESTS = REPOSITORY / "tests"
-CASES = REPOSITORY / "conformance"
 
 RULE = re.compile(r"\b[FPB]-\d+\b")
 # "F-60 to F-65" names two rules and means six; nobody can tell which of them is proved.
@@ -191,13 +188,13 @@ def judge(rules: Iterable[Rule], tests: Iterable[Test]) -> Coverage:
 def measure(repository: Path = REPOSITORY) -> Coverage:
     """Judge what is in the repository.
 
-    :param repository: with ``docs``, ``tests`` and maybe ``conformance``.
+    :param repository: with ``docs``, ``tests`` and ``conformance``.
     """
     tests: list[Test] = []
     for path in sorted((repository / "tests").rglob("test_*.py")):
         where = path.relative_to(repository).as_posix()
         tests += read_tests(path.read_text(encoding="utf-8"), where)
-    for path in sorted((repository / "conformance").rglob("*.json")):
+    for path in sorted((repository / "conformance" / "cases").rglob("*.json")):
         where = path.relative_to(repository).as_posix()
         tests += read_cases(json.loads(path.read_bytes()), where)
     page = repository / "docs" / "reference" / "rules.md"
