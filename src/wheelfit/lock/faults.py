@@ -142,8 +142,9 @@ def _package(steps: tuple[str | int, ...], package: Mapping[str, Any]) -> Iterat
             versions.add(parse_wheel_filename(text).version)
         except InvalidFilename as error:
             yield Fault(path_of(*steps, "wheels", index), error.message, "F-12")
-    if len(versions) > 1:
-        yield Fault(path_of(*steps, "wheels"), "they are of different versions")
+    if len(versions) > 1 and "version" not in package:
+        problem = "it is missing, and the wheels are of different versions"
+        yield Fault(path_of(*steps, "version"), problem)
     needs = tool_table(package).get(VARIANT_DEPENDENCIES)
     if needs is None:
         return
@@ -214,7 +215,8 @@ def _names(steps: tuple[str | int, ...], names: object) -> Iterator[Fault]:
 def _without_labels(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return what packaging is to see: every wheel by the name it would have without label."""
     plain = dict(table)
-    if re.fullmatch(r"1(\.\d+)?", str(table.get("lock-version"))):
+    version = table.get("lock-version")
+    if isinstance(version, str) and re.fullmatch(r"1(\.\d+)?", version):
         plain["lock-version"] = "1.0"  # of a newer minor version packaging complains aloud
     packages = table.get("packages")
     if isinstance(packages, list):

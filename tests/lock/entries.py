@@ -1,0 +1,135 @@
+"""Locks of made-up projects, for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from packaging.version import Version
+
+from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.markers import VariantContext
+from wheelfit.core.properties import EMPTY
+from wheelfit.core.target import Target
+from wheelfit.lock.document import Lock
+from wheelfit.lock.release import LockedRelease, lock_release, needed_names, release_for
+from wheelfit.lock.writing import new_lock
+from wheelfit.resolve.release_metadata import MetadataPolicy, obtain
+from wheelfit.testing.repositories import FakeRepository
+from wheelfit.testing.wheels import SCHEMA
+from wheelfit.testing.worlds import NVIDIA, linux_target
+
+TARGET = linux_target()
+X86_64 = {"requires": ["x86-64-variant-provider<1"]}
+AMD = {
+    "requires": ["amd-variant-provider"],
+    "plugin-api": "amd_variant_provider.plugin:AMDVariantPlugin",
+}
+TAGS = "cp311-cp311-manylinux_2_28_x86_64"
+
+DOCUMENT: dict[str, Any] = {
+    "$schema": SCHEMA,
+    "default-priorities": {"namespace": ["nvidia", "x86_64", "amd"]},
+    "providers": {"nvidia": NVIDIA, "x86_64": X86_64, "amd": AMD},
+    "variants": {
+        "cu12.6": {"nvidia": {"cuda_version_lower_bound": ["12.6"]}},
+        "cu12.8": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}},
+        "v3": {"x86_64": {"level": ["v3"]}},
+        "v4": {"x86_64": {"level": ["v4"]}},
+        "rocm": {"amd": {"gfx_arch": ["gfx942"]}},
+        "null": {},
+    },
+}
+LABELS = ("cu12.6", "cu12.8", "v3", "v4", "null", None)
+
+REQUIRES = (
+    'gpu-lib; "nvidia" in variant_namespaces',
+    'cpu-lib; variant_label == "v4"',
+    "numbers",
+)
+
+
+def wheel_name(name: str, version: str, label: str | None = None, tags: str = TAGS) -> str:
+    """Return the file name of a wheel."""
+    return "-".join(part for part in (name, version, tags, label) if part) + ".whl"
+
+
+def world(labels: Iterable[str | None] = LABELS) -> FakeRepository:
+    """Return a repository with a project of many variants, and what they need."""
+    repository = FakeRepository()
+    for label in labels:
+        repository.add_wheel(
+            wheel_name("fastfft", "2.1", label),
+            requires=REQUIRES,
+            document=_own(label),
+        )
+    repository.add_file("fastfft-2.1-variants.json", DOCUMENT)
+    for name in ("gpu_lib", "cpu_lib", "numbers"):
+        repository.add_wheel(wheel_name(name, "1", tags="py3-none-any"))
+    return repository
+
+
+def _own(label: str | None) -> dict[str, object] | None:
+    if label is None:
+        return None
+    return {**DOCUMENT, "variants": {label: DOCUMENT["variants"][label]}}
+
+
+def locked(
+    repository: FakeRepository,
+    name: str,
+    version: str,
+    *,
+    targets: Sequence[Target] = (TARGET,),
+    strict: bool = False,
+    with_needs: bool = True,
+    **options: Any,
+) -> LockedRelease:
+    """Lock one release of a repository."""
+    page = repository.project(name)  # type: ignore[arg-type]
+    assert page is not None
+    release = release_for(page, Version(version), targets)
+    assert release is not None
+    variants = [wheel for wheel in release.wheels if wheel.filename.is_variant]
+    metadata = obtain(release, variants, repository, MetadataPolicy(strict=strict))
+    needs = {}
+    for wheel in release.wheels:
+        label = wheel.filename.label or ""
+        properties = metadata.document.properties(label) if metadata.document and label else EMPTY
+        core = read_metadata(repository.metadata(wheel.file), wheel.filename.text)
+        needs[label] = needed_names(core, VariantContext(label, properties or EMPTY), targets)
+    return lock_release(
+        release, metadata, needs=needs if with_needs else None, strict=strict, **options
+    )
+
+
+def lock_world(
+    repository: FakeRepository | None = None,
+    *,
+    roots: Sequence[str] | None = ("fastfft",),
+    with_needs: bool = True,
+    **options: Any,
+) -> Lock:
+    """Lock everything of `world`."""
+    repository = repository or world()
+    pins = [("fastfft", "2.1"), ("gpu-lib", "1"), ("cpu-lib", "1"), ("numbers", "1")]
+    tables = [
+        locked(repository, name, version, with_needs=with_needs).table for name, version in pins
+    ]
+    return new_lock(tables, roots=roots, where="pylock.toml", **options)
+
+
+def plain_entry(name: str, version: str = "1", **more: Any) -> dict[str, Any]:
+    """Return an entry with one plain wheel."""
+    wheel = wheel_name(name.replace("-", "_"), version, tags="py3-none-any")
+    return {
+        "name": name,
+        "version": version,
+        "wheels": [{"url": f"https://fake.invalid/{wheel}", "hashes": {"sha256": "00"}}],
+        **more,
+    }
+
+
+def lock_table(*packages: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return a lock as plain data."""
+    return {"lock-version": "1.0", "created-by": "test", "packages": list(packages), **more}
