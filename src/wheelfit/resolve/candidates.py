@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
     from wheelfit.core.support import Detector, Support
     from wheelfit.core.target import Target
     from wheelfit.resolve.listing import Release, Wheel
@@ -97,6 +98,7 @@ class Candidates:
         self._known = KnownVersions(is_open=True)
         self._listings: Once[NormalizedName, Listing | None] = Once()
         self._variants: Once[tuple[NormalizedName, Version], ReleaseMetadata] = Once()
+        self._offers: Once[NormalizedName, tuple[PropertySet, ...]] = Once()
         self._choices: Once[tuple[NormalizedName, Version], ReleaseChoice] = Once()
         self._cores: Once[str, CoreMetadata] = Once()
 
@@ -298,12 +300,7 @@ class Candidates:
         # F-90, steps 1 to 4.
         wheels = self._variant_wheels(release, rejections)
         if wheels:
-            metadata = self._variants.get(
-                (name, version),
-                lambda: obtain(
-                    release, wheels, self.repository, self.policy.metadata, self._fits
-                ),
-            )
+            metadata = self._metadata_of(release, wheels)
             support = self._ask(metadata, wheels, known)
         # Steps 5 to 8.
         selection = select(
@@ -311,7 +308,7 @@ class Candidates:
             document=metadata.document,
             support=support,
             tags=self.target.tags,
-            preferences=_applying(self.policy.preferences, metadata.document),
+            preferences=self._applying(name, metadata.document),
             extra_rejections={**metadata.rejections, **rejections},
         )
         unsound = [self._unsound.get(wheel.filename.text) for wheel in release.wheels]
@@ -340,6 +337,39 @@ class Candidates:
             elif wheel.is_yanked and not release.is_yanked:
                 rejections[text] = _yanked(wheel.file)
         return rejections
+
+    def _applying(self, name: NormalizedName, document: VariantDocument | None) -> Preferences:
+        """Leave out what is required but not offered by the project (F-91).
+
+        Otherwise a property required of one project would rule out every other project.
+        """
+        preferences = self.policy.preferences
+        if not preferences.require:
+            return preferences
+        offered = [*self._offers.get(name, lambda: self._newest_variants(name))]
+        offered += () if document is None else document.variants.values()
+        vain = set(preferences.unmet(offered))
+        require = tuple(choice for choice in preferences.require if choice not in vain)
+        return replace(preferences, require=require)
+
+    def _newest_variants(self, name: NormalizedName) -> tuple[PropertySet, ...]:
+        """Return what the newest release with variants offers.
+
+        What it offers is expected of older releases too: they are no way round a wish.
+        """
+        listing = self.listing(name)
+        for release in () if listing is None else listing.releases.values():
+            wheels = self._variant_wheels(release, self._first_sight(release))
+            if wheels and not release.is_yanked:
+                metadata = self._metadata_of(release, wheels)
+                return () if metadata.document is None else (*metadata.document.variants.values(),)
+        return ()
+
+    def _metadata_of(self, release: Release, wheels: Sequence[Wheel]) -> ReleaseMetadata:
+        return self._variants.get(
+            (release.name, release.version),
+            lambda: obtain(release, wheels, self.repository, self.policy.metadata, self._fits),
+        )
 
     def _variant_wheels(self, release: Release, rejections: Mapping[str, str]) -> Sequence[Wheel]:
         """Return the variant wheels that are still in, best tags first."""
@@ -406,16 +436,6 @@ class Candidates:
         known = [properties for properties in found if properties is not None]
         support = self.support_of(document, namespaces_used(known))
         return any(support.refusal(properties) is None for properties in known)
-
-
-def _applying(preferences: Preferences, document: VariantDocument | None) -> Preferences:
-    """Leave out what is required but not offered by any variant of the release (F-91).
-
-    Otherwise a property required of one project would rule out every other project.
-    """
-    vain = set(preferences.unmet(() if document is None else document.variants.values()))
-    require = tuple(choice for choice in preferences.require if choice not in vain)
-    return replace(preferences, require=require)
 
 
 def _yanked(file: File) -> str:
