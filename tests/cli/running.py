@@ -59,9 +59,10 @@ class Runner:
             assert "Traceback" not in said.out + said.err
         if "--json" in options:
             assert said.object  # exactly one: anything more would not be JSON
-            assert ("error" in said.object) == (status != 0 and "projects" not in said.object)
+            told = {"projects", "findings"} & said.object.keys()
+            assert ("error" in said.object) == (status != 0 and not told)
         if status:
-            assert said.out == "" or "--json" in options or words[0] in ("explain", "demo")
+            assert said.out == "" or "--json" in options or words[0] in ("check", "explain", "demo")
         return said
 
 

@@ -543,6 +543,20 @@ MISSING_FILE = _check(
     "a file is listed and cannot be had",
     "publish the file, or remove it from the page",
 )
+METADATA_DIFFERS = _check(
+    _ERROR,
+    "metadata-differs",
+    "F-95",
+    "the METADATA served beside a wheel is not the one inside it, so installers refuse it",
+    "extract it from the wheel again",
+)
+METADATA_DIFFERS = _check(
+    _ERROR,
+    "metadata-differs",
+    "F-95",
+    "the METADATA served beside a wheel is not the one inside it, so installers refuse it",
+    "extract it from the wheel again",
+)
 STRANGE_ENTRY = _check(
     _WARNING,
     "strange-entry",

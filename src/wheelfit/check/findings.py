@@ -172,12 +172,15 @@ class Count:
     wheels: int = 0
     index_files: int = 0
     releases: int = 0
+    installed: int = 0
+    """Variants in the environment."""
 
     def __add__(self, other: Count) -> Count:
         return Count(
             self.wheels + other.wheels,
             self.index_files + other.index_files,
             self.releases + other.releases,
+            self.installed + other.installed,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from wheelfit.check import checks
 from wheelfit.check.dependencies import Declared, undeclared_findings
 from wheelfit.check.documents import check_variant_document
 from wheelfit.check.findings import Place, Severity
+from wheelfit.check.lines import with_lines
 from wheelfit.check.profile import Profile
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import contradictions, disagreement
@@ -58,6 +59,8 @@ class IndexFacts:
     """Its name, as ``torch-2.8.0-variants.json``."""
     document: VariantDocument | None = None
     """What it says; None if it is of no use, or was not read."""
+    data: bytes = field(default=b"", repr=False)
+    """Its bytes, to say on which line something stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,25 +104,34 @@ def check_index_file(
     findings, document = check_variant_document(data, place, profiles=profiles)
     if Profile.PYPI in profiles:
         findings.append(place.found(checks.PYPI_INDEX_FILE, "it is a -variants.json file"))
-    return findings, IndexFacts(where, filename, document)
+    return findings, IndexFacts(where, filename, document, data)
 
 
 def check_release(
     release: ReleaseFacts, *, profiles: frozenset[Profile] = frozenset()
-) -> Iterator[Finding]:
+) -> list[Finding]:
     """Check whether the files of a release fit together.
 
     :param release: its files, each checked by itself before.
     :param profiles: tools whose rules count too.
     """
-    yield from _spelling(release, profiles)
-    yield from _completeness(release)
-    spelled = [one for one in release.index_files if one.document is not None]
-    for index in spelled:
+    usable = [one for one in release.index_files if one.document is not None]
+    findings = [*_spelling(release, profiles), *_completeness(release)]
+    for index in usable:
         if index.document is not None:
-            yield from _against_index(release, index, index.document, profiles)
-    yield from _among_wheels(release, spelled)
-    yield from _markers(release, spelled)
+            findings += _against_index(release, index, index.document, profiles)
+    findings += _among_wheels(release, usable)
+    findings += _markers(release, usable)
+    return _numbered(findings, release.index_files)
+
+
+def _numbered(findings: list[Finding], index_files: Iterable[IndexFacts]) -> list[Finding]:
+    """Add the lines of what was found in index files."""
+    for index in index_files:
+        here = [one for one in findings if one.where == index.where]
+        others = [one for one in findings if one.where != index.where]
+        findings = [*others, *with_lines(here, index.data)]
+    return findings
 
 
 # --- names -------------------------------------------------------------------------------
@@ -259,21 +271,25 @@ def _markers(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[F
 # --- snapshots ------------------------------------------------------------------------------
 
 
-def check_snapshots(index_files: Iterable[IndexFacts]) -> Iterator[Finding]:
+def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:
     """Compare index files of one release from different places (F-73).
 
     :param index_files: in the order in which they were given: the older ones first.
     """
+    findings = []
     usable = [one for one in index_files if one.document is not None]
     for old, new in combinations(usable, 2):
         pair = [(one.where, one.document) for one in (old, new) if one.document is not None]
         for found in contradictions(pair):
             was, now = (_in_words(document, found.path) for _, document in pair)
-            yield Place(new.where).found(
-                checks.CHANGED_BETWEEN_SNAPSHOTS,
-                f"{found.path} is {now}; in {old.where} it is {was}",
-                path=found.path,
+            findings.append(
+                Place(new.where).found(
+                    checks.CHANGED_BETWEEN_SNAPSHOTS,
+                    f"{found.path} is {now}; in {old.where} it is {was}",
+                    path=found.path,
+                )
             )
+    return _numbered(findings, usable)
 
 
 _LONGEST = 300

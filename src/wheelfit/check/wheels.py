@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.check import checks, profile
@@ -44,6 +44,8 @@ class WheelFacts:
     """What it says of its variant; None for a plain wheel, or if that is not known."""
     core: CoreMetadata | None = None
     """Its METADATA, as far as it could be read."""
+    metadata: bytes = field(default=b"", repr=False)
+    """The bytes of that; empty if it is missing or was not read."""
 
 
 def check_wheel(
@@ -125,7 +127,7 @@ def check_parts(
         findings += more
     if core is not None and parsed is not None and name.label is not None:
         findings += abi_findings(core, name.label, parsed, place.inside("METADATA"))
-    return findings, WheelFacts(place.where, name, parsed, core)
+    return findings, WheelFacts(place.where, name, parsed, core, metadata or b"")
 
 
 def filename_findings(name: WheelFilename, place: Place) -> Iterator[Finding]:

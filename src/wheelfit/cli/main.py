@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, str] = {
     "uninstall": "remove packages",
     "list": "show what is installed, with variant labels",
     "explain": "show which wheel would be chosen, and why not the others",
+    "check": "find everything that is wrong with wheels, index files and releases",
     "probe": "show what this machine supports, and how that was found",
     "demo": "see it all work in a throw-away environment",
 }
@@ -104,6 +105,7 @@ def _dispatch(words: list[str]) -> int:
         )
     command = cast(Command, import_module(f"wheelfit.cli.commands.{name}"))
     parser = make_parser(name, command)
+    _configure(parser)
     # Options may stand between names, as with pip; not where ``--`` says that no more come.
     parse = parser.parse_args if "--" in words else parser.parse_intermixed_args
     arguments = parse(words[1:])
@@ -111,6 +113,22 @@ def _dispatch(words: list[str]) -> int:
     return _guarded(
         lambda: command.run(arguments, output, os.environ), lambda: output, debug=arguments.debug
     )
+
+
+def _configure(parser: ArgumentParser) -> None:
+    """Let the user's own file set defaults."""
+    from pathlib import Path
+
+    from wheelfit.cli.configuration import (
+        VARIABLE,
+        configuration_file,
+        read_configuration,
+        set_defaults,
+    )
+
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - without a home this stays as it is
+    path = configuration_file(os.environ, sys.platform, home)
+    set_defaults(parser, read_configuration(path, must_exist=bool(os.environ.get(VARIABLE))))
 
 
 def make_parser(name: str, command: Command) -> ArgumentParser:

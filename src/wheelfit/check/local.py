@@ -1,0 +1,407 @@
+"""Check files and folders of this machine."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.check import checks
+from wheelfit.check.documents import check_variant_document
+from wheelfit.check.findings import Count, Place, Report, Unchecked
+from wheelfit.check.listings import check_listing, sdist_release, sort_files
+from wheelfit.check.releases import (
+    ReleaseFacts,
+    check_index_file,
+    check_release,
+    check_snapshots,
+)
+from wheelfit.check.wheels import WheelFacts, check_wheel
+from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.core.strict_json import DEFAULT_LIMITS
+from wheelfit.errors import FileProblem, IntegrityError, InvalidFilename, InvalidPage
+from wheelfit.sources.hashes import check_bytes, check_file
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.simple_api import parse_links
+from wheelfit.sources.urls import file_path, file_url, redact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wheelfit.check.findings import Finding
+    from wheelfit.check.listings import Release
+    from wheelfit.check.profile import Profile
+    from wheelfit.check.releases import IndexFacts
+    from wheelfit.core.labels import Label
+    from wheelfit.sources.page import File
+    from wheelfit.sources.progress import Progress
+
+__all__ = ["check_paths"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_DOCUMENT = "variant.json"
+_INDEX_SUFFIX = "-variants.json"
+_PAGE = "index.html"
+_LARGEST_PAGE = 256 << 20
+_MOST_THREADS = 8
+
+
+def check_paths(
+    paths: Sequence[Path],
+    *,
+    full: bool = False,
+    profiles: frozenset[Profile] = frozenset(),
+    progress: Progress = NO_PROGRESS,
+) -> Report:
+    """Check wheels, documents and folders, each by itself and those of a release together.
+
+    A file that cannot be read is named in the report and hides nothing of the others.
+
+    :param paths: files, and folders that are searched with all folders in them.
+    :param full: compare every member of every wheel with RECORD, and wheels with the hashes
+        on pages.
+    :param profiles: tools whose rules count too.
+    :param progress: told of bytes as files are done.
+    """
+    found = _Found()
+    for path in paths:
+        found.add(path)
+    work = _Work(found, profiles, full=full)
+    return work.report(progress)
+
+
+@dataclass(slots=True)
+class _Found:
+    """Hold the files to look at; each once, in the order in which they were named."""
+
+    wheels: dict[Path, None] = field(default_factory=dict)
+    index_files: dict[Path, None] = field(default_factory=dict)
+    documents: dict[Path, None] = field(default_factory=dict)
+    pages: dict[Path, None] = field(default_factory=dict)
+    sources: dict[Path, None] = field(default_factory=dict)
+    picked: set[Path] = field(default_factory=set)
+    """Files that were named themselves, so that others of their release may be missing."""
+    unchecked: list[Unchecked] = field(default_factory=list)
+
+    def add(self, path: Path) -> None:
+        """Add a file, or everything in a folder."""
+        if path.is_dir():
+            self._add_folder(path)
+        elif self._add_file(path):
+            self.picked.add(path)
+        elif path.suffix == ".json":
+            self.documents[path] = None
+            self.picked.add(path)
+        elif path.exists():
+            self._skip(path, "it is neither a wheel nor a variant document")
+        else:
+            self._skip(path, "there is no such file or folder")
+
+    def _add_file(self, path: Path) -> bool:
+        if path.suffix == ".whl":
+            self.wheels[path] = None
+        elif path.name.endswith(_INDEX_SUFFIX):
+            self.index_files[path] = None
+        elif path.name == _DOCUMENT:
+            self.documents[path] = None
+        elif path.name == _PAGE:
+            self.pages[path] = None
+        else:
+            return False
+        return True
+
+    def _add_folder(self, folder: Path) -> None:
+        count = self._number()
+        problems: list[OSError] = []
+        for root, folders, names in os.walk(folder, onerror=problems.append):
+            # Hidden folders hold environments and the memory of tools.
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            for name in sorted(names):
+                path = Path(root, name)
+                if not self._add_file(path) and sdist_release(name) is not None:
+                    self.sources[path] = None
+        for error in problems:
+            self._skip(Path(error.filename), f"the folder cannot be read: {error.strerror}")
+        if self._number() == count and not problems:
+            self._skip(folder, "there is nothing to check in the folder")
+
+    def _number(self) -> int:
+        return len(self.wheels) + len(self.index_files) + len(self.documents) + len(self.pages)
+
+    def _skip(self, path: Path, reason: str) -> None:
+        hint = "name wheels, *-variants.json files, folders of them, or projects of an index"
+        self.unchecked.append(Unchecked(str(path), FileProblem.reference, reason, hint))
+
+
+@dataclass(slots=True)
+class _Group:
+    """Collect the files of one release that belong together."""
+
+    wheels: list[WheelFacts] = field(default_factory=list)
+    index_files: list[IndexFacts] = field(default_factory=list)
+    has_source: bool = False
+    is_listed: bool = False
+    is_whole: bool = True
+
+    @property
+    def has_index(self) -> bool:
+        """Whether something says what the release has."""
+        return bool(self.index_files) or self.is_listed
+
+    def take(self, other: _Group) -> None:
+        self.wheels += other.wheels
+        self.index_files += other.index_files
+        self.has_source |= other.has_source
+        self.is_listed |= other.is_listed
+        self.is_whole &= other.is_whole
+
+
+class _Work:
+    """Check what was found."""
+
+    def __init__(self, found: _Found, profiles: frozenset[Profile], *, full: bool) -> None:
+        self._found = found
+        self._profiles = profiles
+        self._full = full
+        self._findings: list[Finding] = []
+        self._unchecked = list(found.unchecked)
+        # By release and then by folder, in the order in which they come.
+        self._groups: dict[Release, dict[Path, _Group]] = defaultdict(dict)
+        self._folder_of: dict[str, Path] = {}
+        """By real path: the folder of the page that lists a file."""
+        self._promises: dict[str, File] = {}
+        """By real path: the entry of a file that lies on this machine."""
+        self._known = {os.path.realpath(path) for path in (*found.wheels, *found.index_files)}
+
+    def report(self, progress: Progress) -> Report:
+        for path in self._found.pages:
+            self._page(path)
+        self._wheels(progress)
+        for path in self._found.index_files:
+            self._index_file(path)
+        for path in self._found.documents:
+            self._document(path)
+        for path in self._found.sources:
+            release = sdist_release(path.name)
+            if release is not None:
+                self._group(release, path).has_source = True
+        releases = self._releases()
+        count = Count(len(self._found.wheels), len(self._found.index_files), releases)
+        return Report.of(self._findings, self._unchecked, count)
+
+    def _group(self, release: Release, path: Path) -> _Group:
+        folder = self._folder_of.get(os.path.realpath(path), path.parent)
+        group = self._groups[release].setdefault(folder, _Group())
+        if path in self._found.picked:
+            group.is_whole = False
+        return group
+
+    # --- pages -------------------------------------------------------------------------
+
+    def _page(self, path: Path) -> None:
+        body = self._read(path, _LARGEST_PAGE)
+        if body is None:
+            return
+        try:
+            files, notes = parse_links(body, "text/html", file_url(path), source=str(path))
+        except InvalidPage as error:
+            self._unchecked.append(Unchecked.because(error, str(path)))
+            return
+        base = file_url(path.parent)
+
+        def called(file: File) -> str:
+            if file.url.startswith(f"{base}/"):
+                return str(path.parent / file_path(file.url[len(base) + 1 :]))
+            return redact(file.url)
+
+        self._findings += check_listing(files, notes, str(path), self._profiles, called=called)
+        for release, listed in sort_files(files).items():
+            group = self._groups[release].setdefault(path.parent, _Group())
+            group.is_listed = True
+            group.has_source |= listed.has_source
+            for file, filename in listed.wheels:
+                if not self._is_here(file, path):
+                    group.wheels.append(WheelFacts(called(file), filename))
+            for file in listed.index_files:
+                self._is_here(file, path)
+
+    def _is_here(self, file: File, page: Path) -> bool:
+        """Say whether a listed file is on this machine; remember what was promised of it."""
+        if not file.is_local:
+            return False
+        try:
+            path = Path(file_path(file.url))
+        except ValueError:
+            return False
+        if not path.is_file():
+            place = Place(str(page))
+            self._findings.append(place.found(checks.MISSING_FILE, f"{file.filename} is not there"))
+            return False
+        real = os.path.realpath(path)
+        self._folder_of[real] = page.parent
+        self._promises[real] = file
+        if real not in self._known:  # it lies elsewhere, and the page leads there
+            self._known.add(real)
+            (self._found.wheels if path.suffix == ".whl" else self._found.index_files)[path] = None
+        return True
+
+    def _promised(self, path: Path, data: bytes | None = None) -> None:
+        """Hold a file against what the page promises of it (F-79)."""
+        file = self._promises.get(os.path.realpath(path))
+        if file is None or not (file.hashes or file.size is not None):
+            return
+        try:
+            if data is not None:
+                check_bytes(data, file.hashes, file.size, where=str(path))
+            elif self._full:
+                check_file(path, file.hashes, file.size, where=str(path))
+        except IntegrityError as error:
+            note = f": {error.note}" if error.note else ""
+            words = " ".join(f"{error.message}{note}".split())
+            self._findings.append(Place(str(path)).found(checks.WRONG_HASH, words))
+
+    # --- files ---------------------------------------------------------------------------
+
+    def _wheels(self, progress: Progress) -> None:
+        paths = list(self._found.wheels)
+        sizes = [_size(path) for path in paths]
+        progress.start(sum(sizes))
+        with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
+            for path, size, checked in zip(paths, sizes, pool.map(self._wheel, paths), strict=True):
+                progress.advance(size)
+                if isinstance(checked, Unchecked):
+                    self._unchecked.append(checked)
+                    self._unread(path)
+                    continue
+                findings, facts = checked
+                self._findings += findings
+                if facts is not None:
+                    release = (facts.filename.name, facts.filename.version)
+                    self._group(release, path).wheels.append(facts)
+                self._promised(path)
+        progress.done()
+
+    def _wheel(self, path: Path) -> tuple[list[Finding], WheelFacts | None] | Unchecked:
+        try:
+            return check_wheel(
+                path, path.name, where=str(path), full=self._full, profiles=self._profiles
+            )
+        except FileProblem as error:
+            return Unchecked.because(error, str(path))
+        except OSError as error:
+            message = f"the wheel cannot be read: {error.strerror or type(error).__name__}"
+            return Unchecked(str(path), FileProblem.reference, message)
+
+    def _unread(self, path: Path) -> None:
+        """Count a wheel that cannot be read among those of its release all the same."""
+        try:
+            filename = parse_wheel_filename(path.name)
+        except InvalidFilename:
+            return
+        group = self._group((filename.name, filename.version), path)
+        group.wheels.append(WheelFacts(str(path), filename))
+
+    def _index_file(self, path: Path) -> None:
+        data = self._read(path, DEFAULT_LIMITS.size)
+        if data is None:
+            return
+        self._promised(path, data)
+        findings, facts = check_index_file(
+            data, path.name, where=str(path), profiles=self._profiles
+        )
+        self._findings += findings
+        release = parse_index_file_name(path.name)
+        if release is None:
+            self._findings.append(
+                Place(str(path)).found(
+                    checks.MISSPELT_INDEX_FILE, "its name has no project and version"
+                )
+            )
+        else:
+            self._group(release, path).index_files.append(facts)
+
+    def _document(self, path: Path) -> None:
+        data = self._read(path, DEFAULT_LIMITS.size)
+        if data is None:
+            return
+        label = _label_of(path)
+        findings, document = check_variant_document(
+            data, Place(str(path)), label=label, profiles=self._profiles
+        )
+        self._findings += findings
+        if document is None or label is not None or path.name != _DOCUMENT:
+            return
+        labels = [*document.variants, *document.unusable]
+        if len(labels) != 1:
+            self._findings.append(
+                Place(str(path)).found(
+                    checks.WRONG_LABEL, f"it has {len(labels)} labels, a wheel has one"
+                )
+            )
+
+    def _read(self, path: Path, limit: int) -> bytes | None:
+        try:
+            with path.open("rb") as file:
+                return file.read(limit + 1)
+        except OSError as error:
+            message = f"the file cannot be read: {error.strerror or type(error).__name__}"
+            self._unchecked.append(Unchecked(str(path), FileProblem.reference, message))
+            return None
+
+    # --- releases --------------------------------------------------------------------------
+
+    def _releases(self) -> int:
+        for (name, version), groups in self._groups.items():
+            for folder, group in _merged(groups):
+                facts = ReleaseFacts(
+                    name,
+                    version,
+                    str(folder),
+                    tuple(group.wheels),
+                    tuple(group.index_files),
+                    has_source=group.has_source,
+                    is_listed=group.is_listed,
+                    is_whole=group.is_whole,
+                )
+                self._findings += check_release(facts, profiles=self._profiles)
+            self._findings += check_snapshots(
+                [group.index_files[0] for group in groups.values() if group.index_files]
+            )
+        return len(self._groups)
+
+
+def _merged(groups: dict[Path, _Group]) -> Iterator[tuple[Path, _Group]]:
+    """Yield what belongs together: files of several folders, unless each has an index."""
+    with_index = [folder for folder, group in groups.items() if group.has_index]
+    first = with_index[0] if with_index else next(iter(groups))
+    apart = with_index if len(with_index) > 1 else [first]
+    whole = _Group()
+    whole.take(groups[first])
+    for folder, group in groups.items():
+        if folder not in apart:
+            whole.take(group)
+    yield first, whole
+    for folder in apart[1:]:
+        yield folder, groups[folder]
+
+
+def _label_of(path: Path) -> Label | None:
+    """Return the label of the wheel whose unpacked document this is, if its folder says so."""
+    try:
+        return parse_wheel_filename(path.parent.name).label
+    except InvalidFilename:
+        return None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
