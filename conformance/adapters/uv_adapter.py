@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from suite.locks import lock_text
 from suite.releases import Index, Release, build_wheel, label_of
 from suite.serving import Answer, Request, invalid, result, serve, unsupported
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 AREAS = [
     "filename", "document", "compatibility", "ordering", "marker", "selection", "degradation",
-    "provider", "lock",
+    "provider", "abi", "lock",
 ]  # fmt: skip
 PLATFORM, PYTHON = "x86_64-manylinux_2_28", "3.13"
 """The target of every question that names no other."""
@@ -37,17 +38,18 @@ MOST_ROUNDS = 16
 
 Given = dict[str, Any]
 INDEXED = frozenset(["select", "install", "dependencies", "order-labels", "is-compatible"])
+ONE_BY_ONE = frozenset(["parse-wheel-filename", "given-wheel", "select-from-lock", "resolve"])
 
 
 def _why_not(request: Request) -> str | None:
     """Return why uv cannot be asked, or None."""
     given = request["input"]
     question = request["question"]
-    if question in ("parse-wheel-filename", "given-wheel", "select-from-lock"):
-        return None
-    if question not in INDEXED:
+    if question not in INDEXED | ONE_BY_ONE:
         return "uv does not show this"
     target = given.get("target", {})
+    if "versions" in target:
+        return "uv has no provider for the versions of other packages"
     if "supported" in target:
         return "uv takes no list of what is supported"
     if given.get("options"):
@@ -284,9 +286,8 @@ def _parse_wheel_filename(uv: _Uv, given: Given) -> Answer:
         "--no-deps", "--no-index", "--python", sys.executable, "--target", str(path.parent / "x"),
         str(path),
     )  # fmt: skip
-    if status and ("invalid" in said and "filename" in said or "Failed to parse" in said):
-        return invalid(" ".join(said.split()))
-    if status and "zip" not in said.lower() and "does not support" not in said:
+    # The file is empty; who tries to open it has accepted the name.
+    if status and "Failed to read from zip file" not in said:
         return invalid(" ".join(said.split()))
     return result(partial=True)
 
@@ -302,7 +303,42 @@ def _own(given: Given) -> object:
     return given.get("document")
 
 
-SINGLE = {"parse-wheel-filename": _parse_wheel_filename, "given-wheel": _given_wheel}
+def _select_from_lock(uv: _Uv, given: Given) -> Answer:
+    """Install from a lock whose wheels lie beside it."""
+    folder = uv.new_folder()
+
+    def locate(name: str) -> Given:
+        release = Release.of({"wheels": [name], "document": given.get("document"), "index": None})
+        release.write(folder)
+        return {"path": name, "hashes": {"sha256": release.files[0].sha256}}
+
+    (folder / "pylock.toml").write_text(lock_text(given, locate), encoding="utf-8")
+    words = ["--preview-features", "pylock", "-r", str(folder / "pylock.toml")]
+    place, said = uv.install(*words, target=given.get("target", {}))
+    if said is not None:
+        return invalid(" ".join(said.split()))
+    found = {package["name"]: _taken(place, package["name"]) for package in given["packages"]}
+    return result(chosen={name: filename for name, filename in found.items() if filename})
+
+
+def _resolve(uv: _Uv, given: Given) -> Answer:
+    releases = [Release.of(one) for one in given["projects"]]
+    with Index(releases) as index:
+        place, said = uv.install(
+            "--index-url", index.url, *given["request"], target=given.get("target", {})
+        )
+    if said is not None:
+        return invalid(" ".join(said.split()))
+    found = {release.name: _taken(place, release.name.replace("-", "_")) for release in releases}
+    return result(chosen={name: filename for name, filename in found.items() if filename})
+
+
+SINGLE = {
+    "parse-wheel-filename": _parse_wheel_filename,
+    "given-wheel": _given_wheel,
+    "select-from-lock": _select_from_lock,
+    "resolve": _resolve,
+}
 
 
 def main() -> None:

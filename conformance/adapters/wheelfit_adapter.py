@@ -12,13 +12,18 @@ import os
 import subprocess
 import sys
 import tempfile
+import tomllib
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from packaging.markers import default_environment
+from packaging.tags import sys_tags
+from packaging.utils import canonicalize_name
 from packaging.version import Version
+from suite.locks import lock_text
 from suite.releases import Index, Release
 from suite.serving import (
     Answer,
@@ -32,16 +37,20 @@ from suite.serving import (
 )
 
 import wheelfit
+from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.filename import (
     index_file_name,
     parse_index_file_name,
     parse_wheel_filename,
     with_label,
 )
+from wheelfit.core.host_file import HostDetector
+from wheelfit.core.host_file_mapping import read_host_file
 from wheelfit.core.index_metadata import combine, disagreement
 from wheelfit.core.labels import derive_label, parse_label, writer_faults
 from wheelfit.core.markers import VariantContext, parse_marker
-from wheelfit.core.metadata import check_document, read_document, write_document
+from wheelfit.core.metadata import read_document, write_document
+from wheelfit.core.ordering import order_labels
 from wheelfit.core.properties import PropertySet, parse_feature, parse_property
 from wheelfit.core.providers import (
     BuiltinProvider,
@@ -51,7 +60,10 @@ from wheelfit.core.providers import (
 )
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.support import support_for
-from wheelfit.errors import WheelfitError
+from wheelfit.core.target import Target
+from wheelfit.errors import NoFit, WheelfitError
+from wheelfit.lock.document import read_lock
+from wheelfit.lock.selection import LockCandidates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,7 +71,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
 
 AREAS = [
-    "filename", "label", "property", "document", "merging", "compatibility", "ordering", "marker",
+    "filename", "label", "property", "document", "checking", "merging", "compatibility", "ordering", "marker",
     "selection", "degradation", "provider", "abi", "lock",
 ]  # fmt: skip
 PYTHON, MACHINE, GLIBC = "3.13.0", "x86_64", "2.28"
@@ -88,11 +100,6 @@ def _parse_index_filename(given: Given) -> Answer:
     if found is None:
         return invalid("no index file")
     return result(name=found[0], version=str(found[1]))
-
-
-def _check_document(given: Given) -> Answer:
-    faults = check_document(document_bytes(given))
-    return result(valid=not faults, several=len(faults) > 1)
 
 
 def _write_document(given: Given) -> Answer:
@@ -224,6 +231,56 @@ def _plugin_endpoint(given: Given) -> Answer:
     return result(endpoint=effective_endpoint(provider, given.get("environment", {})))
 
 
+def _order_for_versions(given: Given) -> list[str]:
+    """Order labels where versions of other packages are known; no command takes such versions."""
+    versions = {
+        canonicalize_name(name): KnownVersion(Version(version))
+        for name, version in given["target"]["versions"].items()
+    }
+    document = read_document(json.dumps(given["document"]).encode(), where="the case")
+    support = support_for(document, None, environment={}, known=KnownVersions(versions))
+    return [ranked.label for ranked in order_labels(document, support)]
+
+
+def _read_lock(given: Given) -> Answer:
+    lock = read_lock(given["text"].encode(), where="the case")
+    return result(
+        packages=[
+            {
+                "name": package.name,
+                "labels": [wheel.filename.label for wheel in package.wheels],
+                "described": (
+                    None if package.document is None else sorted(package.document.variants)
+                ),
+            }
+            for package in lock.packages
+        ]
+    )
+
+
+def _select_from_lock(given: Given) -> Answer:
+    def locate(name: str) -> Given:
+        return {"url": f"https://files.example/{name}", "hashes": {"sha256": "0" * 64}}
+
+    lock = read_lock(lock_text(given, locate).encode(), where="the case")
+    file = read_host_file(tomllib.loads(_host_file(given.get("target", {}))), "the target")
+    here = Target.of("here", {**default_environment()}, sys_tags())
+    choice = LockCandidates(
+        lock, file.target(here, "the target"), None, user_lists=HostDetector(file, "the target")
+    )
+    try:
+        selection = choice.select()
+    except NoFit as reason:
+        return invalid(reason)
+    return result(
+        chosen={
+            one.package.name: one.choice.selection.chosen.text
+            for one in selection.chosen
+            if one.choice.selection.chosen
+        }
+    )
+
+
 def _property(given: Given) -> Answer:
     found = parse_property(given["text"])
     return result(
@@ -262,7 +319,6 @@ MODULES: Mapping[str, Callable[[Given], Answer]] = {
     "read-document": lambda given: _model(
         read_document(document_bytes(given), where="the case", **given.get("options", {}))
     ),
-    "check-document": _check_document,
     "write-document": _write_document,
     "merge-documents": _merge_documents,
     "wheel-agrees": _wheel_agrees,
@@ -271,12 +327,26 @@ MODULES: Mapping[str, Callable[[Given], Answer]] = {
     "resolve-marker": _resolve_marker,
     "parse-requirement": _parse_requirement,
     "plugin-endpoint": _plugin_endpoint,
+    "read-lock": _read_lock,
+    "select-from-lock": _select_from_lock,
 }
+VERSIONS: Mapping[str, Callable[[Given], Answer]] = {
+    "order-labels": lambda given: result(order=_order_for_versions(given)),
+    "is-compatible": lambda given: result(compatible=bool(_order_for_versions(given))),
+}
+"""Questions about targets of which ``versions`` are known."""
 
 
-def _ask_module(request: Request) -> Answer:
+def _module_for(request: Request) -> Callable[[Given], Answer] | None:
+    question = request["question"]
+    if "versions" in request["input"].get("target", {}):
+        return VERSIONS[question]
+    return MODULES.get(question)
+
+
+def _ask_module(module: Callable[[Given], Answer], given: Given) -> Answer:
     try:
-        return MODULES[request["question"]](request["input"])
+        return module(given)
     except WheelfitError as refusal:
         return invalid(refusal)
     except Exception as failure:  # noqa: BLE001 - a crash is an answer too
@@ -311,7 +381,12 @@ class _CommandLine:
         self._count = 0
 
     def answers(self, requests: Sequence[Request]) -> Iterator[tuple[Request, Answer]]:
-        rows = [(one, _as_selection(one, number)) for number, one in enumerate(requests)]
+        yield from self.check([one for one in requests if one["question"] in CHECKED])
+        together = [one for one in requests if one["question"] in COMMAND_LINE]
+        for request in requests:
+            if request["question"] == "resolve":
+                yield request, self.resolve(request["input"])
+        rows = [(one, _as_selection(one, number)) for number, one in enumerate(together)]
         rows.sort(key=lambda row: _group(*row))
         for _, group in groupby(rows, key=lambda row: _group(*row)):
             yield from self._ask_together(list(group))
@@ -380,6 +455,48 @@ class _CommandLine:
             _selected(one["question"], projects[name])
             for (one, _), name in zip(rows, names, strict=True)
         ]
+
+    def check(self, requests: Sequence[Request]) -> Iterator[tuple[Request, Answer]]:
+        """Ask ``wheelfit check`` about files and folders, all at once."""
+        place = self._folder / "checked"
+        for number, request in enumerate(requests):
+            folder = place / f"case{number:04}"
+            folder.mkdir(parents=True)
+            if request["question"] == "check-release":
+                Release.of(request["input"]).write(folder)
+            else:
+                path = folder / f"document{number}-1.0-variants.json"
+                path.write_bytes(document_bytes(request["input"]))
+        found = self._wheelfit("check", "--no-index", str(place), target={}) if requests else ""
+        faults: dict[str, int] = {}
+        for finding in [] if isinstance(found, str) else found.get("findings", ()):
+            if finding["severity"] == "error":
+                name = Path(finding["where"]).parent.name
+                faults[name] = faults.get(name, 0) + 1
+        for number, request in enumerate(requests):
+            if isinstance(found, str) or "findings" not in found:
+                yield request, error(found)
+            else:
+                count = faults.get(f"case{number:04}", 0)
+                yield request, result(valid=not count, several=count > 1)
+
+    def resolve(self, given: Given) -> Answer:
+        """Resolve several projects together."""
+        self._count += 1
+        place = self._folder / str(self._count)
+        place.mkdir()
+        target = given.get("target", {})
+        words = ["--dry-run", "--target", str(place / "target"), *_machine(target, place)]
+        words += _options(given.get("options", {}))
+        with Index([Release.of(one) for one in given["projects"]]) as index:
+            found = self._wheelfit(
+                "install", "-i", index.url, *words, *given["request"], target=target
+            )
+        if isinstance(found, str):
+            return error(found)
+        if "error" in found:
+            return invalid(found["error"]["message"])
+        return result(chosen={entry["name"]: entry["filename"] for entry in found["install"]})
 
     @staticmethod
     def _dependencies(rows: list[tuple[Request, Given]], found: Given) -> list[Answer]:
@@ -454,6 +571,12 @@ def _machine(target: Given, folder: Path) -> list[str]:
     """Write a host file for the target; none is needed for this machine."""
     if target.get("here"):
         return []
+    path = folder / "host.toml"
+    path.write_text(_host_file(target), encoding="utf-8")
+    return ["--for", str(path)]
+
+
+def _host_file(target: Given) -> str:
     lines = ["[metadata]", 'created-by = "conformance"', 'version = "0.1"', "[interpreter]"]
     lines += [f'version = "{target.get("python", PYTHON)}"', "[platform]"]
     lines += [f'machine = "{target.get("machine", MACHINE)}"']
@@ -462,25 +585,28 @@ def _machine(target: Given, folder: Path) -> list[str]:
         lines += ["[[provider]]", f'namespace = "{namespace}"']
         lines += [f"feature-order = {json.dumps(list(features))}", "[provider.properties]"]
         lines += [f"{feature} = {json.dumps(values)}" for feature, values in features.items()]
-    path = folder / "host.toml"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return ["--for", str(path)]
+    return "\n".join(lines) + "\n"
 
 
 ALONE = frozenset(["install", "dependencies", "given-wheel"])
 """Questions that are not put to ``wheelfit explain`` about an index or a folder."""
+CHECKED = frozenset(["check-document", "check-release"])
+"""Questions for ``wheelfit check``."""
 COMMAND_LINE = ALONE | {"select", "order-labels", "is-compatible"}
 
 
 def answers(requests: list[Request]) -> Iterator[tuple[Request, Answer]]:
     """Answer every question, those about modules first."""
+    asked = []
     for request in requests:
-        if request["question"] in MODULES:
-            yield request, _ask_module(request)
-        elif request["question"] not in COMMAND_LINE:
+        module = _module_for(request)
+        if module is not None:
+            yield request, _ask_module(module, request["input"])
+        elif request["question"] in COMMAND_LINE | CHECKED | {"resolve"}:
+            asked.append(request)
+        else:
             yield request, unsupported("wheelfit does not show this")
     with tempfile.TemporaryDirectory() as folder:
-        asked = [request for request in requests if request["question"] in COMMAND_LINE]
         yield from _CommandLine(Path(folder)).answers(asked)
 
 
