@@ -15,6 +15,8 @@ from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename, InvalidWheel
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
+from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder
+from wheelfit.wheels.entry_points import parse_commands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -202,6 +204,7 @@ def _member_findings(
     for name in archive.names():
         if _STARTUP.fullmatch(name):
             yield place.found(checks.STARTUP_CODE, f"{name} runs whenever Python starts")
+    yield from _place_findings(archive, place)
     if Profile.PYPI in profiles:
         usual = "-".join(str(archive.filename).split("-")[:2]) + ".dist-info"
         if archive.dist_info != usual:
@@ -211,6 +214,22 @@ def _member_findings(
         described = [one.name for one in archive.members if one.flags & _DATA_DESCRIPTOR]
         if described:
             yield place.found(checks.PYPI_ARCHIVE, f"{described[0]} has a data descriptor")
+
+
+def _place_findings(archive: WheelArchive, place: Place) -> Iterator[Finding]:
+    """Yield what an installer would not know where to put."""
+    data = data_folder(archive.names(), archive.dist_info)
+    for name in archive.names():
+        folder, _, rest = name.partition("/")
+        scheme, _, path = rest.partition("/")
+        if folder == data and (scheme not in DATA_FOLDERS or not path):
+            yield place.found(checks.BAD_SCRIPT, f"{name} belongs to no known place")
+    text = f"{archive.dist_info}/entry_points.txt"
+    if text in archive:
+        try:
+            parse_commands(archive.read(text).decode("utf-8", "replace"), where=place.where)
+        except InvalidWheel as error:
+            yield place.inside("entry_points.txt").found(checks.BAD_SCRIPT, error.message)
 
 
 def _texts(archive: WheelArchive) -> tuple[bytes | None, bytes | None]:

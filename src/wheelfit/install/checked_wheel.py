@@ -13,15 +13,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
-
 from wheelfit.core.core_metadata import read_metadata, without_variant_markers
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.errors import InvalidRequirement, InvalidWheel, MetadataDisagreement
 from wheelfit.install.choice import CHOICE_FILE, Choice, format_choice
-from wheelfit.install.entry_points import Command, parse_commands
 from wheelfit.wheels.archive import SIGNATURES
-from wheelfit.wheels.dist_info import header_value
+from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder, header_value
+from wheelfit.wheels.entry_points import Command, parse_commands
 from wheelfit.wheels.record import DIGEST_SIZES, RecordRow
 
 if TYPE_CHECKING:
@@ -42,7 +40,6 @@ def __dir__() -> list[str]:
 INSTALLER = "wheelfit"
 """What is written to INSTALLER (PEP 376)."""
 
-_SCHEMES = frozenset({"purelib", "platlib", "headers", "scripts", "data"})
 _OURS = frozenset({"INSTALLER", "REQUESTED", "direct_url.json", CHOICE_FILE})
 _STARTUP = ("sitecustomize.py", "usercustomize.py")
 # Wrappers of entry points that old build tools put into wheels as well.
@@ -110,7 +107,7 @@ def check_wheel(pin: Pin, path: Path, archive: WheelArchive) -> CheckedWheel:
     if f"{archive.dist_info}/entry_points.txt" in rows:
         text = archive.read(f"{archive.dist_info}/entry_points.txt").decode("utf-8", "replace")
         commands = parse_commands(text, where=where)
-    base = _Base(root, archive.dist_info, _data_folder(archive), where)
+    base = _Base(root, archive.dist_info, data_folder(archive.names(), archive.dist_info), where)
     notes: list[str] = []
     parts = tuple(_parts(rows.values(), base, commands, notes))
     unpacked = {part.member for part in parts}
@@ -239,18 +236,6 @@ def _rows(archive: WheelArchive, where: str) -> dict[str, RecordRow]:
     return found
 
 
-def _data_folder(archive: WheelArchive) -> str:
-    stem = archive.dist_info.removesuffix(".dist-info")
-    name, _, version = stem.rpartition("-")
-    for folder in sorted({name.partition("/")[0] for name in archive.names()}):
-        if not folder.endswith(".data"):
-            continue
-        other_name, _, other_version = folder.removesuffix(".data").rpartition("-")
-        if canonicalize_name(other_name) == canonicalize_name(name) and other_version == version:
-            return folder
-    return f"{stem}.data"
-
-
 def _parts(
     rows: Iterable[RecordRow], base: _Base, commands: Iterable[Command], notes: list[str]
 ) -> Iterator[Part]:
@@ -269,7 +254,7 @@ def _parts(
             yield Part(row.path, base.root, row.path, row)
             continue
         scheme, _, path = rest.partition("/")
-        if scheme not in _SCHEMES or not path:
+        if scheme not in DATA_FOLDERS or not path:
             raise InvalidWheel(f"{row.path} belongs to no known place", where=base.where)
         if scheme == "scripts" and path in wrappers:
             continue  # generated instead, for this interpreter

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, cast
 from installer.scripts import Script
 
 from wheelfit.errors import FileConflict, InvalidWheel
-from wheelfit.install.entry_points import is_interpreter_name
 from wheelfit.install.removal import Bounds, RealPaths, recorded_files
+from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.record import encode_digest, row_for
 
 if TYPE_CHECKING:

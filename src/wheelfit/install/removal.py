@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidWheel, NotRemovable
-from wheelfit.install.entry_points import is_interpreter_name
+from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.record import parse_record
 
 if TYPE_CHECKING:

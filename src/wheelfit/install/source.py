@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from installer.sources import WheelSource
 
 from wheelfit.errors import InvalidWheel
-from wheelfit.install.entry_points import format_commands
+from wheelfit.wheels.entry_points import format_commands
 from wheelfit.wheels.record import StreamHash
 
 if TYPE_CHECKING:

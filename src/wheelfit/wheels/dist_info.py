@@ -1,4 +1,4 @@
-"""The dist-info folder of a wheel: which one it is, and the headers of its files."""
+"""The dist-info folder of a wheel: which one it is, the headers of its files, and its twin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
 
 
-__all__ = ["dist_info_folder", "header_value"]
+__all__ = ["DATA_FOLDERS", "data_folder", "dist_info_folder", "header_value"]
 
 
 def __dir__() -> list[str]:
@@ -52,6 +52,27 @@ def dist_info_folder(names: Iterable[str], filename: WheelFilename, *, where: st
             f"its folder {folders[0]!r} does not fit the name and version of the file", where=where
         )
     return folders[0]
+
+
+DATA_FOLDERS = frozenset({"purelib", "platlib", "headers", "scripts", "data"})
+"""What may stand in the ``.data`` folder of a wheel: the places of an environment."""
+
+
+def data_folder(names: Iterable[str], dist_info: str) -> str:
+    """Return the ``.data`` folder that goes with a dist-info folder, there or not.
+
+    :param names: names of members.
+    :param dist_info: the folder, without a slash.
+    """
+    stem = dist_info.removesuffix(_SUFFIX)
+    name, _, version = stem.rpartition("-")
+    for folder in sorted({member.partition("/")[0] for member in names}):
+        if not folder.endswith(".data"):
+            continue
+        other_name, _, other_version = folder.removesuffix(".data").rpartition("-")
+        if canonicalize_name(other_name) == canonicalize_name(name) and other_version == version:
+            return folder
+    return f"{stem}.data"
 
 
 def header_value(text: bytes, name: str) -> str | None:

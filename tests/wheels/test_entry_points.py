@@ -6,7 +6,7 @@ import pytest
 from installer.utils import parse_entrypoints
 
 from wheelfit.errors import InvalidWheel
-from wheelfit.install.entry_points import (
+from wheelfit.wheels.entry_points import (
     Command,
     format_commands,
     is_interpreter_name,
