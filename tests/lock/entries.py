@@ -130,6 +130,6 @@ def plain_entry(name: str, version: str = "1", **more: Any) -> dict[str, Any]:
     }
 
 
-def lock_table(*packages: dict[str, Any], **more: Any) -> dict[str, Any]:
+def lock_table(*packages: object, **more: Any) -> dict[str, Any]:
     """Return a lock as plain data."""
     return {"lock-version": "1.0", "created-by": "test", "packages": list(packages), **more}

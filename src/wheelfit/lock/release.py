@@ -12,14 +12,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wheelfit.core.degradations import Degradation
 from wheelfit.core.layouts.schema import KEY as SCHEMA
 from wheelfit.core.metadata import losses, to_mapping, writing_faults
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.strict_json import path_of
-from wheelfit.errors import Fault, InvalidDocument, InvalidMarker, NoCompatibleWheel
+from wheelfit.errors import InvalidMarker, NoCompatibleWheel
 from wheelfit.lock.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS
 from wheelfit.lock.pruning import prune
 from wheelfit.resolve.listing import Release, Wheel, sort_page
+from wheelfit.resolve.release_metadata import strictly
 from wheelfit.sources.hashes import KNOWN_HASHES
 from wheelfit.sources.urls import file_path, split_userinfo, without_fragment
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from wheelfit.core.markers import VariantContext
     from wheelfit.core.metadata import WrittenLayout
     from wheelfit.core.target import Target
+    from wheelfit.errors import Fault
     from wheelfit.resolve.release_metadata import ReleaseMetadata
     from wheelfit.sources.page import File, ProjectPage
 
@@ -107,7 +110,9 @@ def lock_release(
     :param folder: where the lock will lie; wheels of this machine get paths from there.
     :param strict: whether wheels that cannot be locked are an error (F-133).
     :raises NoCompatibleWheel: no wheel is left.
-    :raises InvalidDocument: strictness is wanted, and the metadata cannot be written.
+    :raises BadMetadata: strictness is wanted, and a wheel cannot be locked.
+    :raises InvalidDocument: strictness is wanted, and writing the metadata anew loses
+        something (F-56).
     """
     locking = _Locking(release, metadata, strict=strict)
     document = locking.document()
@@ -188,24 +193,26 @@ class _Locking:
         self._more: list[str] = []
         for wheel in release.wheels:
             if not _usable_hashes(wheel.file):
-                self._leave_out(wheel, "the index promises no hash of it")
+                self._leave_out(wheel, "invalid-page", "the index promises no hash of it")
             elif wheel.filename.text in metadata.rejections:
-                self._leave_out(wheel, metadata.rejections[wheel.filename.text])
+                reason = metadata.rejections[wheel.filename.text]
+                self._leave_out(wheel, "invalid-document", reason)
 
     def document(self) -> dict[str, Any] | None:
         """Return the table of variants; None if none is needed or none can be had."""
         document = self._metadata.document
         if document is None:
-            self._leave_out_all("there is no usable variant metadata")
+            self._leave_out_all("invalid-document", "there is no usable variant metadata")
             return None
         for label in self._labels():
-            broken = document.unusable.get(label)
-            if document.properties(label) is None:
-                self._leave_out_label(label, broken or "its label is not in the variant metadata")
-                continue
-            namespace = self._unanswerable(document, label)
-            if namespace is not None:
-                self._leave_out_label(label, f"nobody says what is supported of {namespace}")
+            if label in document.unusable:
+                self._leave_out_label(label, "invalid-variant", document.unusable[label])
+            elif document.properties(label) is None:
+                reason = "its label is not in the variant metadata"
+                self._leave_out_label(label, "unlisted-variant", reason)
+            elif (namespace := self._unanswerable(document, label)) is not None:
+                reason = f"nobody says what is supported of {namespace}"
+                self._leave_out_label(label, "missing-provider", reason)
         while labels := self._labels():
             pruned = prune(document, labels)
             layout: WrittenLayout = "825" if _is_bare(pruned) else "850"
@@ -213,11 +220,12 @@ class _Locking:
             if not faults:
                 return self._written(pruned, layout)
             for label in labels:
-                reason = next((str(fault) for fault in faults if _is_about(fault, label)), None)
-                if reason is not None:
-                    self._leave_out_label(label, reason)
+                found = next((fault for fault in faults if _is_about(fault, label)), None)
+                if found is not None:
+                    self._leave_out_label(label, "invalid-variant", str(found))
             if self._labels() == labels:
-                self._leave_out_all(f"its variant metadata may not be written: {faults[0]}")
+                reason = f"its variant metadata may not be written: {faults[0]}"
+                self._leave_out_all("invalid-document", reason)
         return None
 
     def _written(self, document: VariantDocument, layout: WrittenLayout) -> dict[str, Any]:
@@ -257,24 +265,22 @@ class _Locking:
                 return namespace
         return None
 
-    def _leave_out(self, wheel: Wheel, reason: str) -> None:
+    def _leave_out(self, wheel: Wheel, code: str, reason: str) -> None:
         text = wheel.filename.text
         if text in self.out:
             return
         if self._strict:
-            raise InvalidDocument(
-                [Fault("", f"it cannot be locked: {reason}", "F-133")], where=text
-            )
+            strictly(f"{text} cannot be locked", [Degradation("wheel", (text,), code, reason)])
         self.out[text] = reason
 
-    def _leave_out_label(self, label: Label, reason: str) -> None:
+    def _leave_out_label(self, label: Label, code: str, reason: str) -> None:
         for wheel in self._release.wheels:
             if wheel.filename.label == label:
-                self._leave_out(wheel, reason)
+                self._leave_out(wheel, code, reason)
 
-    def _leave_out_all(self, reason: str) -> None:
+    def _leave_out_all(self, code: str, reason: str) -> None:
         for label in self._labels():
-            self._leave_out_label(label, reason)
+            self._leave_out_label(label, code, reason)
 
 
 def _is_bare(document: VariantDocument) -> bool:

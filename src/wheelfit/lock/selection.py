@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import NormalizedName
 
+from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces, project_of
 from wheelfit.core.markers import parse_marker
 from wheelfit.errors import (
     Fault,
     FileProblem,
     InvalidLock,
     InvalidMarker,
+    InvalidRequirement,
+    InvalidWheel,
     NetworkError,
     NoCompatibleWheel,
     NoFit,
@@ -26,19 +29,20 @@ from wheelfit.errors import (
 )
 from wheelfit.lock.repository import LockedRepository
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
-from wheelfit.resolve.cautions import about_choice
-from wheelfit.resolve.explain import Explanation
+from wheelfit.resolve.explain import explain_choice
 from wheelfit.resolve.resolution import Edge, Pin, Resolution
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from wheelfit.core.filename import WheelFilename
     from wheelfit.core.markers import Marker, VariantContext
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.support import Detector
     from wheelfit.core.target import Target
     from wheelfit.lock.document import Lock, LockedPackage
+    from wheelfit.resolve.explain import Explanation
     from wheelfit.resolve.release_choice import ReleaseChoice
     from wheelfit.sources.repository import Files
 
@@ -82,23 +86,6 @@ class LockSelection:
         """Return the selection as what an installation starts from."""
         edges = [Edge(one.package.name, name) for one in self.chosen for name in one.needs]
         return Resolution(tuple(map(_pin, self.chosen)), edges=tuple(edges), notes=self.notes)
-
-    def explanations(self) -> tuple[Explanation, ...]:
-        """Return for each package why its wheel was chosen and no other."""
-        return tuple(
-            Explanation(
-                one.package.name,
-                one.package.version,
-                one.choice.selection.chosen,
-                one.choice.properties,
-                one.choice.selection.verdicts,
-                tuple(about_choice(one.choice)),
-                one.choice.notes,
-                one.choice.wheel(one.choice.selection.verdicts[0].filename.text).file.source,
-                tuple(one.choice.support.detections.values()) if one.choice.support else (),
-            )
-            for one in self.chosen
-        )
 
 
 def applicable(
@@ -199,6 +186,16 @@ class LockCandidates:
         self.candidates = Candidates(repository, target, machine, policy, user_lists=user_lists)
         """The same as for an index; ``confirm`` and ``reject`` hold a downloaded wheel
         against what the lock says of it (F-93), and `select` then chooses the next."""
+        # P-51: what the lock holds is what there will be.
+        self.candidates.suppose(
+            KnownVersions(
+                {
+                    package.name: KnownVersion(package.version, "is in the lock")
+                    for package in entries
+                    if package.version is not None
+                }
+            )
+        )
         for package in entries:
             page = repository.project(package.name) if package.kind == "archive" else None
             if page is not None and page.files:
@@ -223,11 +220,7 @@ class LockCandidates:
             says so of all of them.
         :raises FileProblem: the lock names files that may or can not be read.
         """
-        walk = _Walk(self.candidates, self.packages)
-        if self._roots is None:
-            walk.visit_all()
-        else:
-            walk.visit(self._roots)
+        walk = self._walked()
         if walk.misfits:
             names = ", ".join(walk.misfits)
             verb = "has" if len(walk.misfits) == 1 else "have"
@@ -246,6 +239,25 @@ class LockCandidates:
         left_out = {name: reason for name in self.packages if name not in walk.choices}
         notes = [*walk.notes, *(note for one in chosen for note in one.choice.notes)]
         return LockSelection(chosen, MappingProxyType(left_out), tuple(dict.fromkeys(notes)))
+
+    def explain(self, selection: LockSelection) -> tuple[Explanation, ...]:
+        """Return for each package why its wheel was chosen and no other.
+
+        :param selection: of `select`.
+        """
+        return tuple(explain_choice(self.candidates, one.choice) for one in selection.chosen)
+
+    def _walked(self) -> _Walk:
+        while True:
+            walk = _Walk(self.candidates, self.packages)
+            if self._roots is None:
+                walk.visit_all()
+            else:
+                walk.visit(self._roots)
+            alone = next(walk.alone(), None)
+            if alone is None:
+                return walk
+            self.candidates.reject(*alone)  # P-54
 
 
 _EVERY_EXTRA = frozenset([NormalizedName("*")])
@@ -281,7 +293,15 @@ class _Walk:
             choice = self._choose(name)
             if choice is None:
                 continue
-            found = self._needed(self._packages[name], choice, self._seen[name])
+            try:
+                found = self._needed(self._packages[name], choice, self._seen[name])
+            except (InvalidWheel, InvalidRequirement) as error:
+                if choice.release.is_given or choice.selection.chosen is None:
+                    raise
+                reason = f"its metadata cannot be used: {error.message}"
+                self._candidates.reject(choice.selection.chosen, reason)
+                pending.append((name, self._seen.pop(name)))
+                continue
             if found is None:
                 complete = False
                 continue
@@ -301,6 +321,18 @@ class _Walk:
             for needed in self._listed(package, choice) or ():
                 if needed in self._packages:
                     self.needs[name][needed] = None
+
+    def alone(self) -> Iterator[tuple[WheelFilename, str]]:
+        """Yield wheels built for a package that is not chosen itself, with the reason (P-54)."""
+        for choice in self.choices.values():
+            filename, document = choice.selection.chosen, choice.metadata.document
+            if filename is None or document is None:
+                continue
+            namespaces = abi_namespaces(document.providers)
+            for feature, _ in choice.properties.features():
+                project = project_of(feature.name) if feature.namespace in namespaces else None
+                if project is not None and project not in self.choices:
+                    yield filename, f"it is built for {project}, which is not installed"
 
     def reasons(self) -> Iterator[str]:
         """Yield lines that say of each package without a wheel why none fits."""
