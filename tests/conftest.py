@@ -40,6 +40,7 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith(("PIP_", "WHEELFIT_", "NV_VARIANT_")) or name in _SETTINGS:
             monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("WHEELFIT_CONFIG_FILE", os.devnull)
 
 
 @pytest.fixture(scope="session")

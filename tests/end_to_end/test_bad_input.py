@@ -206,7 +206,7 @@ CHOOSING = [
         faults={"status": {"*": 503}}),
     Bad("login wanted", ("some",), 5, "unexpected-status", "401", faults={"login": ("me", "pw")}),
     Bad(
-        "page that is none", ("some",), 1, "invalid-page", "/simple/some/",
+        "page that is none", ("some",), 5, "invalid-page", "/simple/some/",
         faults={"content": {"/simple/some/": b"\0\0\0"}},
     ),
     Bad(
@@ -355,7 +355,7 @@ class TestCorruptMetadata:
         before = tree(place.target)
         words = ["install", *place.sources, "--target", str(place.target), "some", "--strict"]
         for more in BOTH:
-            said = place.run(*words, *more, code=1)
+            said = place.run(*words, *more, code=8)
             assert INDEX_FILE in said.out + said.err
         assert tree(place.target) == before
 
@@ -396,7 +396,9 @@ class TestCorruptMetadata:
         place.index.faults.content[INDEX_FILE] = b"{nope"
         words = ["install", *place.sources, "--target", str(place.target), "some"]
         before = tree(place.target)
-        assert place.run(*words, "--strict", "--json", code=4).error["exit_code"] == 4
+        error = place.run(*words, "--strict", "--json", code=8).error
+        assert (error["code"], error["exit_code"]) == ("bad-metadata", 8)
+        assert error["degradations"][0]["code"] in ("hash-mismatch", "integrity")
         assert tree(place.target) == before
         said = place.run(*words)
         assert said.out == "installed some 1.0: the plain wheel: no variant fits\n"

@@ -65,6 +65,7 @@ def read_settings(
         "client_cert": arguments.client_cert,
         "timeout": arguments.timeout,
         "retries": arguments.retries,
+        "compare_sources": arguments.compare_sources,
     }
     return replace(settings, **{key: value for key, value in single.items() if value is not None})
 

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 from wheelfit.core.abi_dependency import OVERRIDE, read_override
 from wheelfit.core.host_file import HostDetector
 from wheelfit.core.host_file_mapping import read_host_file
+from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.support import ProviderPolicy
 from wheelfit.errors import FileProblem, InvalidHostFile
+from wheelfit.platforms import overrides
 from wheelfit.platforms.baseline import Baseline
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.features import Status
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from packaging.utils import NormalizedName
 
@@ -93,19 +95,25 @@ def choose_machine(
     :param environ: the environment of the process.
     :param output: told of the host file and the overrides in use (P-44, P-73).
     """
+    if arguments.no_env_override:
+        replacing = {OVERRIDE, *overrides.names_in(environ)}
+        for name in sorted(replacing & environ.keys()):
+            output.detail(f"{name} of the environment is ignored (--no-env-override)")
+        environ = {name: value for name, value in environ.items() if name not in replacing}
     policy = ProviderPolicy(
         enabled=frozenset(arguments.enable_provider),
         disabled=frozenset(arguments.disable_provider),
-        ignore_static=frozenset(arguments.ignore_static),
+        ignore_static=_without_list(arguments.ignore_static),
+        table=(*arguments.provider_table, *EMULATED_PLUGINS),
         device_policy=arguments.devices,
         abi_dependency=not arguments.no_abi_dependency,
         abi_versions=_declared_versions(environ, output),
     )
     here = Machine(environ=environ, architecture=current.architecture)
     if arguments.host is None:
-        overrides = _overrides(here, output)
+        in_effect = _overrides(here, environ, output)
         return ChosenMachine(
-            "this machine", current, here, None, policy, here.namespaces, overrides
+            "this machine", current, here, None, policy, here.namespaces, in_effect
         )
     file = load_host_file(arguments.host)
     output.say(f"choosing for the machine in {arguments.host}")
@@ -119,8 +127,14 @@ def choose_machine(
     # P-65: of another platform this machine knows nothing but what all machines have there.
     asked = Baseline(target.architecture) if _elsewhere(target, current) else here
     namespaces = tuple(dict.fromkeys((*named, *asked.namespaces)))
-    overrides = _overrides(asked, output)
-    return ChosenMachine(arguments.host, target, asked, described, policy, namespaces, overrides)
+    in_effect = _overrides(asked, environ, output)
+    return ChosenMachine(arguments.host, target, asked, described, policy, namespaces, in_effect)
+
+
+def _without_list(namespaces: Iterable[str]) -> frozenset[str]:
+    """Return the namespaces in which a list of the package counts last (P-20)."""
+    named = set(namespaces)
+    return frozenset(named - {":all:"} | (HARDWARE if ":all:" in named else set()))
 
 
 def _elsewhere(target: Target, current: Target) -> bool:
@@ -143,8 +157,12 @@ def _declared_versions(
     return versions
 
 
-def _overrides(machine: Machine | Baseline, output: Output) -> tuple[str, ...]:
-    overrides = machine.overrides_in_effect()
-    for override in overrides:  # P-73
+def _overrides(
+    machine: Machine | Baseline, environ: Mapping[str, str], output: Output
+) -> tuple[str, ...]:
+    in_effect = machine.overrides_in_effect()
+    for override in in_effect:  # P-73
         output.warn(f"the environment overrides detection: {override}")
-    return overrides
+    for name in overrides.strays_in(environ, machine.namespaces):
+        output.warn(f"{name} changes nothing: no provider of wheelfit has a namespace like that")
+    return in_effect

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.asked import read_preferences, read_wanted
 from wheelfit.cli.environments import open_environment_of
 from wheelfit.cli.indexes import open_indexes, read_settings
 from wheelfit.cli.machine import choose_machine
+from wheelfit.core.metadata import DEFAULT_LIMITS
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.resolve.release_metadata import MetadataPolicy
 
@@ -62,9 +63,21 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
         ChoicePolicy(
             providers=machine.policy,
             preferences=preferences,
-            metadata=MetadataPolicy(strict=arguments.strict),
+            metadata=_metadata_policy(arguments),
             hashes=wanted.hashes,
         ),
         user_lists=machine.user_lists,
     )
     return Opened(environment, machine, repository, candidates, wanted)
+
+
+def _metadata_policy(arguments: Namespace) -> MetadataPolicy:
+    bounds = dict(arguments.limit)
+    lookups = bounds.pop("lookups", None)
+    policy = MetadataPolicy(
+        strict=arguments.strict,
+        read_unlisted=arguments.read_unlisted,
+        limits=replace(DEFAULT_LIMITS, **bounds),
+        accept_unknown_drafts=arguments.accept_unknown_drafts,
+    )
+    return policy if lookups is None else replace(policy, most_labels=lookups)

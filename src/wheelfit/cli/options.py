@@ -84,6 +84,11 @@ def add_sources(parser: ArgumentParser) -> None:
         help="further indexes; the first that knows a project supplies it",
     )
     group.add_argument(
+        "--compare-sources",
+        action="store_true",
+        help="take the best version of all sources; stop where their variants contradict",
+    )
+    group.add_argument(
         "-f",
         "--find-links",
         type=given,
@@ -173,8 +178,15 @@ def add_machine(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAMESPACE",
-        help="do not believe a wheel's own list where this machine can be asked",
+        help="do not believe a wheel's own list where this machine can be asked; "
+        ":all: for every such namespace",
     )
+    group.add_argument(
+        "--no-env-override",
+        action="store_true",
+        help="ignore variables of the environment that override detection",
+    )
+    parser.set_defaults(provider_table=())  # only a file can set it
     group.add_argument(
         "--no-abi-dependency",
         action="store_true",
@@ -208,6 +220,24 @@ def add_choice(parser: ArgumentParser) -> None:
     group.add_argument(
         "--strict", action="store_true", help="stop where bad metadata would only be skipped"
     )
+    group.add_argument(
+        "--accept-unknown-drafts",
+        action="store_true",
+        help="read metadata of a 0.x schema that wheelfit does not know",
+    )
+    group.add_argument(
+        "--read-unlisted",
+        action="store_true",
+        help="look into wheels whose label the -variants.json lacks",
+    )
+    group.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        type=_limit,
+        metavar="NAME=N",
+        help="bound size, depth, labels or values of metadata, or lookups in wheels of a release",
+    )
 
 
 def given(text: str) -> str:
@@ -229,6 +259,21 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise ArgumentTypeError(f"{text!r} is not a number of seconds")
     return seconds
+
+
+def _limit(text: str) -> tuple[str, int]:
+    from argparse import ArgumentTypeError
+
+    from wheelfit.cli.configuration import LIMITS
+
+    name, _, number = text.partition("=")
+    if name not in LIMITS:
+        raise ArgumentTypeError(f"{name!r} is none of {', '.join(LIMITS)}")
+    smallest, largest = LIMITS[name]
+    is_number = number.isascii() and number.isdecimal() and len(number) < 20
+    if not is_number or not smallest <= int(number) <= largest:
+        raise ArgumentTypeError(f"{name} must be a number from {smallest} to {largest}")
+    return name, int(number)
 
 
 def _count(text: str) -> int:

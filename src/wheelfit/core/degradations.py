@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from wheelfit.errors import Fault
+
 __all__ = ["Degradation", "Scope", "in_one_line", "of_labels"]
 
 
@@ -29,7 +31,7 @@ _NAMED = 5
 _TOLD = 3
 """Degradations that one line tells of; the others are counted."""
 _SINGLE = 100
-"""Broken labels that have a degradation each."""
+"""Broken labels that have a degradation each, and faults that are listed."""
 _LONGEST_NAME = 60
 _LONGEST = 300
 """Characters of a reason in one line."""
@@ -49,6 +51,8 @@ class Degradation:
     """Why, one clause without a final full stop."""
     where: str = ""
     """The file that is to blame; empty when the clause says it."""
+    faults: tuple[Fault, ...] = ()
+    """Every fault of a document, where that is why."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(_sayable(name) for name in self.names))
@@ -78,6 +82,10 @@ class Degradation:
             "code": self.code,
             "reason": self.reason,
             "where": self.where or None,
+            "faults": [
+                {"path": fault.path, "message": fault.message, "rule": fault.rule}
+                for fault in self.faults[:_SINGLE]
+            ],
         }
 
 

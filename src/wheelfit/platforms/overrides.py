@@ -15,9 +15,18 @@ from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms.features import Detection, Evidence, FeatureConfig, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["Override", "apply", "disabled", "read", "unreadable", "value_of"]
+__all__ = [
+    "Override",
+    "apply",
+    "disabled",
+    "names_in",
+    "read",
+    "strays_in",
+    "unreadable",
+    "value_of",
+]
 
 
 def __dir__() -> list[str]:
@@ -25,6 +34,7 @@ def __dir__() -> list[str]:
 
 
 _PREFIX = "WHEELFIT_OVERRIDE_"
+_ANY = re.compile(rf"{_PREFIX}|[A-Z0-9]+_(VARIANT_)?PROVIDER_FORCE_")
 _NAME = re.compile(r"[a-z0-9_]+")
 _VALUE = re.compile(r"[a-z0-9_.]+")
 
@@ -42,6 +52,32 @@ class Override:
 
     def __str__(self) -> str:
         return f"{self.variable}={','.join(self.values)}"
+
+
+def names_in(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of all variables that replace what would be detected, vendors' too.
+
+    :param environ: environment variables.
+    """
+    return tuple(sorted(name for name in environ if _ANY.match(name)))
+
+
+def strays_in(environ: Mapping[str, str], namespaces: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of our variables that concern nobody: likely misspelt.
+
+    :param environ: environment variables.
+    :param namespaces: those that have a provider of ours.
+    """
+    known = tuple(f"{_PREFIX}{namespace.upper()}_" for namespace in namespaces)
+    return tuple(
+        sorted(
+            name
+            for name in environ
+            if name.startswith(_PREFIX)
+            and not name.startswith(known)
+            and value_of(environ, name) is not None
+        )
+    )
 
 
 def value_of(environ: Mapping[str, str], variable: str) -> str | None:

@@ -107,10 +107,8 @@ def obtain(
         source: _of_one_source(
             replace(
                 release,
-                index_files=tuple(f for f in release.index_files if f.source == source),
-            )
-            if len(sources) > 1
-            else release,
+                index_files=tuple(file for file in release.index_files if file.source == source),
+            ),
             [wheel for wheel in wheels if wheel.file.source == source],
             repository,
             policy,
@@ -178,19 +176,27 @@ def strictly(what: str, degradations: Sequence[Degradation]) -> None:
     """
     if degradations:
         first, *others = degradations
+        notes = [*map(str, first.faults[1:_TOLD]), *(one.fault for one in others[:_TOLD])]
         raise BadMetadata(
             f"{what}: {first.fault}",
             degradations=[one.to_mapping() for one in degradations],
             where=first.where or None,
-            note="\n".join(one.fault for one in others) or None,
+            note="\n".join(notes) or None,
         )
+
+
+_TOLD = 20
+"""Faults, and further losses, that an error names; its JSON has more."""
 
 
 class _Unusable(Exception):
     """All variant wheels of the release are out."""
 
-    def __init__(self, code: str, reason: str, where: str = "") -> None:
+    def __init__(
+        self, code: str, reason: str, where: str = "", faults: tuple[Fault, ...] = ()
+    ) -> None:
         super().__init__(reason)
+        self.faults = faults
         self.code = code
         self.reason = reason
         self.where = where
@@ -230,7 +236,8 @@ class _Reading:
         except _UNUSABLE as error:  # F-36, F-79, F-130
             self._pass_over(error)
             reason = f"{file.filename} cannot be used: {error.message}"
-            raise _Unusable(error.reference, reason, file.filename) from None
+            faults = error.faults if isinstance(error, InvalidDocument) else ()
+            raise _Unusable(error.reference, reason, file.filename, faults) from None
         return self._with_unlisted(document, file)
 
     def from_wheels(self) -> VariantDocument:
@@ -269,7 +276,12 @@ class _Reading:
     def without(self, unusable: _Unusable) -> ReleaseMetadata:
         """Return that no variant wheel can be used, the null variant neither (F-130)."""
         lost = Degradation(
-            "release", tuple(sorted(self._wheels)), unusable.code, unusable.reason, unusable.where
+            "release",
+            tuple(sorted(self._wheels)),
+            unusable.code,
+            unusable.reason,
+            unusable.where,
+            unusable.faults,
         )
         known = {label: reason for label, (_, reason) in self._ignored.items()}
         ignored = {label: known.get(label, unusable.reason) for label in self._wheels}

@@ -1,10 +1,11 @@
-"""Several repositories as one: per project, the first that knows it supplies everything."""
+"""Several repositories as one: the first that knows a project supplies it, or all of them do."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import NetworkError, ProjectNotFound
+from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
 
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files, Repository
 
 
-__all__ = ["FirstMatch"]
+__all__ = ["EveryMatch", "FirstMatch"]
 
 
 def __dir__() -> list[str]:
@@ -103,3 +104,28 @@ class FirstMatch:
         if not self._repositories:
             raise ProjectNotFound("there is no source to read files from")
         return self._repositories[0]
+
+
+class EveryMatch(FirstMatch):
+    """Put the files of all repositories on one page, so that their versions compete (F-127).
+
+    Each file says in ``source`` where it is from; whoever reads variant metadata keeps that
+    of different sources apart. Of two wheels of one name the one of the more important
+    repository counts. A repository that cannot be read is an error: what it has might be
+    better.
+    """
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the pages of all repositories that know the project as one."""
+        pages = [each.project(name) for each in self._repositories]
+        known = [page for page in pages if page is not None]
+        if not known:
+            return None
+        wheels: set[str] = set()
+        files: list[File] = []
+        for page in known:
+            fresh = [file for file in page.files if file.filename not in wheels]
+            files += fresh
+            wheels.update(file.filename for file in fresh if file.filename.endswith(".whl"))
+        notes = tuple(note for page in known for note in page.notes)
+        return ProjectPage(name, tuple(files), ", ".join(page.source for page in known), notes)

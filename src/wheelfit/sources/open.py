@@ -20,7 +20,7 @@ from wheelfit.sources.credentials import Credentials, read_netrc
 from wheelfit.sources.directory import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.http import HttpIndex
 from wheelfit.sources.keyring_access import open_keyring
-from wheelfit.sources.merged import FirstMatch
+from wheelfit.sources.merged import EveryMatch, FirstMatch
 from wheelfit.sources.on_demand import OnDemandTransport
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.proxies import ProxyRules
@@ -104,7 +104,8 @@ def open_sources(
         repositories.append(repository)
         if is_local:
             local.append(repository.name)
-    return Remembered(FirstMatch(repositories, others=files, local=local, note=note), client.close)
+    together = EveryMatch if settings.compare_sources else FirstMatch
+    return Remembered(together(repositories, others=files, local=local, note=note), client.close)
 
 
 def default_cache_folder(environ: Mapping[str, str], home: Path, platform: str) -> Path:

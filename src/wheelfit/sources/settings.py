@@ -58,6 +58,8 @@ class SourceSettings:
     """Whether and how keyring is asked when a server wants a password."""
     cache: bool = True
     """Whether anything is kept on disk."""
+    compare_sources: bool = False
+    """Whether versions of all sources compete; pip has no such option, for it always does so."""
 
     def with_options(
         self,

@@ -206,7 +206,8 @@ def test_a_wheel_that_is_not_what_the_index_says(shop: Shop) -> None:
     build_wheel(shop.folder / "index", "fast", "1.0", label="open", document=other)
     said = shop.install("fast")
     assert shop.installed() == {"fast": ("1.0", "mkl")}
-    assert "warning: fast-1.0-py3-none-any-open.whl is not taken: " in said.err
+    assert "warning: fast 1.0: fast-1.0-py3-none-any-open.whl is not taken: " in said.err
+    assert said.err.count("warning: ") == 1
     assert "installed fast 1.0 (mkl)" in said.out
     with_label = ["--force-reinstall", "--label", "fast=open"]
     assert "no-compatible-wheel" in shop.install("fast", *with_label, code=3).err
@@ -226,8 +227,9 @@ def test_strictly(shop: Shop) -> None:
     """F-93, F-130: with ``--strict`` a wheel that contradicts the index file is an error."""
     other = release_document({"open": {"blas": {"library": ["mkl"]}}}, static=BLAS)
     build_wheel(shop.folder / "index", "fast", "1.0", label="open", document=other)
-    error = shop.install("fast", "--strict", "--json", code=4).error
-    assert error["code"] == "metadata-disagreement"
+    error = shop.install("fast", "--strict", "--json", code=8).error
+    assert error["code"] == "bad-metadata"
+    assert [lost["code"] for lost in error["degradations"]] == ["metadata-disagreement"]
     assert not shop.target.exists()
 
 

@@ -211,7 +211,8 @@ def _carry_out(
             if not refused:
                 break
             for pin, reason in refused:
-                output.warn(f"{pin.filename.text} is not taken: {reason}")
+                # The warning comes with what is taken instead, one line per release (F-136).
+                output.detail(f"{pin.filename.text} is not taken: {reason}")
                 opened.candidates.reject(pin.filename, reason)
             planned, resolution = _decide(arguments, opened, request)
         with named_by_origin(planned.install, wheels):
@@ -245,6 +246,9 @@ def _report(
     output.result_json({"version": 1, "dry_run": dry_run, **planned.to_mapping(), "breaks": breaks})
     for note in (*resolution.notes, *broken):
         output.warn(str(note))
+    for pin in planned.install:
+        for remark in pin.choice.metadata.notes:
+            output.detail(remark)
     old = {entry.name: entry for entry in planned.remove}
     verb = "would install" if dry_run else "installed"
     for pin in planned.install:
