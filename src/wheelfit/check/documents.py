@@ -12,6 +12,7 @@ from wheelfit.check.spelling import is_slip, resembling, spellings_of, words_of
 from wheelfit.check.vocabulary import VOCABULARIES
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
+from wheelfit.core.layouts.schema import PEP_825, PEP_850
 from wheelfit.core.metadata import check_document, read_document
 from wheelfit.core.phrases import alternatives
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
@@ -132,7 +133,7 @@ class _Sense:
 
     def _layout(self) -> Iterator[Finding]:
         document = self._document
-        if document.layout not in _CURRENT:
+        if document.layout not in _CURRENT or document.schema not in (PEP_825, PEP_850):
             schema = document.schema or "there is no $schema"
             yield self._place.found(
                 checks.OLD_LAYOUT, f"the layout is {document.layout} ({schema})", path="$schema"
