@@ -61,6 +61,7 @@ class TestContract:
                 "filename": "torch-2.8-py3-none-any-cu128.whl",
                 "label": "cu128",
                 "properties": ["nvidia :: cuda_version_lower_bound :: 12.8"],
+                "built_for": [],
             },
             "candidates": [
                 {

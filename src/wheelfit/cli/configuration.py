@@ -36,7 +36,14 @@ LIMITS: Mapping[str, tuple[int, int]] = {
 """What ``--limit`` can set, with the smallest and the largest value."""
 
 _FLAGS = frozenset(
-    ["accept-unknown-drafts", "compare-sources", "no-env-override", "read-unlisted", "strict"]
+    [
+        "accept-unknown-drafts",
+        "compare-sources",
+        "no-abi-dependency",
+        "no-env-override",
+        "read-unlisted",
+        "strict",
+    ]
 )
 _NAMES = frozenset(["disable-provider", "enable-provider", "ignore-static"])
 _LIMIT = "limit"

@@ -47,6 +47,9 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
         )
         for number, line in enumerate(values):
             output.result(f"  {'' if number else 'properties':<12}{line}")
+    for project, value, known in explanation.built_for:
+        how = "is chosen together with it" if known is None else f"{known.version} {known.how}"
+        output.result(f"  {'built for':<12}{project} {value} ({project} {how})")
     if output.verbosity > 0:  # P-21; the evidence is what probe shows
         for one in explanation.detections:
             output.result(f"  {one.namespace:<12}{one.status}: {one.source}", "dim")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.core.providers import Provider
 
 __all__ = [
+    "INSTALLED",
     "OVERRIDE",
     "Branch",
     "KnownVersion",
@@ -245,13 +246,21 @@ def _holders(value: str) -> list[str]:
 # --- what is supported --------------------------------------------------------------
 
 
+INSTALLED = "is installed"
+
+
 @dataclass(frozen=True, slots=True)
 class KnownVersion:
     """Hold the version of a package that builds may be made for."""
 
     version: Version
-    how: str = "is installed"
+    how: str = INSTALLED
     """How it is known, as ``is installed``; follows name and version in messages."""
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether it is there already."""
+        return self.how == INSTALLED
 
 
 @dataclass(frozen=True, slots=True)

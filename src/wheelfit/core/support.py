@@ -13,13 +13,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.core import abi_dependency, phrases
-from wheelfit.core.abi_dependency import KnownVersions
+from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.properties import Feature, PropertySet
 from wheelfit.core.provider_steps import Detector, DevicePolicy, ProviderPolicy, Steps
 from wheelfit.platforms.features import Detection, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from packaging.utils import NormalizedName
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.properties import Property
@@ -132,6 +134,36 @@ class Support:
         if reason is None:  # the labels of a release lack the same few things
             reason = self._said[unmet] = "; ".join(self._reasons(unmet))
         return reason
+
+    def fixed_against(self, properties: PropertySet) -> Iterator[str]:
+        """Yield the installed packages that a variant was not built for (P-56).
+
+        :param properties: all properties of the variant.
+        """
+        for project, values in self._builds(properties):
+            known = self.known.versions.get(project)
+            if known is None or not known.is_installed:
+                continue
+            if not any(abi_dependency.matches(value, known.version) for value in values):
+                yield project
+
+    def built_for(self, properties: PropertySet) -> Iterator[tuple[str, str, KnownVersion | None]]:
+        """Yield the packages that a variant was built for: project, best value, its version.
+
+        :param properties: all properties of the variant.
+        """
+        for project, values in self._builds(properties):
+            known = self.known.versions.get(project)
+            for value in abi_dependency.recent_first(values):
+                if known is None or abi_dependency.matches(value, known.version):
+                    yield project, value, known
+                    break
+
+    def _builds(self, properties: PropertySet) -> Iterator[tuple[NormalizedName, tuple[str, ...]]]:
+        for feature, values in properties.features():
+            project = abi_dependency.project_of(feature.name)
+            if feature.namespace in self.abi and project is not None:
+                yield project, values
 
     def filter(self, properties: PropertySet) -> PropertySet:
         """Return the properties the target supports, as markers see them (F-103).

@@ -95,7 +95,7 @@ class Candidates:
         self._given: dict[NormalizedName, ProjectPage] = {}
         self._rejected: dict[str, str] = {}
         self._unsound: dict[str, Degradation] = {}
-        self._known = KnownVersions(is_open=True)
+        self._known = KnownVersions(policy.providers.abi_versions, is_open=True)
         self._listings: Once[NormalizedName, Listing | None] = Once()
         self._variants: Once[tuple[NormalizedName, Version], ReleaseMetadata] = Once()
         self._offers: Once[NormalizedName, tuple[PropertySet, ...]] = Once()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
+    from wheelfit.core.abi_dependency import KnownVersion
     from wheelfit.core.degradations import Degradation
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.properties import PropertySet
@@ -59,6 +60,9 @@ class Explanation:
     """Which source supplies the project, without credentials (F-126)."""
     detections: tuple[Detection, ...] = ()
     """What is supported of the namespaces that were asked about, and who says so (P-21)."""
+    built_for: tuple[tuple[str, str, KnownVersion | None], ...] = ()
+    """The packages that the winner was built for: project, value, and the version that
+    decided; no version where the package is still to be chosen (P-51)."""
     degradations: tuple[Degradation, ...] = ()
     """What bad metadata cost, for programs (F-136)."""
 
@@ -70,6 +74,15 @@ class Explanation:
                 "filename": self.chosen.text,
                 "label": self.chosen.label,
                 "properties": [str(item) for item in self.properties],
+                "built_for": [
+                    {
+                        "name": project,
+                        "value": value,
+                        "version": None if known is None else str(known.version),
+                        "how": "is chosen together with it" if known is None else known.how,
+                    }
+                    for project, value, known in self.built_for
+                ],
             }
         return {
             "name": self.name,
@@ -133,6 +146,7 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
         (*choice.metadata.notes, *choice.notes[bool(choice.degradations) :]),
         source,
         tuple(choice.support.detections.values()) if choice.support else (),
+        tuple(choice.support.built_for(choice.properties)) if choice.support else (),
         choice.degradations,
     )
 

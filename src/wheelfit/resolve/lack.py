@@ -114,7 +114,22 @@ class Lack:
         if self._only_prereleases:
             names = ", ".join(self._only_prereleases)
             return f"--pre takes pre-releases of {names} too"
-        return None
+        return self._freeing()
+
+    def _freeing(self) -> str | None:
+        """Say which installed packages keep builds from being taken (P-56)."""
+        names: dict[str, None] = {}
+        for name, version in self._unfit:
+            choice = self._candidates.choice(name, version)
+            support = choice.support
+            for verdict in choice.selection.verdicts if support else ():
+                if support is not None and verdict.properties is not None:
+                    names |= dict.fromkeys(support.fixed_against(verdict.properties))
+        if not names:
+            return None
+        options = " ".join(f"--upgrade-package {name}" for name in names)
+        verb = "is installed and stays" if len(names) == 1 else "are installed and stay"
+        return f"{', '.join(names)} {verb}; {options} lets other versions be taken"
 
     def _look_for_prereleases(self, term: Term) -> None:
         """Remember a project whose newest releases did not count."""
@@ -125,8 +140,16 @@ class Lack:
         if newest is not None and newest.is_prerelease and newest > term.known[0]:
             self._only_prereleases[term.package.name] = None
 
-    def alone(self, name: NormalizedName, versions: VersionSet) -> NoSolution | NoCompatibleWheel:
-        """Return the error for one project that cannot be had, whatever else is asked."""
+    def alone(
+        self,
+        name: NormalizedName,
+        versions: VersionSet,
+        others: Iterable[tuple[NormalizedName, VersionSet]] = (),
+    ) -> NoSolution | NoCompatibleWheel:
+        """Return the error for one project that cannot be had, whatever else is asked.
+
+        :param others: further projects of which the same is known.
+        """
         clause = self.lack(name, versions)
         if not self._unfit:
             listing = self._candidates.listing(name)
@@ -137,8 +160,12 @@ class Lack:
             source = "" if listing is None else listing.source
             hint = self.hint() or (_FOLDER_HINT if _is_folder(source) else None)
             return NoSolution(clause, where=source or None, note=note, hint=hint)
+        for other in others:
+            self.lack(*other)
         return NoCompatibleWheel(
-            f"{clause} {self._candidates.target.name}", note="\n".join(self.details())
+            f"{clause} {self._candidates.target.name}",
+            note="\n".join(self.details()),
+            hint=self._freeing(),
         )
 
     def unknown_label(self, name: NormalizedName, versions: VersionSet) -> UnknownLabel | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.resolve.problem import Package
     from wheelfit.resolve.version_set import VersionSet
 
-__all__ = ["Kind", "Knowledge", "Step", "Term", "tell"]
+__all__ = ["Kind", "Knowledge", "Step", "Term", "is_long", "steps", "tell", "tell_newest"]
 
 
 def __dir__() -> list[str]:
@@ -74,6 +74,11 @@ class Step:
     causes: tuple[Step, ...] = ()
     """The two steps it follows from; none for a fact."""
 
+    @property
+    def reach(self) -> int:
+        """How many known versions of its first package it speaks of."""
+        return len(self.terms[0].versions.members(self.terms[0].known)) if self.terms else 0
+
     def facts(self) -> Iterator[Step]:
         """Yield the facts below it, each once, in the order a proof tells them."""
         seen: set[int] = set()
@@ -104,23 +109,86 @@ class Knowledge(Protocol):
         """
 
 
-def tell(top: Step, knowledge: Knowledge) -> str:
+_TOP = "your request cannot be met"
+
+
+def tell(top: Step, knowledge: Knowledge, *, conclusion: str = _TOP) -> str:
     """Return a proof as sentences, one a line.
 
     A derivation that nobody would read to the end is told by its facts alone.
 
     :param top: the step that says the request cannot be met.
     :param knowledge: why something cannot be had.
+    :param conclusion: what the last sentence says.
     """
-    words = _Words(knowledge)
+    words = _Words(knowledge, conclusion)
     if len(_derived(top)) > _LONG:
         return _facts_only(top, words)
     return "\n".join(_Telling(words).tell(top))
 
 
+def tell_newest(newest: Step, whole: Step, version: Version, knowledge: Knowledge) -> str:
+    """Return a long proof so that what people look for comes first: the newest release.
+
+    :param newest: the top of the proof that the newest release of a project is of no use.
+    :param whole: the top of the proof that none is.
+    :param version: the newest release.
+    :param knowledge: why something cannot be had.
+    """
+    asked = [fact.terms[0] for fact in newest.facts() if fact.kind is Kind.ASKED]
+    name = next(term.package.name for term in asked if version in term.versions)
+    lines = [tell(newest, knowledge, conclusion=f"{name} {version}, the newest, cannot be used")]
+    words = _Words(knowledge)
+    told = {words.clause(fact) for fact in newest.facts()}
+    older, lacking = [], []
+    for fact in sorted(_newest_first(whole), key=lambda one: -one.reach):
+        clause = words.clause(fact)
+        if fact.kind is Kind.NEEDS and fact.terms[0].package.name == name and clause not in told:
+            older.append(f"  - {clause}")
+        elif fact.kind is Kind.NOTHING and clause not in told:
+            lacking.append(f"  - {clause}")
+    if older:
+        lines.append(f"older versions of {name} are of no use either:")
+    for clauses in (older, lacking):
+        lines += clauses[:_OLDER]
+        if len(clauses) > _OLDER:
+            lines.append(f"  - and {len(clauses) - _OLDER} more of the kind")
+    return "\n".join(lines)
+
+
+def is_long(top: Step) -> bool:
+    """Tell whether a proof is better begun with the newest release.
+
+    :param top: its top.
+    """
+    return len(_derived(top)) > _SHORT
+
+
+def steps(top: Step) -> int:
+    """Return how many conclusions a proof draws; very many count as equally many.
+
+    :param top: its top.
+    """
+    return len(_derived(top))
+
+
+_SHORT = 6
+"""Derived steps that are read without trouble."""
 _LONG = 40
 """Derived steps beyond which a proof is no longer read."""
 _FACTS = 30
+_OLDER = 5
+
+
+def _newest_first(top: Step) -> list[Step]:
+    """Return the facts: what is asked for, then by how new the releases are they speak of."""
+
+    def age(fact: Step) -> tuple[bool, int]:
+        known = fact.terms[0].known
+        inside = fact.terms[0].versions.members(known)
+        return fact.kind is not Kind.ASKED, known.index(inside[0]) if inside else len(known)
+
+    return sorted(top.facts(), key=age)
 
 
 def _derived(top: Step) -> list[Step]:
@@ -135,9 +203,7 @@ def _derived(top: Step) -> list[Step]:
 
 
 def _facts_only(top: Step, words: _Words) -> str:
-    sentences = list(dict.fromkeys(words.clause(fact) for fact in top.facts()))
-    asked = [words.clause(fact) for fact in top.facts() if fact.kind is Kind.ASKED]
-    order = list(dict.fromkeys([*asked, *sentences]))
+    order = list(dict.fromkeys(words.clause(fact) for fact in _newest_first(top)))
     lines = ["these cannot all hold:", *(f"  - {clause}" for clause in order[:_FACTS])]
     if len(order) > _FACTS:
         lines.append(f"  - and {len(order) - _FACTS} more of the kind")
@@ -157,7 +223,7 @@ class _Telling:
         if top.causes:
             self._derive(top)
         else:
-            self._write(top, f"{self.words.clause(top)}, so {_TOP}")
+            self._write(top, f"{self.words.clause(top)}, so {self.words.top}")
         return self.lines
 
     def _derive(self, step: Step) -> None:
@@ -234,14 +300,12 @@ def _uses(top: Step) -> dict[int, int]:
     return uses
 
 
-_TOP = "your request cannot be met"
-
-
 class _Words:
     """Put steps and terms into clauses."""
 
-    def __init__(self, knowledge: Knowledge) -> None:
+    def __init__(self, knowledge: Knowledge, top: str = _TOP) -> None:
         self._knowledge = knowledge
+        self.top = top
 
     def clause(self, step: Step) -> str:
         match step.kind:
@@ -277,7 +341,7 @@ class _Words:
         negative = [term for term in step.terms if not term.positive]
         wanted = " or ".join(self._wanted(term) for term in negative)
         if not step.terms:
-            return _TOP
+            return self.top
         if not positive:
             return f"{wanted} is needed"
         if not negative and len(positive) == 1:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING
 
-from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
+from wheelfit.core.abi_dependency import INSTALLED, KnownVersion, KnownVersions
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.requirements import Requirement
 from wheelfit.errors import (
@@ -15,18 +19,20 @@ from wheelfit.errors import (
     UnknownLabel,
     UserError,
 )
+from wheelfit.resolve.admission import Admission
 from wheelfit.resolve.catalogue import Catalogue, needs_of
 from wheelfit.resolve.cautions import about_choice, about_mixture
 from wheelfit.resolve.lack import Lack
 from wheelfit.resolve.lookahead import Lookahead
-from wheelfit.resolve.proof import Kind, tell
+from wheelfit.resolve.proof import Kind, is_long, steps, tell, tell_newest
 from wheelfit.resolve.request import Asked, GivenWheel, given_wheel
 from wheelfit.resolve.resolution import Edge, Pin, Resolution
 from wheelfit.resolve.solver import Exhausted, Unsolvable, solve
+from wheelfit.resolve.version_set import VersionSet
 from wheelfit.sources.page import ProjectPage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -201,7 +207,7 @@ class _Resolving:
         for name, version in chosen.items():
             present = catalogue.present(name)
             is_kept = present is not None and present.version == version
-            known[name] = KnownVersion(version, "is installed" if is_kept else "is chosen")
+            known[name] = KnownVersion(version, INSTALLED if is_kept else "is chosen")
         return KnownVersions({**known, **self._declared()})
 
     # --- the result ------------------------------------------------------------------
@@ -305,14 +311,79 @@ class _Resolving:
         facts = list(top.facts())
         if len(facts) == 2 and {fact.kind for fact in facts} == {Kind.ASKED, Kind.NOTHING}:
             (fact,) = nothing
-            return lack.alone(fact.terms[0].package.name, fact.terms[0].versions)
-        note = tell(top, lack)
+            name = fact.terms[0].package.name
+            return lack.alone(name, fact.terms[0].versions, self._hopeless(name, catalogue, roots))
+        note = self._told(top, lack, catalogue, roots)
         details = lack.details()
         return NoSolution(
             "the requirements cannot all be met",
             note="\n".join([note, *details]),
             hint=lack.hint(facts),
         )
+
+    def _told(self, top: Step, lack: Lack, catalogue: Catalogue, roots: Sequence[Need]) -> str:
+        """Tell a proof; a long one begins with the newest release of what was asked for."""
+        if not is_long(top):
+            return tell(top, lack)
+        proofs: list[tuple[Step, Version]] = []
+        for name in dict.fromkeys(need.package.name for need in roots):
+            version = self._newest(name, catalogue, roots)
+            if version is None or len(proofs) == _PROOFS:
+                continue
+            with suppress(Exhausted):
+                try:
+                    solve(
+                        catalogue,
+                        [_only(need, name, version) for need in roots],
+                        self._constraints(),
+                        prereleases=self._request.prereleases,
+                    )
+                except Unsolvable as error:
+                    proofs.append((error.step, version))
+        if not proofs:
+            return tell(top, lack)
+        newest, version = min(proofs, key=lambda proof: steps(proof[0]))
+        return tell_newest(newest, top, version, lack)
+
+    def _hopeless(
+        self, known: NormalizedName, catalogue: Catalogue, roots: Sequence[Need]
+    ) -> Iterator[tuple[NormalizedName, VersionSet]]:
+        """Yield what else was asked for that has nothing that fits, if that is soon seen."""
+        for name in dict.fromkeys(need.package.name for need in roots):
+            if name == known:
+                continue
+            versions = reduce(and_, (n.versions for n in roots if n.package.name == name))
+            listed = versions.members(catalogue.versions(name))
+            if 0 < len(listed) <= _SOON and not any(
+                catalogue.is_usable(name, version) for version in listed
+            ):
+                yield name, versions
+
+    def _newest(
+        self, name: NormalizedName, catalogue: Catalogue, roots: Sequence[Need]
+    ) -> Version | None:
+        """Return the newest usable release of several that are in question."""
+        needs = [need for need in (*roots, *self._constraints()) if need.package.name == name]
+        admission = Admission(catalogue, prereleases=self._request.prereleases)
+        for need in needs:
+            admission.see(need)
+        versions = reduce(and_, (need.versions for need in needs))
+        choices = admission.choices(name, versions)
+        if len(choices) < 2:
+            return None
+        return next((one for one in choices if catalogue.is_usable(name, one)), None)
+
+
+_SOON = 3
+_PROOFS = 3
+"""Projects for which a proof is looked for that begins with the newest release."""
+
+
+def _only(need: Need, name: NormalizedName, version: Version) -> Need:
+    """Return a need; if it is of the project, for the one version."""
+    if need.package.name != name:
+        return need
+    return replace(need, versions=VersionSet.singleton(version))
 
 
 def _from_urls(asked: Iterable[Asked]) -> Iterable[GivenWheel]:
