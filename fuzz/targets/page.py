@@ -55,6 +55,8 @@ def check(data: bytes) -> None:
         assert note.isprintable()
     for file in files:
         check_file(file, url, in_hex="html" in content_type)
+    # Of what may not be there the rewritten page has nothing.
+    files = tuple(replace(file, forbidden=()) for file in files)
     check_json(files, url)
     check_html(files, url)
 
@@ -81,6 +83,8 @@ def check_file(file: File, page: str, *, in_hex: bool) -> None:
                 assert DIGEST.fullmatch(digest)
     if file.filename.endswith(VARIANTS_SUFFIX):  # F-72
         assert (file.requires_python, file.yanked, file.metadata_hashes) == (None, None, None)
+    else:
+        assert file.forbidden == ()
     parse_index_file_name(file.filename)
     with suppress(InvalidFilename):
         parse_wheel_filename(file.filename)

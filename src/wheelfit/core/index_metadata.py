@@ -313,13 +313,16 @@ def _check_providers(
         (without if bare else having).append((where, document))
     if not without or not having:
         return
+    known = {*providers, *(name for _, item in having for name in item.priorities)}
+    first: dict[str, str] = {}
+    for where, item in reversed(without):
+        first.update(dict.fromkeys(item.priorities, where))
     for namespace in priorities:
-        if namespace in providers or any(namespace in item.priorities for _, item in having):
+        if namespace in known:
             continue
-        where = next(where for where, item in without if namespace in item.priorities)
         conflicts.append(
             Contradiction(
-                where,
+                first[namespace],
                 having[0][0],
                 path_of("providers", namespace),
                 (f"names {namespace}", "does not"),

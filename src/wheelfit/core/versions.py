@@ -20,7 +20,7 @@ def __dir__() -> list[str]:
 
 
 # Python's own limit is 4300 digits, and can be set as low as 640.
-_ENDLESS = re.compile(r"\d{500}")
+_ENDLESS = re.compile(r"(?<!\d)\d{500}")  # looked for from the first digit of a number only
 
 
 def is_endless(text: str) -> bool:

@@ -250,7 +250,7 @@ def test_an_odd_provider(entry: object, provider: object, rule: str | None) -> N
 def test_an_unknown_builtin() -> None:
     """P-8: an unknown built-in name does not invalidate the document; it is noted."""
     document = read(with_change("providers", "abi", {"builtin": "other"}))
-    assert document.notes == ("abi is unsupported (P-8): unknown built-in other",)
+    assert document.notes == ("abi is unsupported (P-8): unknown built-in 'other'",)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.environments import first_everywhere
-from wheelfit.core.layouts.priorities import put_first
 from wheelfit.core.properties import is_name, is_value
 from wheelfit.core.providers import (
     ABI_DEPENDENCY,
@@ -344,7 +343,7 @@ def match_priorities(
             problem = "a namespace of the priorities has no provider and is unsupported"
             findings.odd((KEY, namespace), problem, "F-22")
             findings.lose(namespace, "missing-provider", "it has no provider (F-22)")
-    listed = put_first((), namespaces)
+    listed = dict.fromkeys(namespaces)
     for namespace in providers:
         if namespace not in listed:
             problem = "the namespace is not in the priorities, its provider is ignored"

@@ -1,0 +1,330 @@
+"""Work grows with the size of what strangers wrote, and not with its square.
+
+Counted are lines of our code that run and texts that are compared, so the numbers are the same on
+every machine and say nothing about seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.index_metadata import contradictions
+from wheelfit.core.markers import VariantContext, parse_marker
+from wheelfit.core.metadata import check_document, read_document, write_document
+from wheelfit.core.properties import Property, PropertySet
+from wheelfit.core.strict_json import Limits, load
+from wheelfit.core.versions import is_endless
+from wheelfit.errors import WheelfitError
+from wheelfit.sources.simple_api import parse_links
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+SMALL, LARGE = 100, 800
+HOST = "https://variants-schema.wheelnext.dev"
+FRESH = count()
+"""So that no text was seen, and remembered, before."""
+
+
+class Text(str):
+    """A text that counts how often it is compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Text.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def counting(value: Any) -> Any:
+    """Return plain data whose texts count."""
+    if isinstance(value, dict):
+        return {Text(key): counting(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [counting(item) for item in value]
+    return Text(value) if isinstance(value, str) else value
+
+
+def work(call: Callable[[], object]) -> int:
+    """Return how many lines of wheelfit run and how many texts are compared in a call."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal lines
+        if "wheelfit" not in frame.f_code.co_filename:
+            return None
+        lines += event == "line"
+        return trace
+
+    Text.compared = 0
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with suppress(WheelfitError):
+            call()
+    finally:
+        sys.settrace(before)
+    return lines + Text.compared
+
+
+def assert_linear(make: Callable[[int, int], Callable[[], object]]) -> None:
+    """Check that eight times the size costs at most twelve times the work.
+
+    :param make: from a size and a fresh number to the call.
+    """
+    small, large = (work(make(size, next(FRESH))) for size in (SMALL, LARGE))
+    assert 0 < large < 12 * small
+
+
+def document(fresh: int, draft: str = "peps/850/v0.2.0.json", /, **more: Any) -> dict[str, Any]:
+    """Make a document with parts that are given."""
+    del fresh
+    return {
+        "$schema": f"{HOST}/{draft}",
+        "default-priorities": {"namespace": ["x"]},
+        "providers": {"x": {"requires": ["x"]}},
+        "variants": {},
+        **more,
+    }
+
+
+def many(size: int, fresh: int) -> list[str]:
+    """Return distinct names."""
+    return [f"n{fresh}_{number}" for number in range(size)]
+
+
+L2 = "v0.0.2.json"
+L6 = "peps/9999/v0.2.0.json"
+DOCUMENTS: dict[str, Callable[[int, int], dict[str, Any]]] = {
+    "labels": lambda n, f: document(f, variants={t: {"x": {"a": [t]}} for t in many(n, f)}),
+    "broken labels": lambda n, f: document(f, variants={t.upper(): {} for t in many(n, f)}),
+    "values": lambda n, f: document(f, variants={"a": {"x": {"a": many(n, f)}}}),
+    "equal values": lambda n, f: document(f, variants={"a": {"x": {"a": [f"v{f}"] * n}}}),
+    "broken values": lambda n, f: document(f, variants={"a": {"x": {"a": [f"V{f}"] * n}}}),
+    "features": lambda n, f: document(f, variants={"a": {"x": {t: ["1"] for t in many(n, f)}}}),
+    "namespaces": lambda n, f: document(f, variants={"a": {t: {"a": ["1"]} for t in many(n, f)}}),
+    "priorities": lambda n, f: document(f, **{"default-priorities": {"namespace": many(n, f)}}),
+    "equal priorities": lambda n, f: document(
+        f, **{"default-priorities": {"namespace": [f"n{f}"] * n}}
+    ),
+    "unlisted providers": lambda n, f: document(
+        f,
+        providers={f"p{t}": {"requires": ["x"]} for t in many(n, f)},
+        **{"default-priorities": {"namespace": many(n, f)}},
+    ),
+    "requirements": lambda n, f: document(f, providers={"x": {"requires": many(n, f)}}),
+    "static lists": lambda n, f: document(
+        f,
+        providers={
+            "x": {
+                "static-properties": {t: [t, "1"] for t in many(n, f)},
+                "feature-order": many(n, f)[::-1],
+            }
+        },
+    ),
+    "unknown keys": lambda n, f: document(f, **dict.fromkeys(many(n, f), 1)),
+    "providers of L2": lambda n, f: document(
+        f,
+        L2,
+        providers={t: {"plugin-use": "none"} for t in many(n, f)},
+        **{
+            "default-priorities": {
+                "namespace": ["x"],
+                "property": {t: {"a": ["1"]} for t in many(n, f)},
+            }
+        },
+    ),
+    "prefixes of L6": lambda n, f: document(
+        f,
+        L6,
+        providers={"x": {"static-properties": {t: ["1"] for t in many(n, f)}}},
+        **{
+            "default-priorities": {
+                "namespace": ["x"],
+                "feature": {"x": many(n, f)[::-1]},
+                "property": {"x": {t: ["2", "1"] for t in many(n, f)}},
+            }
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", DOCUMENTS)
+def test_documents(shape: str) -> None:
+    """F-30: however a document is built, reading, checking and writing it is linear."""
+
+    def make(size: int, fresh: int) -> Callable[[], object]:
+        made = counting(DOCUMENTS[shape](size, fresh))
+
+        def call() -> None:
+            check_document(made)
+            write_document(read_document(made, where="x"), accept_losses=True)
+
+        return call
+
+    assert_linear(make)
+
+
+def test_contradictions() -> None:
+    """F-64: that documents without providers name what others lack is found in one pass."""
+
+    def make(size: int, fresh: int) -> Callable[[], object]:
+        names = counting(many(size, fresh))
+        bare = document(
+            fresh, "peps/825/v0.1.1.json", **{"default-priorities": {"namespace": names}}
+        )
+        del bare["providers"]
+        documents = [
+            (where, read_document(made, where=where))
+            for where, made in [("a", bare), ("b", bare), ("c", document(fresh))]
+        ]
+        return lambda: contradictions(documents)
+
+    assert_linear(make)
+
+
+JSON: dict[str, Callable[[int], str]] = {
+    "lists": lambda n: json.dumps({"a": [[1]] * n}),
+    "texts": lambda n: json.dumps({"a": ["\\"] * n}),
+    "keys": lambda n: json.dumps({f"k{number}": {} for number in range(n)}),
+    "equal keys": lambda n: "{" + ",".join(['"a":1'] * n) + "}",
+    "open lists": lambda n: '{"a":' + "[" * n,
+    "open text": lambda n: '{"a":"' + '\\"' * n,
+    "too many labels": lambda n: json.dumps({"variants": {f"l{m}": {} for m in range(n)}}),
+}
+
+
+@pytest.mark.parametrize("shape", JSON)
+@pytest.mark.parametrize("limits", [Limits(), Limits(labels=10, values=10)], ids=["wide", "tight"])
+def test_json(shape: str, limits: Limits) -> None:
+    """F-30: whatever the text, refusing or reading it is linear."""
+
+    def make(size: int, _fresh: int) -> Callable[[], object]:
+        data = JSON[shape](size).encode()
+        return lambda: load(data, limits)
+
+    assert_linear(make)
+
+
+def marker_of(atoms: list[str], word: str, depth: int = 1) -> str:
+    """Join atoms within parentheses."""
+    return "(" * depth + f" {word} ".join(atoms) + ")" * depth
+
+
+MARKERS: dict[str, Callable[[int, int], str]] = {
+    "and": lambda n, f: marker_of([f"os_name != '{t}'" for t in many(n, f)], "and"),
+    "or": lambda n, f: marker_of([f"os_name == '{t}'" for t in many(n, f)], "or", 50),
+    "mixed": lambda n, f: marker_of(
+        [f"(os_name == '{t}' or extra == 'a' and variant_label == 'b')" for t in many(n, f)], "and"
+    ),
+    "variant": lambda n, f: marker_of([f"'{t}' in variant_namespaces" for t in many(n, f)], "or"),
+    "escapes": lambda n, f: f"os_name == '{f}" + r"\n\q\x41" * n + "'",
+    "no end": lambda n, f: f"os_name == '{f}" + "a" * n,
+    "word": lambda n, f: f"a{f}" * n,
+    "blanks": lambda n, f: f"os_name == '{f}'" + " " * n + "x",
+}
+
+
+@pytest.mark.parametrize("shape", MARKERS)
+def test_markers(shape: str) -> None:
+    """F-100, B-40: reading, writing, resolving and evaluating a marker is linear."""
+
+    def make(size: int, fresh: int) -> Callable[[], object]:
+        text = MARKERS[shape](size, fresh)
+
+        def call() -> None:
+            marker = parse_marker(text)
+            str(marker)
+            marker.resolve_variants(VariantContext.NULL)
+            marker.evaluate({"os_name": "posix"}, "a")
+
+        return call
+
+    assert_linear(make)
+
+
+def test_properties() -> None:
+    """F-66: a set of properties is built, ordered and asked in linear work."""
+
+    def make(size: int, fresh: int) -> Callable[[], object]:
+        items = [Property("x", Text(name), Text("1")) for name in many(size, fresh)[::-1]]
+
+        def call() -> None:
+            properties = PropertySet(items)
+            assert len(list(properties)) == size
+            assert properties.namespaces == ("x",)
+            assert hash(properties) == hash(PropertySet.of(items))
+            PropertySet.from_mapping(properties.to_mapping())
+
+        return call
+
+    assert_linear(make)
+
+
+NAMES: dict[str, Callable[[int, int], str]] = {
+    "name": lambda n, f: f"a{f}" + "." * n + "-1-py3-none-any.whl",
+    "build": lambda n, f: f"a-1-{f}" + "1a" * n + "-py3-none-any.whl",
+    "label": lambda n, f: f"a-1-py3-none-any-{f}" + "a" * n + ".whl",
+    "parts": lambda n, f: f"a{f}" + "-1" * n + ".whl",
+    "version": lambda n, f: f"a-{f}" + ".1" * n + "-py3-none-any.whl",
+}
+
+
+@pytest.mark.parametrize("shape", NAMES)
+def test_file_names(shape: str) -> None:
+    """F-12, F-13: a file name costs the same few steps however long it is."""
+
+    def make(size: int, fresh: int) -> Callable[[], object]:
+        text = NAMES[shape](size, fresh)
+        return lambda: parse_wheel_filename(text)
+
+    assert_linear(make)
+
+
+@pytest.mark.parametrize(
+    ("text", "endless"),
+    [
+        ("1" * 500, True),
+        (f"a{'1' * 500}", True),
+        (("1" * 499 + "a") * 9, False),
+        ("1." * 999, False),
+    ],
+)
+def test_endless_numbers(text: str, endless: bool) -> None:  # noqa: FBT001 - a parameter
+    """F-14: a number is too long from 500 digits on, wherever it stands."""
+    assert is_endless(text) is endless
+
+
+PAGES: dict[str, Callable[[int], str]] = {
+    "anchors": lambda n: "".join(f"<a href='f/a-{m}.zip#sha256=00'>a</a>" for m in range(n)),
+    "folders": lambda n: "".join(f"<a href='f{m}/a-1.zip'>a</a>" for m in range(n)),
+    "ignored": lambda n: "".join(f"<a href='file:///a-{m}.zip'>a</a>" for m in range(n)),
+    "open tags": lambda n: "<a " * n,
+    "open comments": lambda n: "<!-- " * n,
+    "texts": lambda n: "<script>" * n,
+    "attributes": lambda n: f"<a {' '.join(f'a{m}=1' for m in range(n))} href='a-1.zip'>a</a>",
+    "bases": lambda n: "<base href='x'>" * n,
+    "closing": lambda n: "</a>" * n,
+}
+
+
+@pytest.mark.parametrize("shape", PAGES)
+def test_pages(shape: str) -> None:
+    """PEP 503: whatever the page, finding its links is linear."""
+
+    def make(size: int, _fresh: int) -> Callable[[], object]:
+        body = PAGES[shape](size).encode()
+        return lambda: parse_links(body, "text/html", "https://h/simple/a/", source="s")
+
+    assert_linear(make)
