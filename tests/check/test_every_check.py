@@ -253,10 +253,7 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
         sound_release(f),
         write(f / INDEX_FILE, document(lambda d: variants(d).pop("mkl"))),
     ),
-    "label-without-wheel": lambda f: (
-        sound_release(f),
-        (f / "fast-1.0-py3-none-any-mkl.whl").unlink(),
-    ),
+    "label-without-wheel": lambda f: (sound_release(f) / "fast-1.0-py3-none-any-mkl.whl").unlink(),
     "inconsistent-release": contradicting,
     "changed-between-snapshots": snapshots,
     "forbidden-attribute": lambda f: listed(f, 'data-requires-python="&gt;=3"'),

@@ -251,8 +251,7 @@ def _among_wheels(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Itera
             continue  # said of the wheel already (F-93)
         yield Place(one.second, "variant.json" if one.second in members else "").found(
             checks.INCONSISTENT_WHEELS,
-            f"{one.path} is {_in_words(said[one.second], one.path)}; "
-            f"in {one.first} it is {_in_words(said[one.first], one.path)}",
+            _difference(one.path, (one.first, said[one.first]), (one.second, said[one.second])),
             path=one.path,
         )
 
@@ -281,18 +280,36 @@ def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:
     for old, new in combinations(usable, 2):
         pair = [(one.where, one.document) for one in (old, new) if one.document is not None]
         for found in contradictions(pair):
-            was, now = (_in_words(document, found.path) for _, document in pair)
+            message = _difference(found.path, pair[0], pair[1])
             findings.append(
-                Place(new.where).found(
-                    checks.CHANGED_BETWEEN_SNAPSHOTS,
-                    f"{found.path} is {now}; in {old.where} it is {was}",
-                    path=found.path,
-                )
+                Place(new.where).found(checks.CHANGED_BETWEEN_SNAPSHOTS, message, path=found.path)
             )
     return _numbered(findings, usable)
 
 
+def _difference(
+    path: str, other: tuple[str, VariantDocument], this: tuple[str, VariantDocument]
+) -> str:
+    """Say how a document differs from another one at the place of a contradiction."""
+    where, before = other
+    _, after = this
+    for label, properties in after.variants.items():
+        if path_of("variants", label) == path and label in before.variants:
+            here, there = set(properties), set(before.variants[label])
+            parts = [
+                f"{word} {_cut(', '.join(str(item) for item in sorted(items)))}"
+                for word, items in (("only here", here - there), ("only there", there - here))
+                if items
+            ]
+            return f"{label} has other properties than in {where}: {'; '.join(parts)}"
+    return f"{path} is {_in_words(after, path)}; in {where} it is {_in_words(before, path)}"
+
+
 _LONGEST = 300
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _in_words(document: VariantDocument, path: str) -> str:
@@ -303,14 +320,13 @@ def _in_words(document: VariantDocument, path: str) -> str:
             words = _provider_in_words(provider)
     for label, properties in document.variants.items():
         if path_of("variants", label) == path:
-            words = str(properties) or "without properties"
+            words = f"usable ({properties})"
     for text, reason in document.unusable.items():
         if path_of("variants", text) == path:
             words = f"unusable ({reason})"
     if path == path_of("default-priorities", "namespace"):
         words = ", ".join(document.priorities)
-    words = words or "something else"
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+    return _cut(words or "something else")
 
 
 def _provider_in_words(provider: Provider) -> str:
