@@ -313,4 +313,5 @@ def _fault(error: PylockValidationError) -> Fault:
 
 
 def _is_below(path: str, known: set[str]) -> bool:
-    return any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in known)
+    ends = [*(place for place, sign in enumerate(path) if sign in ".["), len(path)]
+    return any(path[:end] in known for end in ends)
