@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
-from packaging.utils import NormalizedName, canonicalize_name
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion
 
 from wheelfit.core import phrases
@@ -64,6 +64,7 @@ OVERRIDE = "VARIANT_ABI_DEPENDENCY"
 # --- names and values ---------------------------------------------------------------
 
 
+@lru_cache(maxsize=4096)
 def project_of(feature: str) -> NormalizedName | None:
     """Return the project that a feature stands for, or None when it is misspelled (P-46).
 
@@ -72,7 +73,10 @@ def project_of(feature: str) -> NormalizedName | None:
 
     :param feature: name of the feature.
     """
-    name = canonicalize_name(feature)
+    try:
+        name = canonicalize_name(feature, validate=True)
+    except InvalidName:
+        return None
     return name if name.replace("-", "_") == feature else None
 
 

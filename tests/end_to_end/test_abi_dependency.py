@@ -1,0 +1,287 @@
+"""The "final boss": builds for versions of other packages, through the real command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wheelfit.cli.main import main
+from wheelfit.core.metadata import read_document, write_document
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+
+pytestmark = pytest.mark.usefixtures("bare_environment")
+
+RELEASES = {
+    "torch": ("2.8.0", "2.9.0"),
+    "flash_attn": ("2.8.0",),
+    "vllm": ("0.11.0",),
+}
+GATED = 'torch=={0}; "abi_dependency :: torch :: {0}" in variant_properties'
+NEEDS = {
+    "torch": [],
+    "flash_attn": [GATED.format("2.8.0"), GATED.format("2.9.0")],
+    "vllm": [GATED.format("2.8.0")],
+}
+CUDA_12 = "nvidia :: cuda_version_lower_bound :: 12.0"
+
+Documents = Mapping[tuple[str, str], dict[str, Any]]
+
+
+def published(shared_data: Path, draft: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """Read the documents of the published demo."""
+    docs = shared_data / "variant-abi-dependency-example" / "docs" / draft
+    return {
+        (name, version): json.loads((docs / name / f"{name}-{version}-variants.json").read_bytes())
+        for name, versions in RELEASES.items()
+        for version in versions
+    }
+
+
+def fixed(documents: Documents) -> dict[tuple[str, str], dict[str, Any]]:
+    """Repair the published torch, which lists another feature than its labels use."""
+    found = {}
+    for release, document in documents.items():
+        copy = json.loads(json.dumps(document))
+        lists = copy.get("static-properties", {}).get("priority", {})
+        if "order" in lists:
+            lists["cuda"] = lists.pop("order")
+        found[release] = copy
+    return found
+
+
+def converted(documents: Documents) -> dict[tuple[str, str], dict[str, Any]]:
+    """Write the documents anew as PEP 850 has them."""
+    return {
+        release: json.loads(
+            write_document(read_document(document, where="published"), accept_losses=True)
+        )
+        for release, document in documents.items()
+    }
+
+
+class Boss:
+    """Run commands against one index for one machine."""
+
+    def __init__(
+        self, index: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self._index = index
+        self._capsys = capsys
+        self._monkeypatch = monkeypatch
+        self.said = ""
+        """What the last command said on standard error."""
+        self.driver("12.8")
+
+    def driver(self, version: str, capability: str = "9.0") -> None:
+        """Have another driver."""
+        self._monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", version)
+        self._monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_SM_ARCH", capability)
+
+    def run(self, *words: str | Path, code: int = 0) -> dict[str, Any]:
+        """Run a command and return what it prints."""
+        command, *others = map(str, words)
+        status = main([command, "--json", "--no-cache-dir", "-i", self._index, *others])
+        captured = self._capsys.readouterr()
+        self.said = captured.err
+        answer = json.loads(captured.out)
+        assert status == code, answer
+        return dict(answer.get("error", answer))
+
+    def would_install(self, *words: str | Path) -> dict[str, str]:
+        """Return what would be installed, as name to version and label."""
+        answer = self.run("install", "--dry-run", *words)
+        return {
+            entry["name"]: f"{entry['version']} {entry['label']}" for entry in answer["install"]
+        }
+
+
+@pytest.fixture
+def serve(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Any]:
+    """Return what serves stub wheels for documents."""
+    servers = []
+
+    def start(documents: Documents) -> Boss:
+        folder = tmp_path / "index"
+        for (name, version), document in documents.items():
+            for label in document["variants"]:
+                build_wheel(
+                    folder, name, version, label=label, document=document, requires=NEEDS[name]
+                )
+            (folder / f"{name}-{version}-variants.json").write_text(json.dumps(document))
+        server = RecordingIndex(folder)
+        server.start()
+        servers.append(server)
+        return Boss(server.url, capsys, monkeypatch)
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def boss(serve: Any, shared_data: Path) -> Boss:
+    """Serve the published demo, repaired and converted."""
+    boss: Boss = serve(converted(fixed(published(shared_data, "v0.0.3"))))
+    return boss
+
+
+@pytest.fixture(params=["L2", "L3", "L7"])
+def any_layout(request: pytest.FixtureRequest, serve: Any, shared_data: Path) -> Boss:
+    """Serve the demo in the layouts in which it was published, and converted."""
+    documents = published(shared_data, "v0.0.2" if request.param == "L2" else "v0.0.3")
+    repaired = fixed(documents)
+    boss: Boss = serve(converted(repaired) if request.param == "L7" else repaired)
+    return boss
+
+
+class TestFinalBoss:
+    """Section 6 of the acceptance scenarios."""
+
+    def test_a39_the_unrepaired_torch(self, serve: Any, shared_data: Path) -> None:
+        """A-39: the published torch lists another feature than its labels use, and it is named."""
+        error = serve(published(shared_data, "v0.0.3")).run(
+            "install", "--dry-run", "torch==2.8.0", code=3
+        )
+        assert error["code"] == "no-compatible-wheel"
+        assert "priority :: cuda" in error["note"]
+
+    @pytest.mark.parametrize(
+        ("request_", "expected"),
+        [
+            (
+                ("torch==2.8.0", "flash-attn"),  # A-41
+                {"torch": "2.8.0 cuda12.8", "flash-attn": "2.8.0 cu12_pyt2.8.0"},
+            ),
+            (
+                ("torch==2.9.0", "flash-attn"),  # A-42
+                {"torch": "2.9.0 cuda12.8", "flash-attn": "2.8.0 cu12_pyt2.9.0"},
+            ),
+            (
+                ("torch", "flash-attn"),  # A-43
+                {"torch": "2.9.0 cuda12.8", "flash-attn": "2.8.0 cu12_pyt2.9.0"},
+            ),
+            (
+                ("flash-attn", "vllm"),  # A-45
+                {
+                    "vllm": "0.11.0 cu128_pyt2.8.0",
+                    "flash-attn": "2.8.0 cu12_pyt2.8.0",
+                    "torch": "2.8.0 cuda12.8",
+                },
+            ),
+        ],
+    )
+    def test_chosen_together(
+        self, request_: tuple[str, ...], expected: dict[str, str], any_layout: Boss
+    ) -> None:
+        """A-41, A-42, A-43, A-45, F-54: each build for the torch that is chosen, in any layout."""
+        assert any_layout.would_install(*request_) == expected
+        assert any_layout.would_install(*reversed(request_)) == expected
+
+    @pytest.mark.parametrize(
+        ("torch", "label"),
+        [
+            ("torch==2.8.0", "cu12_pyt2.8.0"),
+            ("torch==2.9.0", "cu12_pyt2.9.0"),
+            ("torch", "cu12_pyt2.9.0"),
+        ],
+    )
+    def test_a44_one_after_the_other(
+        self, torch: str, label: str, boss: Boss, tmp_path: Path
+    ) -> None:
+        """A-44, P-56: what is installed stays, and the build for it is taken."""
+        place = ("--target", tmp_path / "place")
+        first = boss.run("install", *place, torch)["install"]
+        second = boss.run("install", *place, "flash-attn")
+        assert [one["label"] for one in second["install"]] == [label]
+        assert [one["version"] for one in second["keep"]] == [first[0]["version"]]
+        assert not second["remove"]
+
+    def test_a45_the_explanation(self, boss: Boss) -> None:
+        """A-45, F-111: it is told which torch decided, and why each other label was not taken."""
+        answer = boss.run("explain", "--with-deps", "flash-attn", "vllm")
+        flash, vllm, torch = answer["projects"]
+        assert flash["chosen"]["built_for"] == [
+            {"name": "torch", "value": "2.8.0", "version": "2.8.0", "how": "is chosen"}
+        ]
+        reasons = {one["label"]: one["reason"] for one in flash["candidates"]}
+        assert reasons["cu12_pyt2.9.0"] == (
+            "is built for torch 2.9.0, torch 2.8.0 is chosen (abi_dependency :: torch :: 2.9.0)"
+        )
+        assert "needs CUDA driver >= 13.0" in reasons["cu13_pyt2.9.0"]
+        assert vllm["chosen"]["label"] == "cu128_pyt2.8.0"
+        assert (torch["chosen"]["label"], torch["chosen"]["built_for"]) == ("cuda12.8", [])
+
+    def test_a46_nothing_for_cuda_12(self, boss: Boss) -> None:
+        """A-46, F-91: without CUDA 12 builds there is nothing, and vllm's only label is named."""
+        for driver in ("12.8", "13.0"):
+            boss.driver(driver)
+            error = boss.run(
+                "install", "--dry-run", "flash-attn", "vllm", "--forbid", CUDA_12, code=3
+            )
+            lines = error["note"].splitlines()
+            (line,) = lines[lines.index("vllm 0.11.0:") + 1 :]
+            assert line == f"  cu128_pyt2.8.0: {CUDA_12} is forbidden"
+
+    def test_a47_two_majors(self, boss: Boss) -> None:
+        """A-47: a CUDA 13 torch beside builds for CUDA 12 is told in a warning."""
+        boss.driver("13.0")
+        assert boss.would_install("flash-attn", "vllm") == {
+            "vllm": "0.11.0 cu128_pyt2.8.0",
+            "flash-attn": "2.8.0 cu12_pyt2.8.0",
+            "torch": "2.8.0 cuda13.0",
+        }
+        assert "CUDA majors are mixed (CUDA 12: flash-attn, vllm; CUDA 13: torch)" in boss.said
+
+    def test_a48_another_torch_is_installed(self, boss: Boss, tmp_path: Path) -> None:
+        """A-48, P-56: an installed torch is in the way; it is said so, and what would help."""
+        place = ("--target", tmp_path / "place")
+        boss.run("install", *place, "torch==2.9.0")
+        error = boss.run("install", *place, "vllm", code=3)
+        assert "cu128_pyt2.8.0: is built for torch 2.8.0, torch 2.9.0 is installed" in error["note"]
+        assert "--upgrade-package torch" in error["hint"]
+        answer = boss.run("install", *place, "vllm", "--upgrade-package", "torch")
+        assert {one["name"]: one["version"] for one in answer["install"]} == {
+            "vllm": "0.11.0",
+            "torch": "2.8.0",
+        }
+        # What is asked for by name may change as well.
+        boss.run("install", *place, "torch==2.9.0", "flash-attn")
+        answer = boss.run("install", "--dry-run", *place, "vllm", "torch==2.8.0")
+        assert answer["install"][0]["version"] == "2.8.0"
+
+    def test_a48_without_a_solution(self, boss: Boss) -> None:
+        """A-48: where two wishes exclude each other, the proof says for what it was built."""
+        error = boss.run("install", "--dry-run", "torch==2.9.0", "vllm", code=3)
+        assert error["note"].splitlines() == [
+            (
+                "because vllm 0.11.0 (cu128_pyt2.8.0) is built for torch 2.8.0 "
+                "and you ask for vllm, torch 2.9.0 cannot be used"
+            ),
+            "and because you ask for torch==2.9.0, your request cannot be met",
+        ]
+
+    def test_a49_switched_off(self, boss: Boss, tmp_path: Path) -> None:
+        """A-49, P-50: switched off, those labels are incompatible, and the user is informed."""
+        error = boss.run("install", "--dry-run", "vllm", "--no-abi-dependency", code=3)
+        off = "builds for a version of another package are switched off"
+        assert off in error["note"]
+        build_wheel(tmp_path / "index", "vllm", "0.11.0")
+        assert boss.would_install("vllm", "--no-abi-dependency") == {"vllm": "0.11.0 None"}
+        assert f"warning: abi_dependency: {off}" in boss.said
+
+    def test_declared_versions(self, boss: Boss, monkeypatch: pytest.MonkeyPatch) -> None:
+        """P-57: a declared version counts, visibly; an item that cannot be read is ignored."""
+        monkeypatch.setenv("VARIANT_ABI_DEPENDENCY", "torch==2.8.0,nonsense")
+        assert boss.would_install("flash-attn")["flash-attn"] == "2.8.0 cu12_pyt2.8.0"
+        assert "torch 2.8.0 is declared by VARIANT_ABI_DEPENDENCY" in boss.said
+        assert "'nonsense' is ignored" in boss.said
+        assert boss.would_install("flash-attn", "--no-deps") == {
+            "flash-attn": "2.8.0 cu12_pyt2.8.0"
+        }
