@@ -58,7 +58,7 @@ class TestDocuments:
         assert len(note) < 200
 
     def test_a_long_key(self) -> None:
-        """F-136: a key as long as the document allows does not fill the terminal."""
+        """A key as long as the document allows does not fill the terminal."""
         made = document("peps/850/v0.2.0.json", variants={"A" * 100_000: {}})
         (fault,) = check_document(made)
         assert len(str(fault)) < 400
@@ -70,7 +70,7 @@ class TestMarkers:
     """Markers."""
 
     def test_what_is_no_text(self) -> None:
-        """F-100: a lone surrogate in a string is refused, as in packaging."""
+        """A lone surrogate in a string is refused, as in packaging."""
         with pytest.raises(InvalidMarker):
             parse_marker("os_name == '\udc80'")
 
@@ -88,7 +88,7 @@ class TestMarkers:
         assert str(marker).encode()
 
     def test_octal_escapes_beyond_a_byte(self) -> None:
-        """F-100: they mean what they mean in packaging, and nothing is said about them."""
+        """They mean what they mean in packaging, and nothing is said about them."""
         text = r"os_name == 'a\500\7774\18'"
         environment = {"os_name": "a\u0140\u01ff4\x018"}
         assert parse_marker(text).evaluate(environment)

@@ -22,6 +22,7 @@ from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.strict_json import Limits, load
 from wheelfit.core.versions import is_endless
 from wheelfit.errors import WheelfitError
+from wheelfit.lock.document import Lock
 from wheelfit.sources.simple_api import parse_links
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ DOCUMENTS: dict[str, Callable[[int, int], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("shape", DOCUMENTS)
 def test_documents(shape: str) -> None:
-    """F-30: however a document is built, reading, checking and writing it is linear."""
+    """However a document is built, reading, checking and writing it is linear."""
 
     def make(size: int, fresh: int) -> Callable[[], object]:
         made = counting(DOCUMENTS[shape](size, fresh))
@@ -177,7 +178,7 @@ def test_documents(shape: str) -> None:
 
 
 def test_contradictions() -> None:
-    """F-64: that documents without providers name what others lack is found in one pass."""
+    """That documents without providers name what others lack is found in one pass."""
 
     def make(size: int, fresh: int) -> Callable[[], object]:
         names = counting(many(size, fresh))
@@ -208,7 +209,7 @@ JSON: dict[str, Callable[[int], str]] = {
 @pytest.mark.parametrize("shape", JSON)
 @pytest.mark.parametrize("limits", [Limits(), Limits(labels=10, values=10)], ids=["wide", "tight"])
 def test_json(shape: str, limits: Limits) -> None:
-    """F-30: whatever the text, refusing or reading it is linear."""
+    """Whatever the text, refusing or reading it is linear."""
 
     def make(size: int, _fresh: int) -> Callable[[], object]:
         data = JSON[shape](size).encode()
@@ -238,7 +239,7 @@ MARKERS: dict[str, Callable[[int, int], str]] = {
 
 @pytest.mark.parametrize("shape", MARKERS)
 def test_markers(shape: str) -> None:
-    """F-100, B-40: reading, writing, resolving and evaluating a marker is linear."""
+    """Reading, writing, resolving and evaluating a marker is linear."""
 
     def make(size: int, fresh: int) -> Callable[[], object]:
         text = MARKERS[shape](size, fresh)
@@ -255,7 +256,7 @@ def test_markers(shape: str) -> None:
 
 
 def test_properties() -> None:
-    """F-66: a set of properties is built, ordered and asked in linear work."""
+    """A set of properties is built, ordered and asked in linear work."""
 
     def make(size: int, fresh: int) -> Callable[[], object]:
         items = [Property("x", Text(name), Text("1")) for name in many(size, fresh)[::-1]]
@@ -283,7 +284,7 @@ NAMES: dict[str, Callable[[int, int], str]] = {
 
 @pytest.mark.parametrize("shape", NAMES)
 def test_file_names(shape: str) -> None:
-    """F-12, F-13: a file name costs the same few steps however long it is."""
+    """A file name costs the same few steps however long it is."""
 
     def make(size: int, fresh: int) -> Callable[[], object]:
         text = NAMES[shape](size, fresh)
@@ -302,8 +303,38 @@ def test_file_names(shape: str) -> None:
     ],
 )
 def test_endless_numbers(text: str, endless: bool) -> None:  # noqa: FBT001 - a parameter
-    """F-14: a number is too long from 500 digits on, wherever it stands."""
+    """A number is too long from 500 digits on, wherever it stands."""
     assert is_endless(text) is endless
+
+
+LOCKS: dict[str, Callable[[int, int], dict[str, Any]]] = {
+    "packages": lambda n, f: {"packages": [package(t) for t in many(n, f)]},
+    "broken markers": lambda n, f: {"packages": [package(t, marker="x") for t in many(n, f)]},
+    "broken versions": lambda n, f: {
+        "packages": [package(t, version="x", marker="x") for t in many(n, f)]
+    },
+    "broken wheels": lambda n, f: {
+        "packages": [{"name": f"a{f}", "wheels": [{"url": t} for t in many(n, f)]}]
+    },
+    "broken roots": lambda n, _f: {"packages": [], "tool": {"wheelfit": {"roots": [1] * n}}},
+}
+
+
+def package(name: str, **more: str) -> dict[str, Any]:
+    """Make an entry of a lock file."""
+    url = f"https://h/{name}-1-py3-none-any.whl"
+    return {"name": name, "version": "1", **more, "wheels": [{"url": url, "hashes": {"md5": "0"}}]}
+
+
+@pytest.mark.parametrize("shape", LOCKS)
+def test_locks(shape: str) -> None:
+    """A lock file is read, or refused with every fault, in linear work."""
+
+    def make(size: int, fresh: int) -> Callable[[], object]:
+        table = counting(LOCKS[shape](size // 5, fresh))
+        return lambda: Lock.of({"lock-version": "1.0", "created-by": "x", **table})
+
+    assert_linear(make)
 
 
 PAGES: dict[str, Callable[[int], str]] = {
@@ -321,7 +352,7 @@ PAGES: dict[str, Callable[[int], str]] = {
 
 @pytest.mark.parametrize("shape", PAGES)
 def test_pages(shape: str) -> None:
-    """PEP 503: whatever the page, finding its links is linear."""
+    """Whatever the page, finding its links is linear."""
 
     def make(size: int, _fresh: int) -> Callable[[], object]:
         body = PAGES[shape](size).encode()
