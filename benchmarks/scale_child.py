@@ -1,0 +1,90 @@
+"""Measure one selection in a process of its own: ``python scale_child.py TOOL FOLDER``.
+
+FOLDER holds ``document.json`` and ``page.json`` of one release. Prints JSON: seconds by stage,
+the peak of memory in MB, and what was chosen.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Result = TypeVar("Result")
+UNLIMITED = 10**9
+
+
+class Stages:
+    """Measure one stage after the other."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def run(self, name: str, work: Callable[[], Result]) -> Result:
+        """Run a stage and keep the processor time that it took."""
+        begin = time.process_time()
+        result = work()
+        self.seconds[name] = time.process_time() - begin
+        return result
+
+
+def wheelfit(folder: Path, stages: Stages) -> str:
+    """Read page and document, and select among all wheels."""
+    from packaging.version import Version
+
+    from wheelfit.core.compatible_tags import linux_platforms, tags_for
+    from wheelfit.core.metadata import Limits, read_document
+    from wheelfit.core.selection import select
+    from wheelfit.core.support import support_for
+    from wheelfit.core.target import Target
+    from wheelfit.resolve.listing import sort_page
+    from wheelfit.sources.simple_api import parse_page
+
+    tags = tags_for("cpython", Version("3.13.1"), (), linux_platforms("x86_64", glibc=39))
+    target = Target.of("the benchmark", {"python_full_version": "3.13.1"}, tags)
+    limits = Limits(size=UNLIMITED, labels=UNLIMITED, values=UNLIMITED)
+    url = "https://index.example/simple/fastfft/"
+    body, data = (folder / "page.json").read_bytes(), (folder / "document.json").read_bytes()
+
+    page = stages.run("page", lambda: parse_page(body, "application/json", url, "fastfft"))
+    listing = stages.run("names", lambda: sort_page(page, target))
+    document = stages.run("document", lambda: read_document(data, where="it", limits=limits))
+    (release,) = listing.releases.values()
+    filenames = [wheel.filename for wheel in release.wheels]
+
+    def choose() -> Any:
+        support = support_for(document, None, environment=target.environment)
+        return select(filenames, document=document, support=support, tags=target.tags)
+
+    selection = stages.run("selection", choose)
+    stages.run("reasons", lambda: [verdict.reason for verdict in selection.verdicts])
+    return str(selection.chosen.label)
+
+
+def variantlib(folder: Path, stages: Stages) -> str:
+    """Read the document, and order its labels; variantlib knows no page and no tags."""
+    from variantlib.api import get_variants_by_priority
+    from variantlib.variants_json import VariantsJson
+
+    data = (folder / "document.json").read_bytes()
+    document = stages.run("document", lambda: VariantsJson(json.loads(data)))
+    ordered = stages.run("selection", lambda: get_variants_by_priority(variants_json=document))
+    return str(ordered[0].label)
+
+
+def main(tool: str, folder: str) -> None:
+    """Measure and print."""
+    stages = Stages()
+    chosen = {"wheelfit": wheelfit, "variantlib": variantlib}[tool](Path(folder), stages)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"seconds": stages.seconds, "megabytes": peak, "chosen": chosen}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
