@@ -10,7 +10,7 @@ from wheelfit.check import checks, profile
 from wheelfit.check.lines import with_lines
 from wheelfit.check.spelling import is_slip, resembling, spellings_of, words_of
 from wheelfit.check.vocabulary import VOCABULARIES
-from wheelfit.core.index_metadata import read_wheel_document
+from wheelfit.core.index_metadata import label_fault
 from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
 from wheelfit.core.layouts.schema import PEP_825, PEP_850
 from wheelfit.core.metadata import check_document, read_document
@@ -26,7 +26,7 @@ from wheelfit.core.providers import (
 )
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of
-from wheelfit.errors import InvalidDocument, InvalidRequirement, InvalidWheel
+from wheelfit.errors import InvalidDocument, InvalidRequirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,26 +83,20 @@ def check_variant_document(
     except InvalidDocument:
         return with_lines(findings, data), None
     if label is not None:
-        findings += _label_faults(data, document, label, place)
+        findings += _label_faults(document, label, place)
     findings += _Sense(document, place, is_index=label is None).all()
     findings += profile.about_document(document, place, profiles)
     return with_lines(findings, data), document
 
 
-def _label_faults(
-    data: bytes, document: VariantDocument, label: Label, place: Place
-) -> Iterator[Finding]:
+def _label_faults(document: VariantDocument, label: Label, place: Place) -> Iterator[Finding]:
     """Yield whether a wheel speaks of another label than its own (F-24)."""
-    try:
-        read_wheel_document(data, label, where=place.where)
-    except InvalidWheel as error:
-        if label not in document.unusable:  # that was found with its place
-            yield place.found(checks.WRONG_LABEL, error.message, path="variants")
-    else:
-        if label not in document.variants:  # the reader knows what null means without an entry
-            yield place.found(
-                checks.WRONG_LABEL, f"the document has no entry for {label}", path="variants"
-            )
+    fault = label_fault(document, label)
+    if fault is None and label not in document.variants:
+        # A reader knows what null means without an entry; a writer gives it one.
+        fault = f"the document has no entry for {label}"
+    if fault is not None and label not in document.unusable:  # that was found with its place
+        yield place.found(checks.WRONG_LABEL, fault, path="variants")
 
 
 class _Sense:

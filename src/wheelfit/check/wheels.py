@@ -167,18 +167,12 @@ def _identity_findings(name: WheelFilename, core: CoreMetadata, place: Place) ->
 def _archive_findings(
     archive: WheelArchive, place: Place, *, full: bool, advance: Callable[[int], None]
 ) -> Iterator[Finding]:
-    for fault in archive.faults(advance, contents=full):
-        check = _check_of(fault)
-        if check is not None:
-            yield place.inside(fault.path).found(check, fault.message, rule=fault.rule)
+    for fault in archive.faults(advance, contents=full, identity=False):
+        yield place.inside(fault.path).found(_check_of(fault), fault.message, rule=fault.rule)
 
 
-def _check_of(fault: Fault) -> Check | None:
+def _check_of(fault: Fault) -> Check:
     match fault.path, fault.rule:
-        case _, "F-24":
-            return None  # found in the document, with its place
-        case "METADATA", _ if "has no" not in fault.message:
-            return None  # the same
         case "METADATA", _:
             return checks.WRONG_METADATA
         case _, "F-27":

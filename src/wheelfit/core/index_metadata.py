@@ -32,7 +32,14 @@ if TYPE_CHECKING:
 
     Documents = Sequence[tuple[str, VariantDocument]]
 
-__all__ = ["Contradiction", "combine", "contradictions", "disagreement", "read_wheel_document"]
+__all__ = [
+    "Contradiction",
+    "combine",
+    "contradictions",
+    "disagreement",
+    "label_fault",
+    "read_wheel_document",
+]
 
 
 def __dir__() -> list[str]:
@@ -172,7 +179,7 @@ def read_wheel_document(
         raise InvalidWheel(
             f"its variant.json cannot be used: {error.message}", where=where, note=error.note
         ) from None
-    fault = _fault(document, label)
+    fault = label_fault(document, label)
     if fault is not None:
         raise InvalidWheel(fault, where=where)
     return document
@@ -189,7 +196,7 @@ def disagreement(
     :return: how they differ, one sentence without a final full stop; None when they
         say the same about the label.
     """
-    fault = _fault(wheel_document, label)
+    fault = label_fault(wheel_document, label)
     if fault is not None:
         return fault
     in_index = index_document.properties(label)
@@ -206,8 +213,13 @@ def disagreement(
     return f"the properties of {label} differ: {'; '.join(parts)}"
 
 
-def _fault(document: VariantDocument, label: Label) -> str | None:
-    """Return what is wrong with a document inside a wheel: it has one label, its own (F-24)."""
+def label_fault(document: VariantDocument, label: Label) -> str | None:
+    """Return what is wrong with a document inside a wheel: it has one label, its own (F-24).
+
+    :param document: read from the wheel.
+    :param label: of the wheel, from its file name.
+    :return: a sentence without a final full stop; None when nothing is wrong.
+    """
     others = sorted({*document.variants, *document.unusable} - {label})
     if others:
         return f"the wheel of {label} describes {', '.join(others)}"
