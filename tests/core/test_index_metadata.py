@@ -53,7 +53,7 @@ def conflict(*documents: VariantDocument) -> InconsistentDocuments:
 
 
 def test_the_union() -> None:
-    """F-60, F-61, F-62: the longer priorities, all labels, all providers."""
+    """F-60, F-61, F-62, F-63: the longer priorities, all labels, all providers, in any order."""
     documents = [
         ("null.whl", document("null")),
         ("one.whl", document("one", needs("1"), "xy")),
@@ -78,7 +78,7 @@ def test_one_document() -> None:
 
 
 def test_priorities_that_differ() -> None:
-    """F-60, F-65: the shorter list must be a prefix; the error names both and the key."""
+    """F-60, F-63, F-65: the shorter list must be a prefix; both and the key are named."""
     error = conflict(document("one", needs("1"), "xy"), document("two", needs("2"), "y"))
     assert "0.whl and 1.whl" in error.message
     assert "default-priorities.namespace" in error.message

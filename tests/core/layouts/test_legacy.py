@@ -103,6 +103,9 @@ def test_no_static_values() -> None:
     found = read(document(providers={"nvidia": {"install-time": False}}))
     assert found.providers["nvidia"] == StaticProvider(())
     assert found.notes == ("nvidia: no static values, so nothing is supported (F-48)",)
+    entries = {"nvidia": {"install-time": False}, "blas": {"install-time": False}}
+    beside = document(providers=entries, **{"static-properties": {"blas": {"library": ["mkl"]}}})
+    assert read(beside).providers["nvidia"] == StaticProvider(())
 
 
 def test_static_values_nobody_declared() -> None:
