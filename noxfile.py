@@ -24,6 +24,7 @@ def lint(session: nox.Session) -> None:
     session.run("lint-imports")
     session.run("interrogate", "--quiet", "tests")
     session.run("towncrier", "build", "--draft", silent=True)
+    session.run("python", "tests/rules/coverage.py", silent=True)
 
 
 @nox.session
