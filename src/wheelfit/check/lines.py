@@ -21,7 +21,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_SIGN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]|\n')
+_SIGN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]|\n|[^\s\[\]{},:"]++')
 _SIMPLE = re.compile(r'"[A-Za-z0-9_$.-]*+"')
 
 
@@ -47,12 +47,6 @@ def line_numbers(data: bytes) -> dict[str, int]:
         sign = match[0]
         if sign == "\n":
             line += 1
-        elif sign == "{":
-            steps.append("")
-            awaits_key = True
-        elif sign == "[":
-            steps.append(0)
-            lines.setdefault(path_of(*steps), line)
         elif sign in "]}":
             steps.pop()
             awaits_key = False
@@ -61,11 +55,19 @@ def line_numbers(data: bytes) -> dict[str, int]:
             awaits_key = isinstance(last, str)
             if isinstance(last, int):
                 steps[-1] = last + 1
-                lines.setdefault(path_of(*steps), line)
-        elif sign != ":" and awaits_key:
+        elif sign == ":":
+            awaits_key = False
+        elif awaits_key:
             steps[-1] = sign[1:-1] if _SIMPLE.fullmatch(sign) else json.loads(sign)
             lines.setdefault(path_of(*steps), line)
-            awaits_key = False
+        else:  # a value begins
+            if steps and isinstance(steps[-1], int):
+                lines.setdefault(path_of(*steps), line)
+            if sign == "{":
+                steps.append("")
+                awaits_key = True
+            elif sign == "[":
+                steps.append(0)
     return lines
 
 
