@@ -328,13 +328,14 @@ class Candidates:
     def _first_sight(self, release: Release) -> dict[str, str]:
         """Return why wheels are out, before variants are looked at (F-94)."""
         rejections: dict[str, str] = {}
+        all_yanked = release.is_yanked  # asked once, for it looks at every wheel
         for wheel in release.wheels:
             text = wheel.filename.text
             if text in self._rejected:
                 rejections[text] = self._rejected[text]
             elif wheel.rejection is not None and wheel.rejection is not NO_TAG:
                 rejections[text] = wheel.rejection
-            elif wheel.is_yanked and not release.is_yanked:
+            elif wheel.is_yanked and not all_yanked:
                 rejections[text] = _yanked(wheel.file)
         return rejections
 
