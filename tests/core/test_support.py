@@ -3,10 +3,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
+from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.host_file import HostDetector, HostFile, HostProvider
 from wheelfit.core.labels import Label
+from wheelfit.core.metadata import read_document
 from wheelfit.core.properties import EMPTY, Property, PropertySet
 from wheelfit.core.providers import (
     BrokenProvider,
@@ -23,6 +27,7 @@ from wheelfit.core.support import (
 )
 from wheelfit.platforms.features import Detection, DeviceValues, FeatureConfig, Status
 from wheelfit.testing.detectors import FixedDetector, supported
+from wheelfit.testing.wheels import release_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -404,6 +409,33 @@ class TestBuiltin:
         assert support.warnings == (
             "abi: builds for a version of another package are switched off",
         )
+
+    @pytest.mark.parametrize("namespace", ["abi_dependency", "abi", "built_for"])
+    def test_the_namespace_may_have_any_name(self, namespace: str) -> None:
+        """P-45: a document declares and lists the provider like others; its key says nothing."""
+        document = read_document(
+            release_document(
+                {"a": {namespace: {"torch": ["2.8"]}}, "b": {namespace: {"torch": ["2.7"]}}},
+                providers={namespace: {"builtin": "abi_dependency"}},
+                namespaces=[namespace],
+            ),
+            where="a test",
+        )
+        assert document.notes == ()
+        installed = KnownVersions({canonicalize_name("torch"): KnownVersion(Version("2.8.1"))})
+        support = support_for(document, None, environment=LINUX, known=installed)
+        assert support.refusal(document.variants[Label("a")]) is None
+        assert support.refusal(document.variants[Label("b")]) is not None
+
+    def test_a_provider_that_is_not_declared(self) -> None:
+        """P-45, F-21: in a current document the namespace must be listed like any other."""
+        data = release_document(
+            {"a": {"abi_dependency": {"torch": ["2.8"]}}},
+            static={"blas": {"library": ["mkl"]}},
+            namespaces=["blas"],
+        )
+        document = read_document(data, where="a test")
+        assert "(F-21)" in document.unusable["a"]
 
     def test_unknown(self) -> None:
         """P-8: an unknown name makes the namespace unsupported, not the document."""
