@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import doctest
 import importlib
 import re
 from pathlib import Path
@@ -68,3 +69,22 @@ def test_every_page_is_reachable() -> None:
     linked = {(overview.parent / link).resolve() for link in LINK.findall(overview.read_text())}
     missing = [page for page in PAGES[1:] if page != overview and page.resolve() not in linked]
     assert not missing
+
+
+EXAMPLES = [page for page in PAGES if "\n>>> " in page.read_text()]
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_examples_in_python_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a page shows in Python gives what it shows; its first TOML is ``pylock.toml``."""
+    (toml, *_) = (
+        *re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL),
+        "",
+    )
+    (tmp_path / "pylock.toml").write_text(toml)
+    monkeypatch.chdir(tmp_path)
+    failed, tried = doctest.testfile(str(page), module_relative=False)
+    assert tried
+    assert not failed
