@@ -141,6 +141,7 @@ def test_the_name_of_the_index_file() -> None:
         ("foo_bar-1.0-variants.json", ("foo-bar", Version("1"))),
         ("Foo.Bar-1.0-variants.json", ("foo-bar", Version("1.0.0"))),
         ("foo-bar-1.0-variants.json", None),
+        ("foo-1.0-1-variants.json", ("foo", Version("1.0.post1"))),
         ("foo-variants.json", None),
         ("foo-1.0.json", None),
         ("-1.0-variants.json", None),
