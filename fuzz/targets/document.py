@@ -28,7 +28,7 @@ LONGEST = 4096
 TIGHT = Limits(size=200, depth=3, labels=2, values=4)
 """So small that short inputs reach them."""
 
-MANY_WORDS = 1000
+MANY_WORDS = 3000
 """Characters, which few short sentences and a path in a document have."""
 
 

@@ -74,7 +74,7 @@ def test_what_is_no_wheel_file_name(text: str) -> None:
     """
     with pytest.raises(InvalidFilename) as caught:
         parse_wheel_filename(text)
-    assert repr(text) in str(caught.value)
+    assert repr(text[:255])[:-1] in str(caught.value)
 
 
 def test_tags_are_expanded() -> None:

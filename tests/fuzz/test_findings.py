@@ -10,11 +10,13 @@ import pytest
 from packaging.markers import Marker as PackagingMarker
 from packaging.utils import canonicalize_name
 
+from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.marker_grammar import Comparison, Literal, Variable
 from wheelfit.core.markers import Marker, VariantContext, parse_marker
 from wheelfit.core.metadata import check_document, read_document
 from wheelfit.core.properties import Feature
-from wheelfit.errors import InvalidMarker, InvalidPage
+from wheelfit.errors import InvalidFilename, InvalidMarker, InvalidPage
+from wheelfit.lock.document import Lock
 from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.simple_api import parse_page
 from wheelfit.sources.urls import origin
@@ -69,6 +71,12 @@ class TestDocuments:
 class TestMarkers:
     """Markers."""
 
+    def test_a_long_word(self) -> None:
+        """A word that is no variable is quoted in part only."""
+        with pytest.raises(InvalidMarker) as caught:
+            parse_marker("a" * 9000)
+        assert len(str(caught.value)) < 200
+
     def test_what_is_no_text(self) -> None:
         """A lone surrogate in a string is refused, as in packaging."""
         with pytest.raises(InvalidMarker):
@@ -95,6 +103,25 @@ class TestMarkers:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # packaging lets Python speak
             assert PackagingMarker(text).evaluate(environment)
+
+
+class TestLocks:
+    """Lock files."""
+
+    @pytest.mark.parametrize("version", ["1.7rc1.post0", "1+x", "2.0.dev1", " 1.1 "])
+    def test_odd_versions(self, version: str, caplog: pytest.LogCaptureFixture) -> None:
+        """F-136: that a lock is newer is said in a note, and by no library on the terminal."""
+        lock = Lock.of({"lock-version": version, "created-by": "x", "packages": []})
+        (note,) = lock.notes
+        assert version.strip() in note
+        assert note.isprintable()
+        assert not caplog.records
+
+    def test_a_long_name(self) -> None:
+        """F-12: a name that cannot be one is quoted in part only."""
+        with pytest.raises(InvalidFilename) as caught:
+            parse_wheel_filename(f"{'a' * 9000}-{'b' * 9000}-py3-none-any.whl")
+        assert len(str(caught.value)) < 700
 
 
 def page(*entries: dict[str, str]) -> ProjectPage:

@@ -21,6 +21,7 @@ from packaging.version import InvalidVersion
 
 from wheelfit.core import phrases
 from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider
+from wheelfit.core.strict_json import shown
 from wheelfit.core.versions import is_endless, parse_version
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
 
@@ -98,10 +99,10 @@ def fault(feature: str, values: Iterable[str]) -> tuple[str, str] | None:
     :param values: as the label lists them.
     """
     if project_of(feature) is None:
-        return f"{feature!r} is not spelled as a dist-info folder spells a project", "P-46"
+        return f"{shown(feature)} is not spelled as a dist-info folder spells a project", "P-46"
     for value in values:
         if _release(value) is None:
-            return f"{value!r} is not a release of one to three numbers, as 2.8 is", "P-47"
+            return f"{shown(value)} is not a release of one to three numbers, as 2.8 is", "P-47"
     return None
 
 

@@ -118,12 +118,12 @@ def parse_wheel_filename(text: str) -> WheelFilename:
             _refuse(text, f"it has {count} parts between hyphens, a wheel's has 5 to 7")
     name, version, *tags = parts
     if label is not None and not is_label(label):
-        _refuse(text, f"{label!r} is not a valid label (F-2)")
+        _refuse(text, f"{_shown(label)} is not a valid label (F-2)")
     return WheelFilename(
-        _name(name) or _refuse(text, f"{name!r} is not a valid project name"),
-        _version(version) or _refuse(text, f"{version!r} is not a valid version"),
+        _name(name) or _refuse(text, f"{_shown(name)} is not a valid project name"),
+        _version(version) or _refuse(text, f"{_shown(version)} is not a valid version"),
         build,
-        _tags("-".join(tags)) or _refuse(text, f"{'-'.join(tags)!r} is not a valid tag"),
+        _tags("-".join(tags)) or _refuse(text, f"{_shown('-'.join(tags))} is not a valid tag"),
         None if label is None else Label(label),
         text,
     )
@@ -184,7 +184,7 @@ def parse_index_file_name(text: str) -> tuple[NormalizedName, Version] | None:
 def _build(text: str, part: str) -> BuildTag:
     found = _BUILD.fullmatch(part)
     if found is None or is_endless(part):  # F-13: with 7 parts nothing else can stand there
-        _refuse(text, f"{part!r} is not a valid build tag")
+        _refuse(text, f"{_shown(part)} is not a valid build tag")
     digits, rest = found.groups()
     return (int(digits), rest)
 
@@ -217,6 +217,10 @@ def _tags(text: str) -> frozenset[Tag] | None:
 
 def _refuse(text: str, reason: str) -> NoReturn:
     raise InvalidFilename(
-        f"{text!r} is not a wheel file name: {reason}",
+        f"{_shown(text)} is not a wheel file name: {reason}",
         hint="a wheel is named name-version[-build]-python-abi-platform[-label].whl",
     )
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")

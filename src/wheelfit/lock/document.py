@@ -351,6 +351,6 @@ def _below(path: str, inner: str) -> str:
 def _notes(table: Mapping[str, Any], packages: Iterable[LockedPackage]) -> Iterable[str]:
     version = table["lock-version"]
     if version != "1.0":
-        yield f"the lock has version {version}, what is newer than 1.0 in it is ignored"
+        yield f"the lock has version {version.strip()}, what is newer than 1.0 in it is ignored"
     for package in packages:
         yield from package.notes

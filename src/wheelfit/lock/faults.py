@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from packaging.pylock import Pylock, PylockValidationError
+from packaging.version import InvalidVersion, Version
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of, shown
-from wheelfit.core.versions import is_endless
+from wheelfit.core.versions import is_endless, parse_version
 from wheelfit.errors import Fault, InvalidFilename, InvalidLock, InvalidMarker, InvalidRequirement
 from wheelfit.sources.urls import last_segment
 
@@ -53,6 +54,8 @@ _MOST_FAULTS = 100
 _SOURCES = ("vcs", "directory", "archive", "sdist", "wheels")
 _DIRECT = {"directory": {"path": "."}}
 """A source that is always sound, for a package of which another part is looked at."""
+_FIRST_VERSION, _NEXT_MAJOR = Version("1"), Version("2")
+"""Of the format; packaging accepts what is between, and refuses every other."""
 _SPECIFIERS = ("requires-python", "version", "lock-version")
 _PROJECT = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
@@ -216,7 +219,7 @@ def _without_labels(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return what packaging is to see: every wheel by the name it would have without label."""
     plain = dict(table)
     version = table.get("lock-version")
-    if isinstance(version, str) and re.fullmatch(r"1(\.\d+)?", version):
+    if isinstance(version, str) and _is_known(version):
         plain["lock-version"] = "1.0"  # of a newer minor version packaging complains aloud
     packages = table.get("packages")
     if isinstance(packages, list):
@@ -224,6 +227,13 @@ def _without_labels(table: Mapping[str, Any]) -> dict[str, Any]:
             _plain_package(one) if isinstance(one, Mapping) else one for one in packages
         ]
     return plain
+
+
+def _is_known(version: str) -> bool:
+    try:
+        return _FIRST_VERSION <= parse_version(version) < _NEXT_MAJOR
+    except InvalidVersion:
+        return False
 
 
 def _plain_package(package: Mapping[str, Any]) -> dict[str, Any]:
