@@ -215,6 +215,7 @@ def test_notes() -> None:
     assert combine([("1", one), ("2", two)]).notes == ("a", "b")
 
 
+BOTH = PropertySet.from_mapping({"x": {"a": ["1", "2"]}})
 INDEX = combine([("1", document("one", needs("1"))), ("2", document("two", needs("2")))])
 
 
@@ -226,6 +227,7 @@ INDEX = combine([("1", document("one", needs("1"))), ("2", document("two", needs
         (VariantDocument(("x",)), "null", None),
         (document("one", needs("2")), "one", "only the wheel has x :: a :: 2; only the index has"),
         (document("one"), "one", "differ: only the index has x :: a :: 1"),
+        (document("one", BOTH), "one", "differ: only the wheel has x :: a :: 2"),
         (document("two", needs("2")), "one", "describes two"),
         (document("three", needs("2")), "three", "the index does not describe the label three"),
         (VariantDocument(("x",)), "one", "the wheel does not describe its label one"),
