@@ -24,20 +24,27 @@ from lock.entries import (
 from packaging.version import Version
 
 from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.labels import Label
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.metadata import check_document, read_document
 from wheelfit.core.properties import PropertySet
 from wheelfit.core.target import Target
 from wheelfit.errors import BadMetadata, InvalidDocument, NoCompatibleWheel
-from wheelfit.lock.document import Lock, write_lock
+from wheelfit.lock.document import Lock, read_lock, write_lock
 from wheelfit.lock.pruning import prune
 from wheelfit.lock.release import lock_release, needed_names, release_for
+from wheelfit.lock.selection import LockCandidates
+from wheelfit.lock.writing import new_lock
+from wheelfit.resolve.candidates import Candidates
+from wheelfit.resolve.release_choice import ReleaseChoice
 from wheelfit.resolve.release_metadata import obtain
 from wheelfit.testing.drivers import FakeDriver
+from wheelfit.testing.machines import open_machine
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.worlds import linux_target
 
+MACHINES = Path(__file__).parents[1] / "machines"
 NEXT_PYTHON = linux_target("3.12.1")
 
 
@@ -346,3 +353,41 @@ class TestNeeds:
             "neither",
         )
         assert "elsewhere" in needed_names(core, context, [TARGET, mac()])
+
+
+def test_published_documents_choose_the_same_from_a_lock(shared_data: Path) -> None:
+    """Of every published release each machine gets what it gets from the index (F-116, F-120)."""
+    machines = [
+        open_machine(MACHINES / name)
+        for name in ("linux-x86-overrides", "linux-x86-v4-zen4", "linux-aarch64-graviton3")
+    ]
+    seen: set[bytes] = set()
+    chosen = set()
+    for path in sorted((shared_data / "variants-index").rglob("*-variants.json")):
+        data = path.read_bytes()
+        if data in seen:
+            continue
+        seen.add(data)
+        known = parse_index_file_name(path.name)
+        assert known is not None
+        document = read_document(data, where=path.name)
+        repository = FakeRepository()
+        stem = path.name.removesuffix("-variants.json")
+        for label in document.variants:
+            repository.add_wheel(f"{stem}-py3-none-any-{label}.whl")
+        repository.add_file(path.name, data)
+        entry = locked(repository, known[0], str(known[1]))
+        assert not entry.notes
+        assert check_document(entry.table["variants-json"]) == ()
+        lock = read_lock(write_lock(new_lock([entry.table])), where="pylock.toml")
+        for machine in machines:
+            index = Candidates(repository, TARGET, machine).choice(*known)
+            here = LockCandidates(lock, TARGET, machine).candidates.choice(*known)
+            assert _order(here) == _order(index)
+            chosen.add(here.chosen.filename.label if here.chosen else None)
+    assert len(seen) > 15
+    assert len(chosen) > 5
+
+
+def _order(choice: ReleaseChoice) -> list[tuple[str | None, str]]:
+    return [(one.filename.label, one.verdict) for one in choice.selection.verdicts]
