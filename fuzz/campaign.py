@@ -18,7 +18,6 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TARGETS = sorted(path.stem for path in (HERE / "targets").glob("*.py"))
-FOUND = HERE / "found"
 LIMITS = ["-timeout=5", "-rss_limit_mb=2048"]
 """Seconds and megabytes that no input may take; run.py looks at processor time besides."""
 
@@ -45,13 +44,14 @@ class Result:
         )
 
 
-def fuzz(target: str, seconds: int) -> Result:
+def fuzz(target: str, seconds: int, found: Path) -> Result:
     """Fuzz one target in a process of its own, until the time is up or an input fails.
 
     :param target: its name.
     :param seconds: how long.
+    :param found: where logs and inputs go, below the name of the target.
     """
-    folder = FOUND / target
+    folder = found / target
     corpus = folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
     before = set(folder.iterdir())
@@ -80,10 +80,11 @@ def _last(pattern: str, text: str) -> int:
     return int(found[-1]) if found else 0
 
 
-def keep(target: str) -> int:
+def keep(target: str, found: Path) -> int:
     """Add to the corpus what reaches code that nothing in it reaches; return how many files.
 
     :param target: its name.
+    :param found: where `fuzz` left inputs.
     """
     corpus = HERE / "corpus" / target
     corpus.mkdir(parents=True, exist_ok=True)
@@ -94,7 +95,7 @@ def keep(target: str) -> int:
         target,
         "-merge=1",
         corpus,
-        FOUND / target / "corpus",
+        found / target / "corpus",
     ]
     subprocess.run(merge, check=True, stderr=subprocess.DEVNULL)
     return len(list(corpus.iterdir())) - before
@@ -106,16 +107,18 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
     parser.add_argument("--hours", type=float, default=1.0, help="how long (1)")
     parser.add_argument("--keep", action="store_true", help="only add what was found to the corpus")
+    parser.add_argument("--found", type=Path, default=HERE / "found", help="where to (fuzz/found)")
     options = parser.parse_args()
     targets = options.targets or TARGETS
     if unknown := sorted(set(targets) - set(TARGETS)):
         parser.error(f"unknown: {', '.join(unknown)}")
     if options.keep:
         for target in targets:
-            print(f"{target}: {keep(target)} inputs added to the corpus")
+            print(f"{target}: {keep(target, options.found)} inputs added to the corpus")
         return 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(lambda target: fuzz(target, int(options.hours * 3600)), targets))
+        seconds = int(options.hours * 3600)
+        results = list(pool.map(lambda target: fuzz(target, seconds, options.found), targets))
     print(f"{'target':10} {'executions':>12} {'per s':>8} {'features':>9} {'findings':>9}")
     for result in results:
         print(result.row)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from itertools import product
 
 import pytest
 
@@ -133,3 +134,20 @@ def test_a_set_cannot_be_changed() -> None:
     assert copy.deepcopy(wanted) == wanted
     assert pickle.loads(pickle.dumps(wanted)) == wanted
     assert repr(wanted) == "PropertySet.from_mapping({'nvidia': {'sm_arch': ['90_real']}})"
+
+
+@pytest.mark.parametrize("namespaces", [1, 3])
+@pytest.mark.parametrize("features", [1, 3])
+@pytest.mark.parametrize("values", [1, 3])
+def test_every_part_is_found(namespaces: int, features: int, values: int) -> None:
+    """What is in a set is found by its parts, and nothing beside or between is."""
+    steps = [f"{letter}{number}" for letter in "bdf" for number in (1, 3, 5)]
+    used = steps[::3][:namespaces], steps[1::3][:features], steps[2::3][:values]
+    wanted = PropertySet(Property(*parts) for parts in product(*used))
+    for namespace, name, value in product(["", *steps, "z"], repeat=3):
+        known = (namespace in used[0], name in used[1], value in used[2])
+        assert wanted.uses(namespace) == known[0]
+        assert wanted.values(namespace, name) == (
+            tuple(used[2]) if known[:2] == (True, True) else ()
+        )
+        assert wanted.has(namespace, name, value) == all(known)

@@ -255,6 +255,21 @@ def test_markers(shape: str) -> None:
     assert_linear(make)
 
 
+def test_markers_of_many_properties() -> None:
+    """Many markers on a wheel with many properties cost no more than both together."""
+
+    def make(size: int, fresh: int) -> Callable[[], object]:
+        names = many(size, fresh)
+        properties = PropertySet.from_mapping({"x": {name: ["1", "2"] for name in names}})
+        context = VariantContext("a", properties)
+        atoms = [f"'x :: {name} :: 2' not in variant_properties" for name in names]
+        atoms += [f"'x :: {name}' not in variant_features" for name in names]
+        marker = parse_marker(marker_of(atoms, "or"))
+        return lambda: [marker.resolve_variants(context), marker.evaluate({}, "", context)]
+
+    assert_linear(make)
+
+
 def test_properties() -> None:
     """A set of properties is built, ordered and asked in linear work."""
 
@@ -266,6 +281,7 @@ def test_properties() -> None:
             assert len(list(properties)) == size
             assert properties.namespaces == ("x",)
             assert hash(properties) == hash(PropertySet.of(items))
+            assert all(item in properties for item in items)
             PropertySet.from_mapping(properties.to_mapping())
 
         return call

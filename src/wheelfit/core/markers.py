@@ -81,11 +81,11 @@ class VariantContext:
         """
         match _parts(text):
             case [namespace] if variable == "variant_namespaces":
-                return namespace in self.properties.namespaces
+                return self.properties.uses(namespace)
             case [namespace, name] if variable == "variant_features":
-                return bool(self._values(namespace, name))
+                return bool(self.properties.values(namespace, name))
             case [namespace, name, value] if variable == "variant_properties":
-                return value in self._values(namespace, name)
+                return self.properties.has(namespace, name, value)
             case _:
                 return False
 
@@ -96,13 +96,7 @@ class VariantContext:
         :param text: as for `contains`.
         """
         parts = _parts(text)
-        return variable == "variant_properties" and len(self._values(*parts[:2])) > 1
-
-    def _values(self, namespace: str, name: str) -> tuple[str, ...]:
-        for feature, values in self.properties.features():
-            if feature.namespace == namespace and feature.name == name:
-                return values
-        return ()
+        return variable == "variant_properties" and len(self.properties.values(*parts[:2])) > 1
 
 
 VariantContext.PLAIN = VariantContext("", EMPTY)

@@ -7,6 +7,7 @@ A *property* is ``namespace :: feature :: value``; a *feature* is the first two 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
@@ -212,14 +213,35 @@ class PropertySet:
             for value in values:
                 yield Property(feature.namespace, feature.name, value)
 
+    def values(self, namespace: str, name: str) -> tuple[str, ...]:
+        """Return the values of a feature, ascending; none when it is not in the set.
+
+        :param namespace: of the feature.
+        :param name: of the feature.
+        """
+        wanted = (namespace, name)
+        index = bisect_left(self._features, wanted, key=_order)
+        found = self._features[index : index + 1]
+        return found[0][1] if found and _order(found[0]) == wanted else ()
+
+    def has(self, namespace: str, name: str, value: str) -> bool:
+        """Say whether a property is in the set.
+
+        :param namespace: first part of the property.
+        :param name: its second part.
+        :param value: its third part.
+        """
+        values = self.values(namespace, name)
+        index = bisect_left(values, value)
+        return values[index : index + 1] == (value,)
+
+    def uses(self, namespace: str) -> bool:
+        """Say whether any property is of a namespace."""
+        index = bisect_left(self._features, (namespace, ""), key=_order)
+        return any(row[0].namespace == namespace for row in self._features[index : index + 1])
+
     def __contains__(self, item: object) -> bool:
-        if not isinstance(item, Property):
-            return False
-        return any(
-            item.value in values
-            for feature, values in self._features
-            if feature.namespace == item.namespace and feature.name == item.feature
-        )
+        return isinstance(item, Property) and self.has(item.namespace, item.feature, item.value)
 
     def __len__(self) -> int:
         return sum(len(values) for _, values in self._features)
