@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--drawn", type=int, default=100, metavar="N",
         help="how many random cases of ordering to add (default: 100)")  # fmt: skip
     add("--expected", action="append", default=[], metavar="TOOL=FILE",
-        help="differences of a tool that are known; others, and those that are gone, count")  # fmt: skip
+        help="known differences of a tool; others, and those that are gone, count")  # fmt: skip
     add("--silence", type=float, default=120, metavar="SECONDS",
         help="stop an adapter that says nothing for so long (default: 120)")  # fmt: skip
     add("--deadline", type=float, default=900, metavar="SECONDS",

@@ -95,9 +95,7 @@ class _Uv:
         folder.mkdir()
         return folder
 
-    def install(
-        self, *words: str, target: Mapping[str, Any]
-    ) -> tuple[Path, str | None]:
+    def install(self, *words: str, target: Mapping[str, Any]) -> tuple[Path, str | None]:
         """Install; return where, and what was said when that failed."""
         place = self.new_folder()
         options = ["--no-config", "--no-progress", "--preview-features", "wheel-variants"]
@@ -139,7 +137,9 @@ class _Releases:
     ) -> Iterator[tuple[Request, Answer]]:
         served = [_with_fallback(release) for release in releases]
         served += [
-            Release.of({"wheels": [other]}) for _, given in rows for other in given.get("others", ())
+            Release.of({"wheels": [other]})
+            for _, given in rows
+            for other in given.get("others", ())
         ]
         target = rows[0][1].get("target", {})
         with Index(served) as index:
@@ -177,7 +177,11 @@ class _Releases:
             yield request, _answer(request, order[release.name])
 
     def _order(
-        self, rows: list[tuple[Request, Given]], releases: list[Release], take: Any, hidden: set[str]
+        self,
+        rows: list[tuple[Request, Given]],
+        releases: list[Release],
+        take: Any,
+        hidden: set[str],
     ) -> dict[str, list[str] | str]:
         """Return what uv takes of each project, best first, or what it says instead."""
         order: dict[str, list[str] | str] = {release.name: [] for release in releases}

@@ -32,7 +32,16 @@ from variantlib.variants_json import VariantsJson
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-AREAS = ["filename", "label", "property", "document", "merging", "compatibility", "ordering", "marker"]
+AREAS = [
+    "filename",
+    "label",
+    "property",
+    "document",
+    "merging",
+    "compatibility",
+    "ordering",
+    "marker",
+]
 Given = dict[str, Any]
 
 
@@ -166,9 +175,11 @@ def _marker_environment(given: Given) -> Answer:
             return invalid("it does not fit")
         variant = filtered
     found = get_variant_environment_dict(variant)
-    return result(
-        **{name: one if isinstance(one, str) else sorted(one) for name, one in found.items()}
-    )
+    return {
+        "result": {
+            name: one if isinstance(one, str) else sorted(one) for name, one in found.items()
+        }
+    }
 
 
 QUESTIONS: Mapping[str, Callable[[Given], Answer]] = {

@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
 
 AREAS = [
-    "filename", "label", "property", "document", "checking", "merging", "compatibility", "ordering", "marker",
-    "selection", "degradation", "provider", "abi", "lock",
+    "filename", "label", "property", "document", "checking", "merging", "compatibility",
+    "ordering", "marker", "selection", "degradation", "provider", "abi", "lock",
 ]  # fmt: skip
 PYTHON, MACHINE, GLIBC = "3.13.0", "x86_64", "2.28"
 """The target of every question that names no other."""
@@ -162,8 +162,8 @@ def _provider(provider: object) -> Given:
 def _context(given: Given) -> VariantContext:
     """Return what markers see of a wheel: its label and what is supported (F-103)."""
     label = given["label"]
-    declared = given.get("properties", {})
-    supported = given.get("supported", declared)
+    declared: Given = given.get("properties", {})
+    supported: Given = given.get("supported") or declared
     if not declared:
         return VariantContext(label, PropertySet())
     document = read_document(
@@ -203,9 +203,7 @@ def _marker_environment(given: Given) -> Answer:
 
 
 def _resolve_marker(given: Given) -> Answer:
-    context = VariantContext(
-        given["label"], PropertySet.from_mapping(given.get("properties", {}))
-    )
+    context = VariantContext(given["label"], PropertySet.from_mapping(given.get("properties", {})))
     left = parse_marker(given["marker"]).resolve_variants(context, filtered=False)
     return result(decided=left if isinstance(left, bool) else None)
 
@@ -258,13 +256,17 @@ def _read_lock(given: Given) -> Answer:
     )
 
 
+def _marker_value(item: tuple[str, object]) -> tuple[str, str]:
+    return item[0], str(item[1])
+
+
 def _select_from_lock(given: Given) -> Answer:
     def locate(name: str) -> Given:
         return {"url": f"https://files.example/{name}", "hashes": {"sha256": "0" * 64}}
 
     lock = read_lock(lock_text(given, locate).encode(), where="the case")
     file = read_host_file(tomllib.loads(_host_file(given.get("target", {}))), "the target")
-    here = Target.of("here", {**default_environment()}, sys_tags())
+    here = Target.of("here", dict(map(_marker_value, default_environment().items())), sys_tags())
     choice = LockCandidates(
         lock, file.target(here, "the target"), None, user_lists=HostDetector(file, "the target")
     )
@@ -409,9 +411,7 @@ class _CommandLine:
         releases = [Release.of(given) for _, given in rows]
         request, given = rows[0]
         others = [
-            Release.of({"wheels": [other]})
-            for _, one in rows
-            for other in one.get("others", ())
+            Release.of({"wheels": [other]}) for _, one in rows for other in one.get("others", ())
         ]
         self._count += 1
         place = self._folder / str(self._count)

@@ -38,7 +38,9 @@ class _Announcement:
     areas: frozenset[str]
 
 
-def ask(command: Sequence[str], cases: Sequence[Case], *, silence: float, deadline: float) -> Report:
+def ask(
+    command: Sequence[str], cases: Sequence[Case], *, silence: float, deadline: float
+) -> Report:
     """Start an adapter, put all cases to it and judge its answers.
 
     :param command: program and arguments.
@@ -49,7 +51,10 @@ def ask(command: Sequence[str], cases: Sequence[Case], *, silence: float, deadli
     """
     try:
         child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=os.name == "posix"
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=os.name == "posix",
         )
     except OSError as error:
         raise AdapterError(f"it cannot be started: {error}") from None
@@ -122,19 +127,21 @@ class _Conversation:
 
     def _status(self) -> int:
         try:
-            return self._child.wait(timeout=max(0.0, min(self._silence, self._end - time.monotonic())))
+            return self._child.wait(
+                timeout=max(0.0, min(self._silence, self._end - time.monotonic()))
+            )
         except subprocess.TimeoutExpired:
             raise AdapterError("it closed its output but did not end, and was stopped") from None
 
     def _listen(self) -> None:
-        assert self._child.stdout is not None  # noqa: S101 - asked for above
+        assert self._child.stdout is not None
         with contextlib.suppress(OSError, ValueError):
             while line := self._child.stdout.readline(_LONGEST):
                 self._lines.put(line)
         self._lines.put(None)
 
     def _speak(self, cases: Sequence[Case]) -> None:
-        assert self._child.stdin is not None  # noqa: S101 - asked for above
+        assert self._child.stdin is not None
         # Who ends early is found out by what it did not answer.
         with contextlib.suppress(OSError, ValueError), self._child.stdin as stream:
             for case in cases:
@@ -146,9 +153,8 @@ def _answer(line: bytes) -> dict[str, Any]:
     if not isinstance(content.get("id"), str):
         raise AdapterError(f"it answers without an id: {_shown(line)}")
     if len(_ANSWERS & content.keys()) != 1:
-        raise AdapterError(
-            f"its answer to {content['id']} does not have exactly one of {', '.join(sorted(_ANSWERS))}"
-        )
+        kinds = ", ".join(sorted(_ANSWERS))
+        raise AdapterError(f"its answer to {content['id']} does not have exactly one of {kinds}")
     return content
 
 

@@ -98,7 +98,7 @@ class Report:
 def load_known(path: Path) -> list[Known]:
     """Read a file of known differences.
 
-    :param path: a JSON file, as ``{"differences": [{"cases": [...], "rule": "F-36", "why": "…"}]}``.
+    :param path: a JSON file with ``differences``, each with ``cases``, ``rule`` and ``why``.
     """
     content = json.loads(path.read_text(encoding="utf-8"))
     return [

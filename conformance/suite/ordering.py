@@ -37,9 +37,7 @@ def order(document: Mapping[str, Any]) -> list[str]:
             lists = provider["static-properties"]
             names = provider.get("feature-order", list(lists))
             for feature, values in features.items():
-                ranks = [
-                    rank for rank, one in enumerate(lists.get(feature, ())) if one in values
-                ]
+                ranks = [rank for rank, one in enumerate(lists.get(feature, ())) if one in values]
                 keys.append((place, names.index(feature), ranks[0]) if ranks else None)
         if None not in keys:
             # A list that goes on comes before one that has ended.
@@ -52,7 +50,7 @@ def drawn_cases(count: int) -> list[Case]:
 
     :param count: how many.
     """
-    draw = random.Random("A-80")  # noqa: S311 - nothing is secret here
+    draw = random.Random("A-80")
     return [_case(number, _document(draw)) for number in range(count)]
 
 

@@ -11,7 +11,7 @@ import threading
 import zipfile
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -62,7 +62,8 @@ class Release:
             entry = {"filename": f"{name}-{version}-variants.json", **given.get("index_entry", {})}
             files.append(_listed(entry, text.encode()))
         for extra in given.get("further_index_files", ()):
-            files.append(_listed({"filename": extra["filename"]}, json.dumps(extra["document"]).encode()))
+            content = json.dumps(extra["document"]).encode()
+            files.append(_listed({"filename": extra["filename"]}, content))
         return cls(name.lower().replace("_", "-"), tuple(files), given.get("page", "html"))
 
     def write(self, folder: Path) -> None:
@@ -196,7 +197,7 @@ class Index:
         """Where the simple API is."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/simple/"
 
-    def __enter__(self) -> Index:
+    def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
         return self
 

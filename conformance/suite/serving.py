@@ -12,7 +12,16 @@ from suite.cases import FORMAT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["Answer", "Request", "document_bytes", "error", "invalid", "result", "serve", "unsupported"]
+__all__ = [
+    "Answer",
+    "Request",
+    "document_bytes",
+    "error",
+    "invalid",
+    "result",
+    "serve",
+    "unsupported",
+]
 
 Request = dict[str, Any]
 """One case as it arrives: ``id``, ``area``, ``question`` and ``input``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from suite.cases import rule_order
@@ -40,8 +41,13 @@ def as_text(reports: Sequence[Report], rules: Mapping[str, Rule], *, verbose: bo
         "rule   " + "  ".join(f"{one:<{wide}}" for one, wide in zip(titles, widths, strict=True))
     ]
     for rule in _rules(reports):
-        cells = [f"{cell(report.of_rule(rule)):<{wide}}" for report, wide in zip(reports, widths, strict=True)]
-        lines.append(f"{rule:<7}{'  '.join(cells)}  {rules[rule].says if rule in rules else ''}".rstrip())
+        cells = [
+            f"{cell(report.of_rule(rule)):<{wide}}"
+            for report, wide in zip(reports, widths, strict=True)
+        ]
+        lines.append(
+            f"{rule:<7}{'  '.join(cells)}  {rules[rule].says if rule in rules else ''}".rstrip()
+        )
     lines.append("")
     for title, report in zip(titles, reports, strict=True):
         lines.append(f"{title}: {summary(report.findings)}")
@@ -55,11 +61,14 @@ def _details(report: Report) -> Iterator[str]:
         case = finding.case
         if finding.outcome is Outcome.PASS:
             continue
-        yield f"  {finding.outcome}: {case.id} ({', '.join(case.rules)})"
-        yield f"    {case.claim}"
-        if finding.outcome is Outcome.DIFFERS:
-            yield f"    expected {dict(case.expected)}"
-        yield f"    {finding.said if len(finding.said) < 2000 else finding.said[:2000] + '…'}"
+        rules = ", ".join(case.rules)
+        if finding.outcome is Outcome.UNSUPPORTED:
+            yield f"  not supported: {case.id} ({rules}): {finding.said}"
+            continue
+        yield f"  differs: {case.id} ({rules}): {case.claim}"
+        yield f"    expected {json.dumps(dict(case.expected), ensure_ascii=False, sort_keys=True)}"
+        said = finding.said if len(finding.said) < 2000 else f"{finding.said[:2000]}…"
+        yield f"    answered {said}"
 
 
 def as_json(reports: Sequence[Report]) -> dict[str, Any]:
