@@ -118,12 +118,13 @@ def test_wrong_promises(folder: Path) -> None:
         assert codes(published(index)) == {"missing-file": 1}
 
 
-def test_damaged_wheels(folder: Path) -> None:
+@pytest.mark.parametrize("junk", [b"junk", b"", b"PK\x05\x06" + bytes(18)])
+def test_damaged_wheels(folder: Path, junk: bytes) -> None:
     """One wheel that is no archive costs the findings of no other one."""
     build_wheel(folder, "fast", "1.0", requires=['a; "nvidia" in variant_namespaces'])
     with RecordingIndex(folder) as index:
         index.faults.metadata = False
-        (folder / "fast-1.0-py3-none-any-mkl.whl").write_bytes(b"junk")
+        (folder / "fast-1.0-py3-none-any-mkl.whl").write_bytes(junk)
         report = published(index)
     assert codes(report) == {"unsound-archive": 1, "variant-marker-in-plain-wheel": 1}
 

@@ -58,6 +58,7 @@ def check_variant_document(
     place: Place,
     *,
     label: Label | None = None,
+    is_whole: bool = True,
     profiles: frozenset[Profile] = frozenset(),
 ) -> tuple[list[Finding], VariantDocument | None]:
     """Check a document by itself.
@@ -65,6 +66,7 @@ def check_variant_document(
     :param data: its bytes.
     :param place: the file, and the member if it is in a wheel.
     :param label: of the wheel it is in; None for the index file of a release.
+    :param is_whole: whether it speaks of all variants of a release, if it is in no wheel.
     :param profiles: tools whose rules count too.
     :return: what was found, and the document as a lenient reader sees it; None if it is
         of no use to anybody.
@@ -84,7 +86,7 @@ def check_variant_document(
         return with_lines(findings, data), None
     if label is not None:
         findings += _label_faults(document, label, place)
-    findings += _Sense(document, place, is_index=label is None).all()
+    findings += _Sense(document, place, is_index=is_whole and label is None).all()
     findings += profile.about_document(document, place, profiles)
     return with_lines(findings, data), document
 

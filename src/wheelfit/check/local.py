@@ -94,18 +94,21 @@ class _Found:
         """Add a file, or everything in a folder."""
         if path.is_dir():
             self._add_folder(path)
+        elif not path.exists():
+            self._skip(path, "there is no such file or folder")
         elif self._add_file(path):
             self.picked.add(path)
         elif path.suffix == ".json":
             self.documents[path] = None
             self.picked.add(path)
-        elif path.exists():
-            self._skip(path, "it is neither a wheel nor a variant document")
         else:
-            self._skip(path, "there is no such file or folder")
+            self._skip(path, "it is neither a wheel nor a variant document")
 
     def _add_file(self, path: Path) -> bool:
-        if path.suffix == ".whl":
+        kinds = (".whl", _INDEX_SUFFIX, _DOCUMENT, _PAGE)
+        if path.name.endswith(kinds) and path.exists() and not path.is_file():
+            self._skip(path, "it is no ordinary file")  # a pipe may never end
+        elif path.suffix == ".whl":
             self.wheels[path] = None
         elif path.name.endswith(_INDEX_SUFFIX):
             self.index_files[path] = None
@@ -118,22 +121,21 @@ class _Found:
         return True
 
     def _add_folder(self, folder: Path) -> None:
-        count = self._number()
+        count = 0
         problems: list[OSError] = []
         for root, folders, names in os.walk(folder, onerror=problems.append):
             # Hidden folders hold environments and the memory of tools.
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in sorted(names):
                 path = Path(root, name)
-                if not self._add_file(path) and sdist_release(name) is not None:
+                if self._add_file(path):
+                    count += 1
+                elif sdist_release(name) is not None:
                     self.sources[path] = None
         for error in problems:
             self._skip(Path(error.filename), f"the folder cannot be read: {error.strerror}")
-        if self._number() == count and not problems:
+        if not count and not problems:
             self._skip(folder, "there is nothing to check in the folder")
-
-    def _number(self) -> int:
-        return len(self.wheels) + len(self.index_files) + len(self.documents) + len(self.pages)
 
     def _skip(self, path: Path, reason: str) -> None:
         hint = "name wheels, *-variants.json files, folders of them, or projects of an index"
@@ -333,7 +335,11 @@ class _Work:
             return
         label = _label_of(path)
         findings, document = check_variant_document(
-            data, Place(str(path)), label=label, profiles=self._profiles
+            data,
+            Place(str(path)),
+            label=label,
+            is_whole=path.name != _DOCUMENT,
+            profiles=self._profiles,
         )
         self._findings += findings
         if document is None or label is not None or path.name != _DOCUMENT:

@@ -259,6 +259,8 @@ class _Work:
 
     def _parts(self, file: File, filename: WheelFilename) -> _Outcome:
         """Look into a wheel by a few ranges of bytes."""
+        if file.size == 0:  # no server gives a part of that
+            raise InvalidWheel("the file is empty", where=_called(file))
         server = _server(file)
         document = None
         if filename.is_variant:

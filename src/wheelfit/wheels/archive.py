@@ -156,6 +156,8 @@ class WheelArchive:
 
     def _check_members(self) -> None:
         """Check what concerns all members together."""
+        if not self.members:
+            raise InvalidWheel("the archive is empty", where=self.where)
         check_extents(self.members, self.end, where=self.where)
         offsets = sorted(member.offset for member in self.members)
         self._following = dict(zip(offsets, [*offsets[1:], self.end.offset], strict=True))

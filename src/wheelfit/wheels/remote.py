@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.errors import InvalidWheel, UnexpectedStatus
@@ -279,7 +280,7 @@ def _choose(
 def _limits(members: Sequence[Member], end: DirectoryEnd) -> dict[int, int]:
     """Say for each known member where the next one begins."""
     offsets = sorted(member.offset for member in members)
-    return dict(zip(offsets, [*offsets[1:], end.offset], strict=True))
+    return dict(pairwise([*offsets, end.offset]))
 
 
 def _likely_stop(member: Member) -> int:
