@@ -61,6 +61,54 @@ class TestVariantVariables:
         assert holds(marker, VariantContext.NULL) is on_null
         assert holds(marker, VariantContext.PLAIN) is on_plain
 
+    @pytest.mark.parametrize(
+        ("marker", "expected"),
+        [
+            ('variant_label == "cu128_v3"', True),
+            ('"x86_64" in variant_namespaces', True),
+            ('"x86_64 :: level" in variant_features', True),
+            ('"x86_64 :: level :: v3" in variant_properties', True),
+        ],
+    )
+    def test_the_four_variables(self, marker: str, *, expected: bool) -> None:
+        """F-100: a string and three sets of strings, each with its own kind of element."""
+        assert holds(marker, CU128_V3) is expected
+        for context in (VariantContext.NULL, VariantContext.PLAIN):
+            assert not holds(marker, context)
+        name = next(iter(parse_marker(marker).variables))
+        for other in {"variant_namespaces", "variant_features", "variant_properties"} - {name}:
+            if name != "variant_label":
+                assert not holds(marker.replace(name, other), CU128_V3)
+
+    @pytest.mark.parametrize(
+        "name", ["variant", "variant_labels", "variant_namespace", "variant_hash", "variants"]
+    )
+    def test_there_are_no_others(self, name: str) -> None:
+        """F-100: another name is no variable, and an error as any misspelt one."""
+        for marker in (f'{name} == "x"', f'"x" in {name}'):
+            with pytest.raises(InvalidMarker):
+                parse_marker(marker)
+
+    @pytest.mark.parametrize(
+        ("variable", "element"),
+        [
+            ("variant_namespaces", "blas"),
+            ("variant_features", "x86_64 :: aes"),
+            ("variant_properties", "x86_64 :: level :: v4"),
+            ("variant_properties", "blas :: library :: mkl"),
+        ],
+    )
+    def test_what_is_not_declared(self, variable: str, element: str) -> None:
+        """F-107: it is in no set of any wheel, so that a build may decide it."""
+        for context in (CU128_V3, VariantContext.NULL, VariantContext.PLAIN):
+            there = parse_marker(f'"{element}" in {variable}')
+            absent = parse_marker(f'"{element}" not in {variable}')
+            assert not there.evaluate(LINUX, variant=context)
+            assert absent.evaluate(LINUX, variant=context)
+            for filtered in (False, True):
+                assert there.resolve_variants(context, filtered=filtered) is False
+                assert absent.resolve_variants(context, filtered=filtered) is True
+
     def test_only_filtered_values_are_there(self) -> None:
         """F-103: a declared value the target lacks is not in the set."""
         assert holds('"nvidia::sm_arch::80_real" in variant_properties', CU128_V3)

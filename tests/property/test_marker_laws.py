@@ -119,7 +119,7 @@ def our_result(text: str, environment: dict[str, Any], extra: str) -> bool | Non
 @settings(max_examples=300)
 @given(STANDARD_MARKERS, environments(), st.sampled_from(["", "a-b", "A_b", "linux"]))
 def test_evaluates_like_packaging(text: str, environment: dict[str, Any], extra: str) -> None:
-    """F-100: the standard variables mean what packaging says, errors included."""
+    """The standard variables mean what packaging says, errors included."""
     assert our_result(text, environment, extra) == packaging_result(text, environment, extra)
 
 
