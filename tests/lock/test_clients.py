@@ -59,7 +59,8 @@ def lock_from(index: RecordingIndex, *pins: str) -> Lock:
         assert release is not None
         wheels = [wheel for wheel in release.wheels if wheel.filename.is_variant]
         metadata = obtain(release, wheels, repository)
-        tables.append(lock_release(release, metadata, index=index.url).table)
+        needs = {"": ["small"] if name == "fastfft" else []}
+        tables.append(lock_release(release, metadata, needs=needs, index=index.url).table)
     return new_lock(tables, roots=[pins[0]], requires_python=">=3.11")
 
 

@@ -170,6 +170,13 @@ class TestWheels:
         with pytest.raises(BadMetadata, match="promises no hash"):
             locked(repository, "fastfft", "2.1", strict=True)
 
+    def test_a_weak_hash_is_told(self) -> None:
+        """Better than none, and worth a note (F-123)."""
+        repository = FakeRepository()
+        repository.add_wheel("a-1-py3-none-any.whl", hashes={"md5": "00"})
+        (note,) = locked(repository, "a", "1").notes
+        assert note == "a 1: a-1-py3-none-any.whl can be checked by a weak hash only"
+
     def test_yanked_wheels_are_left_out(self) -> None:
         """Unless the whole release was taken back, which then was asked for."""
         repository = world(("v3",))

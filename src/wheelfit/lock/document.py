@@ -130,6 +130,8 @@ class Lock:
     """What cannot be used or is newer than this program, one sentence each."""
     roots: tuple[Requirement, ...] | None = field(compare=False)
     """What it was made for; None: the lock does not say (F-121)."""
+    environments: tuple[Marker, ...] = field(compare=False)
+    """What it was made for; one must hold. None at all: it is for any environment."""
     _table: Mapping[str, Any] = field(hash=False, repr=False)
 
     @classmethod
@@ -153,6 +155,7 @@ class Lock:
             where,
             tuple(_notes(copied, packages)),
             _roots(copied),
+            tuple(map(parse_marker, copied.get("environments", ()))),
             MappingProxyType(copied),
         )
 

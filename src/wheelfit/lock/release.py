@@ -181,6 +181,9 @@ def needed_names(
     return tuple(sorted(names))
 
 
+_WEAK = frozenset(["md5", "sha1"])
+
+
 class _Locking:
     """Find out which wheels of a release can be locked, and with which document."""
 
@@ -197,6 +200,7 @@ class _Locking:
             elif wheel.filename.text in metadata.rejections:
                 reason = metadata.rejections[wheel.filename.text]
                 self._leave_out(wheel, "invalid-document", reason)
+        self._warn_of_weak_hashes()
 
     def document(self) -> dict[str, Any] | None:
         """Return the table of variants; None if none is needed or none can be had."""
@@ -233,6 +237,15 @@ class _Locking:
             self._more.append(f"its variant metadata is of an old layout, and {loss}")
         written = to_mapping(document, layout, accept_losses=not self._strict)
         return {SCHEMA: written.pop(SCHEMA), **written}
+
+    def _warn_of_weak_hashes(self) -> None:
+        weak = [
+            wheel.filename.text
+            for wheel in self._release.wheels
+            if wheel.filename.text not in self.out and _usable_hashes(wheel.file).keys() <= _WEAK
+        ]
+        if weak:
+            self._more.append(f"{', '.join(weak)} can be checked by a weak hash only")
 
     def notes(self) -> Iterable[str]:
         """Yield what was left out, wheels with equal reasons together."""

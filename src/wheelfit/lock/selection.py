@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from packaging.utils import NormalizedName
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces, project_of
-from wheelfit.core.markers import parse_marker
 from wheelfit.errors import (
     Fault,
     FileProblem,
@@ -85,7 +84,25 @@ class LockSelection:
     def resolution(self) -> Resolution:
         """Return the selection as what an installation starts from."""
         edges = [Edge(one.package.name, name) for one in self.chosen for name in one.needs]
-        return Resolution(tuple(map(_pin, self.chosen)), edges=tuple(edges), notes=self.notes)
+        pins = tuple(map(_pin, self._needed_first()))
+        return Resolution(pins, edges=tuple(edges), notes=self.notes)
+
+    def _needed_first(self) -> Iterator[PackageChoice]:
+        """Yield the packages, what others need before those; a circle somewhere in it."""
+        chosen = {one.package.name: one for one in self.chosen}
+        seen: set[NormalizedName] = set()
+        for start, first in chosen.items():
+            path = [] if start in seen else [(start, iter(first.needs))]
+            seen.add(start)
+            while path:
+                name, needs = path[-1]
+                needed = next((one for one in needs if one in chosen and one not in seen), None)
+                if needed is None:
+                    yield chosen[name]
+                    path.pop()
+                else:
+                    seen.add(needed)
+                    path.append((needed, iter(chosen[needed].needs)))
 
 
 def applicable(
@@ -120,10 +137,8 @@ def applicable(
     if wanted is not None and not wanted.contains(python, prereleases=True):
         raise NoFit(f"the lock is for Python {wanted}, this is {python}", where=lock.where)
     # 4. environments: one of them must hold.
-    environments = pylock.environments
-    if environments and not any(
-        _holds(parse_marker(str(marker)), environment, lock.where) for marker in environments
-    ):
+    environments = lock.environments
+    if environments and not any(_holds(one, environment, lock.where) for one in environments):
         raise NoFit(
             f"the lock was not made for {target.name}",
             where=lock.where,
@@ -409,7 +424,8 @@ def _holds(marker: Marker, environment: Mapping[str, str | frozenset[str]], wher
 
 
 def _check_known(lock: Lock, what: str, asked: Collection[str], known: Collection[str]) -> None:
-    unknown = sorted(set(asked) - set(known))
+    names = {canonicalize_name(name) for name in known}
+    unknown = sorted(name for name in set(asked) if canonicalize_name(name) not in names)
     if unknown:
         has = f"it has {', '.join(sorted(known))}" if known else f"it has no {what} at all"
         raise UserError(
