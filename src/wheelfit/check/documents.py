@@ -174,8 +174,8 @@ class _Sense:
                 f"a static list says that every machine supports {namespace}",
                 path=path,
             )
-        if not self._is_index:
-            return  # every wheel has the lists of the whole release
+        if not self._is_index or self._document.unusable:
+            return  # others of the release may use it
         for config in provider.features:
             used = {feature.name for feature in self._used if feature.namespace == namespace}
             if config.name not in used:

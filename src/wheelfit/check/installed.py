@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from wheelfit.check import checks
 from wheelfit.check.findings import Count, Place, Report, Unchecked
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces
+from wheelfit.core.labels import NULL
 from wheelfit.core.properties import PropertySet
 from wheelfit.core.support import namespaces_used
 from wheelfit.platforms.features import Status
@@ -70,8 +71,8 @@ def check_installed(
     count = 0
     for variant in variants:
         count += 1
-        if not variant.properties:
-            continue
+        if variant.label == NULL:
+            continue  # which needs nothing
         if variant.document is None:
             reason = f"the variant.json of {variant} is missing or cannot be understood"
             unchecked.append(Unchecked(variant.where, "invalid-document", reason))

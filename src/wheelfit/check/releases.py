@@ -201,6 +201,8 @@ def _against_index(
         for wheel in wheels:
             if wheel.document is None or wheel.document.properties(label) is None:
                 continue
+            if label in document.unusable:
+                continue  # that was found, with the reason
             reason = disagreement(wheel.document, document, label)
             if reason is not None:
                 yield Place(wheel.where, "variant.json").found(
@@ -244,11 +246,13 @@ def _among_wheels(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Itera
         return
     members = {where for where, _ in own}
     said = dict(documents)
+    # Said already, of the wheel (F-93) or of the document.
     labels = {path_of("variants", label) for _, document in given for label in document.variants}
+    broken = {path_of("variants", label) for _, one in documents for label in one.unusable}
     for one in contradictions(documents):
         about_index = {one.first, one.second} & {where for where, _ in given}
-        if about_index and one.path in labels:
-            continue  # said of the wheel already (F-93)
+        if one.path in broken or (about_index and one.path in labels):
+            continue
         yield Place(one.second, "variant.json" if one.second in members else "").found(
             checks.INCONSISTENT_WHEELS,
             _difference(one.path, (one.first, said[one.first]), (one.second, said[one.second])),

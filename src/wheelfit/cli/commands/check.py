@@ -305,6 +305,7 @@ def _deliver(report: Report, arguments: Namespace, output: Output) -> None:
     import json
 
     mapping = _mapping(report, arguments)
+    lines = _lines(report, verbose=output.verbosity > 0, quiet=output.verbosity < 0)
     text = ""
     if arguments.sarif:
         from pathlib import Path
@@ -315,8 +316,7 @@ def _deliver(report: Report, arguments: Namespace, output: Output) -> None:
     elif arguments.json:
         text = json.dumps(mapping, indent=2, ensure_ascii=False) + "\n"
     elif arguments.output:
-        lines = [line for line, _ in _lines(report, verbose=True)]
-        text = "\n".join([*lines, _summary(report), ""])
+        text = "\n".join([*(line for line, _ in lines), ""])
     if arguments.output:
         from wheelfit.cli.files import write_atomically
 
@@ -325,11 +325,8 @@ def _deliver(report: Report, arguments: Namespace, output: Output) -> None:
         output.result(text.rstrip("\n"))
         return
     output.result_json(mapping)
-    for line, style in _lines(report, verbose=output.verbosity > 0, quiet=output.verbosity < 0):
+    for line, style in lines:
         output.result(line, style)
-    if report.unchecked or report.findings:
-        output.result()
-    output.result(_summary(report))
     if report.count.wheels and not arguments.full:
         output.detail("content was not compared with RECORD and hashes; --full does that")
 
@@ -378,7 +375,9 @@ def _lines(report: Report, *, verbose: bool, quiet: bool = False) -> list[tuple[
         if lines:
             lines.append(("", "plain"))
         lines += _unchecked_lines(one)
-    return lines
+    if lines:
+        lines.append(("", "plain"))
+    return [*lines, (_summary(report), "plain")]
 
 
 _STYLES: dict[str, Style] = {"error": "bad", "warning": "warning", "note": "dim"}
