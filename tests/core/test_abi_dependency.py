@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from wheelfit.core.abi_dependency import (
@@ -54,10 +55,7 @@ def document(**labels: dict[str, list[str]]) -> dict[str, Any]:
 def known(*, is_open: bool = False, **versions: str) -> KnownVersions:
     """Return what is known of some projects."""
     return KnownVersions(
-        {
-            project_of(name) or "": KnownVersion(Version(version))
-            for name, version in versions.items()
-        },  # type: ignore[arg-type]
+        {canonicalize_name(name): KnownVersion(Version(one)) for name, one in versions.items()},
         is_open=is_open,
     )
 

@@ -7,6 +7,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from wheelfit.core.host_file import HostDetector, HostFile
+from wheelfit.core.ordering import Preferences
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.support import ProviderPolicy
 from wheelfit.errors import NoSolution, ProjectNotFound
@@ -47,6 +48,16 @@ def explain(world: World, text: str = "torch", *constraints: str) -> Explanation
     limits = [parse_requirement(limit, allow_variant_markers=False) for limit in constraints]
     requirement = parse_requirement(text, allow_variant_markers=False)
     return explain_project(world.candidates(), requirement, constraints=limits)
+
+
+def test_a_required_property_has_no_way_round(world: World) -> None:
+    """F-91: as on installation, an older release without variants is no answer."""
+    world.add("torch 2.7")
+    world.policy = ChoicePolicy(preferences=Preferences(require=("nvidia",)))
+    world.machine = FixedDetector()
+    explanation = explain(world)
+    assert explanation.chosen is None
+    assert str(explanation.version) == "2.8"
 
 
 class TestContract:

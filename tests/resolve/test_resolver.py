@@ -163,6 +163,37 @@ class TestReleasesThatDoNotFit:
         world.add("app 1", requires=["torch"])
         assert world.pins("app")["app"] == "1"
 
+    def test_a_long_proof_begins_with_the_newest_release(self, world: World) -> None:
+        """House plan: what people look for comes first, and older releases in short."""
+        for number in range(1, 12):
+            world.add(f"suite {number}", requires=[f"part=={number}"], extras=["x"])
+            world.add(f"part {number}", requires=[f"gone{number}>=1"])
+        with pytest.raises(NoSolution) as caught:
+            world.resolve("suite[x]")
+        assert str(caught.value.note).splitlines() == [
+            (
+                "because suite 11 needs part==11 and part 11 needs gone11>=1, "
+                "suite 11 needs gone11>=1"
+            ),
+            (
+                "and because no source knows a project named gone11 and you ask for suite[x], "
+                "suite 11, the newest, cannot be used"
+            ),
+            "older versions of suite are of no use either:",
+            "  - suite 10 needs part==10",
+            "  - suite 9 needs part==9",
+            "  - suite 8 needs part==8",
+            "  - suite 7 needs part==7",
+            "  - suite 6 needs part==6",
+            "  - and 5 more of the kind",
+            "  - no source knows a project named gone10",
+            "  - no source knows a project named gone9",
+            "  - no source knows a project named gone8",
+            "  - no source knows a project named gone7",
+            "  - no source knows a project named gone6",
+            "  - and 5 more of the kind",
+        ]
+
     def test_the_proof_has_the_reasons(self, world: World) -> None:
         """F-92: a longer proof ends with the rejected labels."""
         add_torch(world, "2.9", ["cu129"])
@@ -286,6 +317,18 @@ class TestWhatIsAsked:
         world.machine = FixedDetector()
         with pytest.raises(NoCompatibleWheel):
             world.resolve("torch")
+
+    def test_a_required_property_has_no_way_round(self, world: World) -> None:
+        """F-91: an older release without variants is no answer where a newer one has the wish."""
+        world.add("torch 2.7")
+        world.policy = ChoicePolicy(preferences=Preferences(require=("nvidia",)))
+        assert world.pins("torch")["torch"] == "2.8:cu128"
+        world.machine = FixedDetector()
+        with pytest.raises(NoCompatibleWheel) as caught:
+            world.resolve("torch")
+        note = str(caught.value.note)
+        assert "cu128: needs nvidia :: cuda_version_lower_bound :: 12.8" in note
+        assert "torch 2.7:\n  plain wheel: nvidia is required" in note
 
     def test_no_dependencies(self, world: World) -> None:
         """``--no-deps`` leaves dependencies alone."""

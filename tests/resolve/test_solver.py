@@ -232,6 +232,70 @@ class TestProofs:
         assert len(lines) <= 32
 
 
+class TestOrder:
+    """What the user named is decided first, newest first."""
+
+    def test_a_named_package_is_not_older_than_it_must_be(self) -> None:
+        """P-55: what is named gets its newest version, whatever that means for others."""
+        graph = Graph(
+            {"suite 1": ["book", "engine"]}
+            | {f"book {n}": ["engine<2"] if n > 1 else [] for n in range(1, 9)}
+            | {"engine 1": [], "engine 2": []}
+        )
+        expected = {"suite": "1", "book": "6", "engine": "1"}
+        assert answer(graph, "suite", "book<7") == expected
+        assert answer(graph, "book<7", "suite") == expected
+
+    def test_in_the_order_of_naming(self) -> None:
+        """P-55: of two that cannot both be newest the first named is."""
+        graph = Graph({"a 1": [], "a 2": ["b<2"], "b 1": [], "b 2": ["a<2"]})
+        assert answer(graph, "a", "b") == {"a": "2", "b": "1"}
+        assert answer(graph, "b", "a") == {"a": "1", "b": "2"}
+
+
+class TestBuilds:
+    """A release may have several builds, which are tried in order."""
+
+    GRAPH = Graph(
+        {"flash 1": [], "torch 1": [], "torch 2": [], "app 1": ["torch<2"]},
+        builds={"flash 1": [("new", ["torch"], ["torch==2"]), ("old", ["torch"], ["torch==1"])]},
+    )
+
+    def test_the_best_first(self) -> None:
+        """P-55: the first build is taken if it can be had."""
+        solved = solve(self.GRAPH, needs("flash"))
+        assert {str(name): place for name, place in solved.builds.items()} == {"flash": 0}
+        assert answer(self.GRAPH, "flash") == {"flash": "1", "torch": "2"}
+
+    def test_the_next_one(self) -> None:
+        """P-52, P-55: a build that cannot be had gives way to the next one."""
+        assert solve(self.GRAPH, needs("flash", "app")).builds == {"flash": 1}
+        assert answer(self.GRAPH, "flash", "app")["torch"] == "1"
+
+    def test_the_proof(self) -> None:
+        """House plan: builds are told by their labels."""
+        graph = Graph(
+            {"flash 1": [], "torch 1": [], "torch 2": [], "torch 3": []},
+            builds={"flash 1": [("new", [], ["torch==2"]), ("old", [], ["torch==1"])]},
+        )
+        assert proof(graph, "flash", "torch==3").splitlines() == [
+            (
+                "because flash 1 (old) is built for torch==1 and flash 1 (new) is built for "
+                "torch==2, flash 1 and torch 3 cannot be used together"
+            ),
+            "and because you ask for torch==3 and you ask for flash, your request cannot be met",
+        ]
+
+    def test_an_unsound_build(self) -> None:
+        """F-94: a build that cannot be read gives way, and the proof says that none is left."""
+        builds = {"flash 1": [("new", ["torch"], ["torch==2"]), ("old", [], ["torch==1"])]}
+        releases: dict[str, list[str]] = {"flash 1": [], "torch 1": [], "torch 2": []}
+        graph = Graph(releases, builds=builds, unsound=[("flash 1", "new")])
+        assert solve(graph, needs("flash", "torch")).builds == {"flash": 1}
+        graph = Graph(releases, builds=builds, unsound=[("flash 1", "new"), ("flash 1", "old")])
+        assert "flash 1 has no build" in proof(graph, "flash")
+
+
 def test_the_empty_request() -> None:
     """Nothing asked, nothing chosen."""
     assert answer(Graph({})) == {}

@@ -82,6 +82,18 @@ class Lack:
         self._unfit[name, version] = None
         return f"{name} {version} has no {'other ' if others else ''}build that fits"
 
+    def look_at_build(self, name: NormalizedName, version: Version | None) -> None:
+        """Explain a release too, if what is installed leaves it fewer builds (P-56)."""
+        if version is not None and any(self._against(name, version)):
+            self._unfit[name, version] = None
+
+    def _against(self, name: NormalizedName, version: Version) -> Iterator[str]:
+        """Yield the installed packages for which builds of a release are not taken."""
+        choice = self._candidates.choice(name, version)
+        for verdict in choice.selection.verdicts:
+            if choice.support is not None and verdict.properties is not None:
+                yield from choice.support.fixed_against(verdict.properties)
+
     def details(self) -> Iterator[str]:
         """Yield lines that say what is wrong with the wheels of releases mentioned."""
         alike: dict[tuple[NormalizedName, tuple[str, ...]], list[str]] = {}
@@ -119,12 +131,8 @@ class Lack:
     def _freeing(self) -> str | None:
         """Say which installed packages keep builds from being taken (P-56)."""
         names: dict[str, None] = {}
-        for name, version in self._unfit:
-            choice = self._candidates.choice(name, version)
-            support = choice.support
-            for verdict in choice.selection.verdicts if support else ():
-                if support is not None and verdict.properties is not None:
-                    names |= dict.fromkeys(support.fixed_against(verdict.properties))
+        for release in self._unfit:
+            names |= dict.fromkeys(self._against(*release))
         if not names:
             return None
         options = " ".join(f"--upgrade-package {name}" for name in names)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+from wheelfit.core.phrases import alternatives
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -127,25 +129,32 @@ def tell(top: Step, knowledge: Knowledge, *, conclusion: str = _TOP) -> str:
     return "\n".join(_Telling(words).tell(top))
 
 
-def tell_newest(newest: Step, whole: Step, version: Version, knowledge: Knowledge) -> str:
+def tell_newest(
+    newest: Step,
+    whole: Step,
+    name: NormalizedName,
+    version: Version,
+    knowledge: Knowledge,
+) -> str:
     """Return a long proof so that what people look for comes first: the newest release.
 
     :param newest: the top of the proof that the newest release of a project is of no use.
     :param whole: the top of the proof that none is.
-    :param version: the newest release.
+    :param name: the project.
+    :param version: its newest release.
     :param knowledge: why something cannot be had.
     """
-    asked = [fact.terms[0] for fact in newest.facts() if fact.kind is Kind.ASKED]
-    name = next(term.package.name for term in asked if version in term.versions)
     lines = [tell(newest, knowledge, conclusion=f"{name} {version}, the newest, cannot be used")]
     words = _Words(knowledge)
     told = {words.clause(fact) for fact in newest.facts()}
     older, lacking = [], []
     for fact in sorted(_newest_first(whole), key=lambda one: -one.reach):
         clause = words.clause(fact)
-        if fact.kind is Kind.NEEDS and fact.terms[0].package.name == name and clause not in told:
+        if clause in told:
+            continue
+        if fact.kind in _OF_RELEASES and fact.terms[0].package.name == name:
             older.append(f"  - {clause}")
-        elif fact.kind is Kind.NOTHING and clause not in told:
+        elif fact.kind is Kind.NOTHING:
             lacking.append(f"  - {clause}")
     if older:
         lines.append(f"older versions of {name} are of no use either:")
@@ -178,17 +187,22 @@ _LONG = 40
 """Derived steps beyond which a proof is no longer read."""
 _FACTS = 30
 _OLDER = 5
+_OF_RELEASES = (Kind.NEEDS, Kind.LIMITS, Kind.IDLE)
 
 
 def _newest_first(top: Step) -> list[Step]:
     """Return the facts: what is asked for, then by how new the releases are they speak of."""
 
-    def age(fact: Step) -> tuple[bool, int]:
+    def age(fact: Step) -> int:
         known = fact.terms[0].known
         inside = fact.terms[0].versions.members(known)
-        return fact.kind is not Kind.ASKED, known.index(inside[0]) if inside else len(known)
+        return known.index(inside[0]) if inside else len(known)
 
-    return sorted(top.facts(), key=age)
+    facts = list(top.facts())
+    asked = [fact for fact in facts if fact.kind is Kind.ASKED]
+    # Where nothing else decides: what was tried last is told last, and it is the oldest.
+    others = [fact for fact in reversed(facts) if fact.kind is not Kind.ASKED]
+    return [*asked, *sorted(others, key=age)]
 
 
 def _derived(top: Step) -> list[Step]:
@@ -325,7 +339,7 @@ class _Words:
                 (term,) = step.terms
                 return f"the constraint {step.text} excludes {self._these(term)}"
             case Kind.DIVIDED:
-                return f"{self._these(step.terms[0])} is one of its builds"
+                return f"{self._these(step.terms[0])} comes as {_labels(step.terms[1])}"
             case Kind.LIMITS:
                 subject, many = self._subject(step.terms[0])
                 return f"{subject} {'are' if many else 'is'} built for {step.text}"
@@ -349,12 +363,16 @@ class _Words:
         if not negative:
             together = " and ".join(self._these(term) for term in positive)
             return f"{together} cannot be used together"
+        if len(positive) == len(negative) == 1 and _is_one_release(positive[0], negative[0]):
+            return f"of {self._these(positive[0])} only {_labels(negative[0])} is left"
         if len(positive) == 1:
             return f"{self._some(positive[0])} {wanted}"
         both = " with ".join(self._these(term) for term in positive)
         return f"{both} needs {wanted}"
 
     def _wanted(self, term: Term) -> str:
+        if term.package.release is not None:
+            return self._these(term)
         text = term.versions.specifiers()
         return self._these(term) if text is None else f"{term.package}{text}"
 
@@ -391,11 +409,20 @@ class _Words:
 _FEW = 5
 
 
+def _is_one_release(project: Term, build: Term) -> bool:
+    """Tell whether the terms speak of a release and of its builds."""
+    return build.package.release is not None and build.package.name == project.package.name
+
+
 def _builds(term: Term, inside: Sequence[Version]) -> tuple[str, bool]:
     """Return builds as a subject: all of them, or their labels."""
-    names = dict(zip(term.known, term.builds, strict=True))
-    labels = list(dict.fromkeys(names[number] for number in inside))
-    if not labels or (len(inside) == len(term.known) > 1):
+    if not inside or (len(inside) == len(term.known) > 1):
         return str(term.package), False
-    shown = f"{', '.join(labels[:_FEW])}{' and others' if len(labels) > _FEW else ''}"
-    return f"{term.package} ({shown})", False
+    return f"{term.package} ({_labels(term)})", False
+
+
+def _labels(term: Term) -> str:
+    """Return the labels of builds, as ``a, b or c``."""
+    names = dict(zip(term.known, term.builds, strict=True))
+    labels = dict.fromkeys(names[number] for number in term.versions.members(term.known))
+    return alternatives(list(labels)) if labels else "another build"

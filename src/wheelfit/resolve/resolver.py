@@ -313,6 +313,10 @@ class _Resolving:
             (fact,) = nothing
             name = fact.terms[0].package.name
             return lack.alone(name, fact.terms[0].versions, self._hopeless(name, catalogue, roots))
+        for fact in facts:
+            if fact.kind is Kind.LIMITS:
+                package = fact.terms[0].package
+                lack.look_at_build(package.name, package.release)
         note = self._told(top, lack, catalogue, roots)
         details = lack.details()
         return NoSolution(
@@ -325,7 +329,7 @@ class _Resolving:
         """Tell a proof; a long one begins with the newest release of what was asked for."""
         if not is_long(top):
             return tell(top, lack)
-        proofs: list[tuple[Step, Version]] = []
+        proofs: list[tuple[Step, NormalizedName, Version]] = []
         for name in dict.fromkeys(need.package.name for need in roots):
             version = self._newest(name, catalogue, roots)
             if version is None or len(proofs) == _PROOFS:
@@ -339,11 +343,11 @@ class _Resolving:
                         prereleases=self._request.prereleases,
                     )
                 except Unsolvable as error:
-                    proofs.append((error.step, version))
+                    proofs.append((error.step, name, version))
         if not proofs:
             return tell(top, lack)
-        newest, version = min(proofs, key=lambda proof: steps(proof[0]))
-        return tell_newest(newest, top, version, lack)
+        newest, name, version = min(proofs, key=lambda proof: steps(proof[0]))
+        return tell_newest(newest, top, name, version, lack)
 
     def _hopeless(
         self, known: NormalizedName, catalogue: Catalogue, roots: Sequence[Need]

@@ -325,6 +325,11 @@ class _Provider(BaseProvider[Package, Any]):
         self._ranges: Mapping[Package, Any] = {}
         self._builds: dict[Package, list[Build]] = {}
         self._counted: set[Package] = set()
+        for clause in clauses:  # they are told of, even if nothing else comes to them
+            package = clause[0].package
+            place = 0
+            while self._known_build(package, _release(package), place) is not None:
+                place += 1
         self.reasons: dict[tuple[Package, Package, VersionSet], Need] = {}
 
     # --- choosing ------------------------------------------------------------
