@@ -127,11 +127,13 @@ def _right(expected: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
     result = answer.get("result")
     if not isinstance(result, dict):
         return False
-    partial = answer.get("partial") is True
-    return all(
-        (name in result or partial) and _same(value, result.get(name, value))
-        for name, value in expected["result"].items()
-    )
+    wanted = expected["result"]
+    if answer.get("partial") is True:
+        shown = {name: value for name, value in wanted.items() if name in result}
+        if result and not shown:
+            return False
+        wanted = shown
+    return all(name in result and _same(value, result[name]) for name, value in wanted.items())
 
 
 def _same(one: object, other: object) -> bool:

@@ -7,6 +7,7 @@ import hashlib
 import html
 import io
 import json
+import sys
 import threading
 import zipfile
 from dataclasses import dataclass, field
@@ -164,6 +165,15 @@ def _row(path: str, content: bytes) -> str:
     return f"{path},sha256={digest},{len(content)}\n"
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that hang up."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class Index:
     """Serve releases on the loopback interface, for as long as the ``with`` block lasts.
 
@@ -189,8 +199,7 @@ class Index:
             def log_message(self, *_arguments: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Handler)
 
     @property
     def url(self) -> str:
