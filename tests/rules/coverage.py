@@ -13,7 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,8 @@ REPOSITORY = Path(__file__).parents[2]
 RULE = re.compile(r"\b[FPB]-\d+\b")
 # "F-60 to F-65" names two rules and means six; nobody can tell which of them is proved.
 RANGE = re.compile(r"\b[FPB]-\d+ ?(?:to|until|through|–|—|-|…|\.\.+) ?[FPB]-\d+\b")
-_ROW = re.compile(r"\| ([FPB]-\d+) \| (.+) \| (.+) \|")
+_ROW = re.compile(r"\| ([FPB]-\d+) \| ([^|]+) \| ([^|]+) \|")
+_REMARK = re.compile(r"\| ([FPB]-\d+) \| ([^|]+) \|")
 _EXCEPTION = "exception: "
 
 
@@ -40,6 +41,8 @@ class Rule:
     """Whether a test must prove it."""
     exception: str | None = None
     """Why no test can."""
+    remark: str | None = None
+    """What of it is missing, or done otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class Coverage:
                     "meaning": rule.meaning,
                     "required": rule.required,
                     "exception": rule.exception,
+                    "remark": rule.remark,
                     "tests": list(self.tests.get(rule.name, ())),
                 }
                 for rule in self.rules
@@ -86,6 +90,8 @@ class Coverage:
             lines.append(f"{rule.name}  {rule.meaning}")
             if rule.exception is not None:
                 lines.append(f"    exception: {rule.exception}")
+            if rule.remark is not None:
+                lines.append(f"    in part: {rule.remark}")
             lines += [f"    {test}" for test in self.tests.get(rule.name, ())]
         proved = sum(1 for rule in self.rules if rule.required and self.tests.get(rule.name))
         required = sum(1 for rule in self.rules if rule.required)
@@ -106,7 +112,12 @@ def read_rules(page: str) -> tuple[Rule, ...]:
     :raises ValueError: a row cannot be understood, or a rule is there twice.
     """
     rules: dict[str, Rule] = {}
+    remarks: dict[str, str] = {}
     for line in page.splitlines():
+        remark = _REMARK.fullmatch(line)
+        if remark is not None:
+            remarks[remark[1]] = remark[2]
+            continue
         row = _ROW.fullmatch(line)
         if row is None:
             if re.match(r"\| *[FPB]-\d", line):
@@ -117,6 +128,10 @@ def read_rules(page: str) -> tuple[Rule, ...]:
         if name in rules or (exception is None and tests not in ("required", "open")):
             raise ValueError(f"{name} is there twice, or says neither required nor open")
         rules[name] = Rule(name, meaning, tests == "required", exception)
+    for name, text in remarks.items():
+        if name not in rules or rules[name].exception is not None:
+            raise ValueError(f"{name} is followed in part, but is no rule that is followed")
+        rules[name] = replace(rules[name], remark=text)
     return tuple(rules.values())
 
 

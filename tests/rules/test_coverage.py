@@ -14,6 +14,10 @@ from rules.coverage import Test as Proof
 PAGE = """
 # Rules
 
+| rule | what is missing |
+|---|---|
+| P-3 | half of it |
+
 | rule | meaning | tests |
 |---|---|---|
 | F-1 | one thing | required |
@@ -119,13 +123,15 @@ def test_what_is_wrong() -> None:
     [
         "| F-1 | twice | required |",
         "| F-2 | neither | maybe |",
-        "| F-2 | too few columns |",
+        "| F-2 | in part, but it does not exist |",
+        "| B-4 | in part, but it is an exception |",
+        "| F-2 | too | many | columns |",
         "| F-2 required |",
     ],
 )
 def test_a_page_with_a_slip(row: str) -> None:
     """A row that cannot be read is an error, and not a rule that is forgotten."""
-    with pytest.raises(ValueError, match="F-"):
+    with pytest.raises(ValueError, match=r"[FB]-"):
         read_rules(PAGE + row)
 
 
@@ -139,6 +145,7 @@ def test_the_table() -> None:
         "F-12  another",
         "    c",
         "P-3  a third",
+        "    in part: half of it",
         "B-4  a fourth",
         "    exception: there is no such thing",
         "",
@@ -150,8 +157,10 @@ def test_the_table() -> None:
         "meaning": "one thing",
         "required": True,
         "exception": None,
+        "remark": None,
         "tests": ["a::b", "c"],
     }
+    assert rules[2]["remark"] == "half of it"
     assert rules[3]["exception"] == "there is no such thing"
 
 
