@@ -150,7 +150,7 @@ def fitting(selection: Selection) -> list[str]:
 def test_wheels_are_totally_ordered(
     release: tuple[VariantDocument, list[str]], support: Support, preferences: Preferences
 ) -> None:
-    """F-66 to F-68: of two wheels one is better, builds, tags and plain wheels included."""
+    """F-66, F-67, F-68: of two wheels one is better, builds, tags and plain wheels included."""
     document, names = release
     whole = fitting(selected(document, names, support, preferences))
     better = {}
@@ -173,7 +173,7 @@ def test_leaving_wheels_out_keeps_the_order_of_the_rest(
     preferences: Preferences,
     data: st.DataObject,
 ) -> None:
-    """F-66 to F-68, F-90: to filter and then to sort is to sort and then to filter."""
+    """F-66, F-67, F-68, F-90: to filter and then to sort is to sort and then to filter."""
     document, names = release
     assume(names)
     kept = data.draw(st.sets(st.sampled_from(names)))
