@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -132,4 +133,6 @@ def _surprises(report: Report, known: Sequence[Known]) -> list[str]:
 
 
 if __name__ == "__main__":
+    # Whoever ends the runner ends the adapter too, on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.exit(main())

@@ -13,6 +13,7 @@ import zipfile
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -220,7 +221,7 @@ class Index:
         self._server.server_close()
 
     def _answer(self, request: BaseHTTPRequestHandler) -> None:
-        kind, name, *rest = [*request.path.strip("/").split("/"), ""]
+        kind, name, *rest = [*unquote(request.path).strip("/").split("/"), ""]
         release = self._projects.get(name)
         files = {} if release is None else {file.filename: file for file in release.files}
         if kind == "simple" and release is not None:
@@ -250,7 +251,7 @@ class Index:
 def _json_entry(name: str, file: Listed) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "filename": file.filename,
-        "url": f"/files/{name}/{file.filename}",
+        "url": f"/files/{name}/{quote(file.filename)}",
         "hashes": {"sha256": file.sha256},
         "size": len(file.content),
         "yanked": file.yanked,
@@ -261,7 +262,7 @@ def _json_entry(name: str, file: Listed) -> dict[str, Any]:
 
 
 def _link(name: str, file: Listed) -> str:
-    attributes = f'href="/files/{name}/{file.filename}#sha256={file.sha256}"'
+    attributes = f'href="/files/{name}/{quote(file.filename)}#sha256={file.sha256}"'
     if file.requires_python is not None:
         attributes += f' data-requires-python="{html.escape(file.requires_python)}"'
     if file.yanked:

@@ -8,6 +8,7 @@ import re
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -44,7 +45,7 @@ def test_the_schema_refuses() -> None:
         "input": {"label": "x"}, "expected": {"result": {"label": "x"}},
     }  # fmt: skip
     assert validator.is_valid(sound)
-    for change in (
+    changes: list[dict[str, Any]] = [
         {"question": "parse-lable"},
         {"input": {"text": "x"}},
         {"rules": []},
@@ -53,7 +54,8 @@ def test_the_schema_refuses() -> None:
         {"expected": {}},
         {"expected": {"result": {"label": "x"}, "invalid": True}},
         {"extra": 1},
-    ):
+    ]
+    for change in changes:
         assert not validator.is_valid({**sound, **change}), change
 
 
