@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wheelfit.check.checks import CHECKS
@@ -64,12 +64,13 @@ def test_without_places() -> None:
 
 JSON = st.recursive(
     st.none() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=20,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=8,
 )
 
 
-@given(st.dictionaries(st.text(), JSON))
+@given(st.dictionaries(st.text(), JSON, max_size=4))
+@settings(max_examples=50)
 def test_all_places_of_any_document(document: dict[str, object]) -> None:
     """Every place of any document is found, whatever its keys and strings hold."""
     lines = line_numbers(json.dumps(document, indent=1).encode())

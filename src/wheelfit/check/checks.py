@@ -14,7 +14,7 @@ from wheelfit.check.findings import Check, Severity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CHECKS", "DOCUMENT_CHECKS", "INVALID_DOCUMENT", "by_code"]
+__all__ = ["CHECKS", "DOCUMENT_CHECKS"]
 
 
 def __dir__() -> list[str]:
@@ -29,11 +29,6 @@ def _check(severity: Severity, code: str, rule: str, meaning: str, remedy: str) 
     check = Check(code, rule, severity, meaning, remedy)
     CHECKS[code] = check
     return check
-
-
-def by_code(code: str) -> Check | None:
-    """Return a check by its name; None when there is none of that name."""
-    return CHECKS.get(code)
 
 
 _ERROR, _WARNING, _NOTE = Severity

@@ -176,6 +176,8 @@ class _Work:
         self._unchecked = list(found.unchecked)
         # By release and then by folder, in the order in which they come.
         self._groups: dict[Release, dict[Path, _Group]] = defaultdict(dict)
+        self._snapshots: dict[Release, list[IndexFacts]] = defaultdict(list)
+        """Index files in the order in which they were named, one of each folder."""
         self._folder_of: dict[str, Path] = {}
         """By real path: the folder of the page that lists a file."""
         self._promises: dict[str, File] = {}
@@ -327,7 +329,10 @@ class _Work:
                 )
             )
         else:
-            self._group(release, path).index_files.append(facts)
+            group = self._group(release, path)
+            if not group.index_files:  # of several in one folder the first stands for it
+                self._snapshots[release].append(facts)
+            group.index_files.append(facts)
 
     def _document(self, path: Path) -> None:
         data = self._read(path, DEFAULT_LIMITS.size)
@@ -377,9 +382,7 @@ class _Work:
                     is_whole=group.is_whole,
                 )
                 self._findings += check_release(facts, profiles=self._profiles)
-            self._findings += check_snapshots(
-                [group.index_files[0] for group in groups.values() if group.index_files]
-            )
+            self._findings += check_snapshots(self._snapshots[name, version])
         return len(self._groups)
 
 

@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from wheelfit.check import checks
-from wheelfit.core.labels import NULL
 from wheelfit.core.layouts.schema import PEP_850
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
@@ -192,12 +191,3 @@ def _time(text: str) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo is not None else None
-
-
-def lacks_null(document: VariantDocument, profiles: frozenset[Profile]) -> bool:
-    """Say whether uv would skip a null wheel of a release (F-26).
-
-    :param document: the index file of the release.
-    :param profiles: the tools that count.
-    """
-    return Profile.UV in profiles and NULL not in document.variants

@@ -40,8 +40,6 @@ class Offered:
     """How further values look, where the machine decides what there is."""
     multi_value: bool = False
     """Whether a wheel may list several (P-30)."""
-    is_published: bool = True
-    """Whether the vendor's package has the feature at all."""
 
     def is_known(self, value: str) -> bool:
         """Say whether a value is offered on any machine, by anybody."""
@@ -83,7 +81,7 @@ _SEPARATED = _words("bti ecv asimdrdm atomics")
 def _flags(published: tuple[str, ...], wider: tuple[str, ...]) -> dict[str, Offered]:
     return {
         **{name: Offered(_ON) for name in published},
-        **{name: Offered(wider=_ON, is_published=False) for name in wider},
+        **{name: Offered(wider=_ON) for name in wider},
     }
 
 
@@ -161,7 +159,7 @@ VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
         "tpu": Vocabulary(
             {
                 "present": Offered(_words("true false")),
-                "generation": Offered(wider=_words("v2 v3 v4 v5e v5p v6e 7x"), is_published=False),
+                "generation": Offered(wider=_words("v2 v3 v4 v5e v5p v6e 7x")),
             }
         ),
     }

@@ -221,7 +221,7 @@ class TestEnvironment:
             "gpu": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}},
             "t28": {"abi": {"torch": ["2.8"]}},
         }
-        providers = {
+        providers: dict[str, dict[str, object]] = {
             "nvidia": {
                 "requires": ["nvidia-variant-provider>=0.0.1,<1"],
                 "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
