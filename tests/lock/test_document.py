@@ -323,10 +323,11 @@ class TestFaults:
         entry = variant_entry("v3", version="2.2")
         assert "not consistent" in faults_of(lock_table(entry))["packages[0].wheels[0]"]
 
-    def test_many_faults_are_counted(self) -> None:
-        """Nobody reads a thousand faults; how many there are is said."""
+    def test_nobody_reads_a_thousand_faults(self) -> None:
+        """The first hundred are told, and that there are others."""
         faults = faults_of(lock_table(*({"name": "x"} for _ in range(1000))))
-        assert "and 900 more faults" in faults[""]
+        assert faults[""] == "and more faults"
+        assert len(faults) == 101
 
     @pytest.mark.parametrize(
         ("needs", "path"),

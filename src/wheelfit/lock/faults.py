@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from packaging.pylock import Pylock, PylockValidationError
@@ -67,25 +68,25 @@ def check_lock(table: Mapping[str, Any]) -> Pylock:
     :raises InvalidLock: something is wrong; says everything at once. The tables of
         variant metadata are for the caller to look at.
     """
-    faults = list(_ours(table))
+    faults = list(islice(_ours(table), _MOST_FAULTS + 1))
     plain = _without_labels(table)
     if not faults:
         try:
             return Pylock.from_dict(plain)
         except PylockValidationError as error:
-            faults = list(_standard(plain)) or [_fault(error)]
+            faults = list(islice(_standard(plain), _MOST_FAULTS + 1)) or [_fault(error)]
     else:
         known = {fault.path for fault in faults}
-        faults += [fault for fault in _standard(plain) if not _is_below(fault.path, known)]
+        others = (fault for fault in _standard(plain) if not _is_below(fault.path, known))
+        faults += islice(others, _MOST_FAULTS + 1)
     raise InvalidLock(limited(faults))
 
 
 def limited(faults: Sequence[Fault]) -> Sequence[Fault]:
-    """Return not more faults than one can read, and how many there are besides."""
+    """Return not more faults than one can read, and say that there are others."""
     if len(faults) <= _MOST_FAULTS:
         return faults
-    more = Fault("", f"and {len(faults) - _MOST_FAULTS} more faults")
-    return [*faults[:_MOST_FAULTS], more]
+    return [*faults[:_MOST_FAULTS], Fault("", "and more faults")]
 
 
 def tool_table(table: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -35,8 +35,8 @@ class Limits:
     """Bytes of the whole file."""
     depth: int = 32
     """Tables and arrays within each other; the file itself counts as one."""
-    entries: int = 500_000
-    """Keys, tables and elements of arrays, all together."""
+    entries: int = 1_000_000
+    """Keys and elements of arrays, all together; a table counts as eight, as much as it costs."""
 
 
 DEFAULT_LIMITS = Limits()
@@ -97,7 +97,8 @@ def text_of(table: Mapping[str, Any]) -> bytes:
 
 def _check_skeleton(skeleton: str, limits: Limits) -> None:
     """Judge the size by punctuation; every other stretch of text is an ``s``."""
-    entries = sum(skeleton.count(sign) for sign in "=,.") + skeleton.count("\n[")
+    tables = skeleton.count("\n[") + skeleton.count("{")
+    entries = sum(skeleton.count(sign) for sign in "=,.") + 8 * tables
     if entries > limits.entries:
         _refuse(f"the file has more than {limits.entries} entries")
     if _long_key(limits.depth).search(skeleton) is not None:
