@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -111,17 +112,21 @@ def _artifact(where: str, folder: Path) -> dict[str, str]:
         return {"uri": where}
     path = Path(where)
     if not path.is_absolute():
-        return {"uri": quote(path.as_posix()), "uriBaseId": _ROOT}
+        return {"uri": _quoted(path), "uriBaseId": _ROOT}
     try:
-        return {"uri": quote(path.relative_to(folder).as_posix()), "uriBaseId": _ROOT}
+        return {"uri": _quoted(path.relative_to(folder)), "uriBaseId": _ROOT}
     except ValueError:
         return {"uri": path.as_uri()}
+
+
+def _quoted(path: Path) -> str:
+    return quote(os.fsencode(path.as_posix()))  # names need not be UTF-8
 
 
 def _fingerprint(finding: Finding) -> str:
     """Return what stays the same while a finding moves to another line."""
     parts = (finding.code, Path(finding.where).name, finding.member, finding.path, finding.message)
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def _sentence(text: str) -> str:

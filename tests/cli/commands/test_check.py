@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +204,31 @@ def test_wrong_words(run: Runner, words: list[str], code: int, reference: str | 
         assert said.error["code"] == reference
     if "no-plain-wheels" in words:
         assert said.error["hint"] == "did you mean 'no-plain-wheel'?"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names are Unicode there")
+def test_strange_names(run: Runner, tmp_path: Path) -> None:
+    """Names that are not UTF-8, or steer terminals, are shown harmlessly in every form."""
+    names = (b"\xff-1-py3-none-any.whl", b"\x1b[2J-1-py3-none-any.whl")
+    for name in names:
+        Path(os.fsdecode(bytes(tmp_path) + b"/" + name)).write_bytes(b"")
+    report = tmp_path / "report"
+    for words in ((), ("--json",), ("--sarif",)):
+        said = run("check", tmp_path, *words, "-o", report, code=FAULTS)
+        assert "\x1b" not in said.out + report.read_text()
+        assert "invalid-filename" in report.read_text()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of Unix")
+def test_progress(dist: Path) -> None:
+    """On a terminal a bar shows how far the check is, and leaves nothing behind."""
+    from cli.terminal import in_terminal, screen
+
+    session = in_terminal(["-m", "wheelfit", "check", str(dist)], {"CI": ""})
+    assert session.code == 0
+    assert "checking" in session.shown
+    assert "".join(screen(session.shown)).strip() == ""
+    assert session.out == "no faults in 3 wheels, 1 index file, 1 release\n"
 
 
 def test_profiles(dist: Path, run: Runner) -> None:

@@ -316,7 +316,7 @@ def _deliver(report: Report, arguments: Namespace, output: Output) -> None:
     elif arguments.json:
         text = json.dumps(mapping, indent=2, ensure_ascii=False) + "\n"
     elif arguments.output:
-        text = "\n".join([*(line for line, _ in lines), ""])
+        text = "\n".join([*(output.styled(line, "plain") for line, _ in lines), ""])
     if arguments.output:
         from wheelfit.cli.files import write_atomically
 
