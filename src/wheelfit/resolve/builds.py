@@ -36,8 +36,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_MOST = 4096
-"""Ways to meet one label that are tried."""
+_MOST = 1000
+"""Builds for other packages that are tried of one release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +89,18 @@ def builds_of_release(
     :param preferences: what the user forbids.
     :param known: versions that cannot change.
     """
+    document, support = choice.metadata.document, choice.support
+    bound = 0
     for label in choice.labels:
-        properties = choice.declared(label)
-        document, support = choice.metadata.document, choice.support
         if document is None or support is None or label is None:
             yield ReleaseBuild(label)
-        else:
-            yield from builds_of_label(label, properties, document, support, preferences, known)
+            continue
+        properties = choice.declared(label)
+        for build in builds_of_label(label, properties, document, support, preferences, known):
+            bound += bool(build.branches)
+            if bound > _MOST and build.branches:
+                break
+            yield build
 
 
 def builds_of_label(

@@ -203,24 +203,18 @@ class _Search:
         for _ in range(_ATTEMPTS):
             try:
                 solved = self.run()
-            except Unsolvable:
+            except (Unsolvable, Exhausted):
                 return None
             idle = self.idle(solved)
             if idle is None:
                 return solved
             package, place = idle
-            clause = [Literal(package, VersionSet.singleton(number_of(place)))]
-            clause += [
-                Literal(other, VersionSet.singleton(version))
-                for other, version in solved.versions.items()
-            ]
-            clause += [
-                Literal(Package(name, None, solved.versions[Package(name)]),
-                        VersionSet.singleton(number_of(chosen)))
-                for name, chosen in solved.builds.items()
-                if name != package.name
-            ]  # fmt: skip
-            self.barred.append(clause)
+            everything = {package: number_of(place), **solved.versions}
+            for name, chosen in solved.builds.items():
+                everything[Package(name, None, solved.versions[Package(name)])] = number_of(chosen)
+            self.barred.append(
+                [Literal(one, VersionSet.singleton(version)) for one, version in everything.items()]
+            )
         return None
 
 
@@ -325,8 +319,8 @@ class _Provider(BaseProvider[Package, Any]):
         self._ranges: Mapping[Package, Any] = {}
         self._builds: dict[Package, list[Build]] = {}
         self._counted: set[Package] = set()
-        for clause in clauses:  # they are told of, even if nothing else comes to them
-            package = clause[0].package
+        for package in dict.fromkeys(clause[0].package for clause in clauses):
+            # A build that is barred from the beginning is told of in proofs all the same.
             place = 0
             while self._known_build(package, _release(package), place) is not None:
                 place += 1
