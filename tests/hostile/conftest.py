@@ -50,23 +50,27 @@ class Site:
         return {name: what for name, what in found.items() if name.split("/")[0] != "cache"}
 
     def attempt(self, command: str, *words: str | Path) -> Said:
-        """Run a command on the environment, whatever comes of it.
-
-        A command that fails has changed nothing, says so in the words of the family of
-        errors, and shows no traceback.
-        """
-        line = [command, *self.place, *words]
+        """Run a command on the environment, whatever comes of it; see `bare`."""
+        line = [*self.place, *words]
         if command in {"install", "explain"}:
             line += ["--retries", "0"]
             if not {"-i", "--index-url", "--no-index"} & {str(word) for word in words}:
                 line += ["-i", self.index.url]
+        return self.bare(command, *line)
+
+    def bare(self, *words: str | Path) -> Said:
+        """Run a command line as it is.
+
+        A command that fails has changed nothing, says so in the words of the family of
+        errors, and shows no traceback.
+        """
         before = self.world()
         self.capsys.readouterr()
-        code = main([str(word) for word in line])
+        code = main([str(word) for word in words])
         caught = self.capsys.readouterr()
         said = Said(code, caught.out, caught.err)
         assert "Traceback" not in said.out + said.err
-        assert code in {0, 1, 2, 3, 4, 5, 6, 7}, said
+        assert code in range(9), said
         assert self.index.failures == ()
         if code:
             assert self.world() == before

@@ -119,9 +119,9 @@ def test_the_plain_wheel_is_taken(release: Site, label: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("label", UNUSABLE)
 def test_it_is_an_error_when_strict(release: Site, label: str) -> None:
-    """F-130: with ``--strict`` it is an error (exit code 1), and nothing is installed."""
+    """F-130: with ``--strict`` it is an error (exit code 8), and nothing is installed."""
     release.shelf.put(UNUSABLE[label], INDEX_FILE, metadata=False)
-    said = release.refused("--strict", "demo", code=1)
+    said = release.refused("--strict", "demo", code=8)
     assert INDEX_FILE in said.error["where"]
     assert len(said.out) < 20_000
 

@@ -166,3 +166,15 @@ def test_processes(tmp_path: Path) -> None:
             writer.wait()
     found = store.read("pages", "k")
     assert found is None or len(found.body) == 200_000
+
+
+def test_what_cannot_be_kept_is_said_once(tmp_path: Path) -> None:
+    """A folder that cannot be used is named with the reason, once."""
+    (tmp_path / "cache").write_text("")
+    said: list[str] = []
+    store = Store(tmp_path / "cache", note=said.append)
+    for key in "ab":
+        store.write("pages", key, {}, b"")
+    with store.new_wheel() as temporary:
+        assert temporary is None
+    assert said == [f"nothing is kept in the cache {tmp_path / 'cache'}: Not a directory"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,8 +24,7 @@ from wheelfit.sources.repository import TooCostly
 from wheelfit.testing.wheels import build_wheel, release_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
 DOCUMENT = release_document({"v": {"n": {"f": ["1"]}}}, static={"n": {"f": ["1"]}})
 
@@ -306,3 +307,30 @@ class TestDownload:
         """A folder that is not there is the user's problem, told as such."""
         with pytest.raises(FileProblem):
             make_files().download(listed(server, wheel), tmp_path / "absent")
+
+
+class FullDisk(Store):
+    """A store on a disk that takes nothing more."""
+
+    @contextmanager
+    def new_wheel(self) -> Iterator[tuple[IO[bytes], Path] | None]:
+        """Give a file that cannot be written."""
+        full = Path("/dev/full").open("wb")  # noqa: SIM115
+        try:
+            yield full, Path("/dev/full")
+        finally:
+            with suppress(OSError):
+                full.close()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")  # noqa: PTH110
+def test_a_full_cache(server: Any, make_files: Any, wheel: Path, tmp_path: Path) -> None:
+    """A cache that is full costs nothing but a note: the wheel goes where it is wanted."""
+    said: list[str] = []
+    store = FullDisk(tmp_path / "cache", note=said.append)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path = make_files(store).download(listed(server, wheel), folder)
+    assert path.read_bytes() == wheel.read_bytes()
+    (note,) = said
+    assert note.startswith(f"nothing is kept in the cache {tmp_path / 'cache'}: ")

@@ -94,15 +94,11 @@ def read_configuration(path: Path, *, must_exist: bool) -> Mapping[str, Any]:
                 f"the configuration file cannot be read: {why}", where=str(path)
             ) from None
         return {}
-    if len(data) > _LARGEST:
-        raise InvalidConfiguration(
-            f"the configuration file is longer than {_LARGEST} bytes", where=str(path)
-        )
-    import tomllib  # seldom needed
+    from wheelfit.core import strict_toml
 
     try:
-        table = tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:  # also of TOML and UTF-8
+        table = strict_toml.load(data, size=_LARGEST)
+    except ValueError as error:
         raise InvalidConfiguration(
             f"the configuration file is not TOML: {error}", where=str(path)
         ) from None

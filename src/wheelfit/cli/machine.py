@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.core import strict_toml
 from wheelfit.core.abi_dependency import OVERRIDE, read_override
 from wheelfit.core.host_file import HostDetector
 from wheelfit.core.host_file_mapping import read_host_file
@@ -71,18 +71,19 @@ def load_host_file(name: str) -> HostFile:
     :raises InvalidHostFile: it is not TOML, or says something a host file cannot say.
     """
     try:
-        data = Path(name).read_bytes()
-        return read_host_file(tomllib.loads(data.decode()), name)
+        with Path(name).open("rb") as file:
+            data = file.read(strict_toml.SIZE + 1)
     except OSError as error:
         raise FileProblem(
             f"the host file cannot be read: {error.strerror}",
             where=name,
             hint="write one on the machine it describes: wheelfit probe -o FILE",
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    try:
+        table = strict_toml.load(data)
+    except ValueError as error:
         raise InvalidHostFile(f"the host file is not TOML: {error}", where=name) from None
-    except RecursionError:
-        raise InvalidHostFile("the host file is nested too deeply", where=name) from None
+    return read_host_file(table, name)
 
 
 def choose_machine(

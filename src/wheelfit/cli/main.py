@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from wheelfit import __version__
-from wheelfit.errors import UsageError, WheelfitError
+from wheelfit.errors import FileProblem, UsageError, WheelfitError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -103,6 +103,7 @@ def _dispatch(words: list[str]) -> int:
             f"there is no command {name!r}" if not name.startswith("-") else f"no option {name!r}",
             hint=_suggestion(name),
         )
+    _check_working_folder()
     command = cast(Command, import_module(f"wheelfit.cli.commands.{name}"))
     parser = make_parser(name, command)
     _configure(parser)
@@ -113,6 +114,16 @@ def _dispatch(words: list[str]) -> int:
     return _guarded(
         lambda: command.run(arguments, output, os.environ), lambda: output, debug=arguments.debug
     )
+
+
+def _check_working_folder() -> None:
+    """Refuse to work where relative paths mean nothing."""
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib costs time
+    except OSError:
+        raise FileProblem(
+            "the current folder is not there any more", hint="change to another folder"
+        ) from None
 
 
 def _configure(parser: ArgumentParser) -> None:

@@ -279,6 +279,6 @@ def _limit(text: str) -> tuple[str, int]:
 def _count(text: str) -> int:
     from argparse import ArgumentTypeError
 
-    if not (text.isascii() and text.isdecimal()):
-        raise ArgumentTypeError(f"{text!r} is not a number")
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise ArgumentTypeError(f"{text[:40]!r} is not a number")
     return int(text)

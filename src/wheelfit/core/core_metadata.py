@@ -38,6 +38,10 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_MAJOR = 2
+"""The newest major version of core metadata that is read; a newer one must be refused."""
+
+
 @dataclass(frozen=True, slots=True)
 class CoreMetadata:
     """Hold what the metadata of one wheel says."""
@@ -78,6 +82,14 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
     fields: dict[str, list[str]] = {}
     for header in _headers(data):
         fields.setdefault(header.name, []).append(header.value)
+    format_version = _only(fields, "metadata-version") or ""
+    major = format_version.partition(".")[0]
+    if major.isascii() and major.isdecimal() and (len(major) > 1 or int(major) > _MAJOR):
+        raise InvalidWheel(
+            f"the metadata has Metadata-Version {format_version[:20]}, which this version of "
+            "wheelfit does not read",
+            where=where,
+        )
     name = _only(fields, "name")
     if not name:
         raise InvalidWheel("the metadata has no Name", where=where)

@@ -40,6 +40,8 @@ _HEADER = re.compile(rb"^(Name|Version)[ \t]*:[ \t]*(.*?)[ \t]*\r?$", re.IGNOREC
 _END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
 _NAME = re.compile(r"[A-Z0-9]|[A-Z0-9][A-Z0-9._-]*[A-Z0-9]", re.IGNORECASE)
 _LEGACY = (".egg-info", ".egg-link")
+_LONGEST_NAME = 200
+"""Characters of the name of an installer that are shown."""
 _LONGEST = 16 * 1024 * 1024
 
 
@@ -210,7 +212,7 @@ def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
         requested=(path / "REQUESTED").is_file(),
         direct_url=direct_url,
         editable=_is_editable(direct_url),
-        installer=_first_line(path / "INSTALLER"),
+        installer=_first_line(path / "INSTALLER")[:_LONGEST_NAME],
         outside=outside,
         notes=tuple(notes),
     )

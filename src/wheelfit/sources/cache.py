@@ -3,7 +3,7 @@
 Any number of processes may use one folder at once. An entry appears complete or
 not at all (temporary file, then rename), and carries its own checksum, so that
 one damaged by a crash or a full disk reads as absent. Nothing here fails: a
-store that cannot be read or written behaves as if it were empty.
+store that cannot be read or written behaves as if it were empty, and says so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 
 __all__ = ["Entry", "Store"]
@@ -51,10 +51,15 @@ class Store:
     """Keep small entries by key, and wheels by hash.
 
     :param folder: where; made when something is written. None keeps nothing.
+    :param note: told, once, when something cannot be written.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(
+        self, folder: Path | None, *, note: Callable[[str], None] = lambda _text: None
+    ) -> None:
         self._folder = folder
+        self._note = note
+        self._has_complained = False
 
     @property
     def keeps(self) -> bool:
@@ -83,10 +88,13 @@ class Store:
         path = self._entry_path(kind, key)
         if path is None:
             return
-        with suppress(OSError), self._temporary(path.parent) as (file, temporary):
-            file.write(_pack({**head, "key": key}, body))
-            file.close()
-            temporary.replace(path)
+        try:
+            with self._temporary(path.parent) as (file, temporary):
+                file.write(_pack({**head, "key": key}, body))
+                file.close()
+                temporary.replace(path)
+        except OSError as error:
+            self.complain(error)
 
     def _entry_path(self, kind: str, key: str) -> Path | None:
         if self._folder is None:
@@ -120,7 +128,8 @@ class Store:
         folder = None if self._folder is None else self._folder / "wheels-1"
         try:
             temporary = None if folder is None else self._open_temporary(folder)
-        except OSError:
+        except OSError as error:
+            self.complain(error)
             temporary = None
         if temporary is None:
             yield None
@@ -129,7 +138,8 @@ class Store:
         try:
             yield file, path
         finally:
-            file.close()
+            with suppress(OSError):  # of a full disk closing tells again
+                file.close()
             with suppress(OSError):
                 path.unlink(missing_ok=True)
 
@@ -144,9 +154,19 @@ class Store:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary.replace(path)
-        except OSError:
+        except OSError as error:
+            self.complain(error)
             return None
         return path
+
+    def complain(self, error: OSError) -> None:
+        """Tell that nothing can be kept; once, for it costs time only."""
+        if not self._has_complained:
+            self._has_complained = True
+            self._note(
+                f"nothing is kept in the cache {self._folder}: "
+                f"{error.strerror or type(error).__name__}"
+            )
 
     def _wheel_path(self, sha256: str) -> Path | None:
         if self._folder is None or len(sha256) != 64 or not sha256.isalnum():
@@ -171,7 +191,8 @@ class Store:
         try:
             yield file, path
         finally:
-            file.close()
+            with suppress(OSError):
+                file.close()
             with suppress(OSError):
                 path.unlink(missing_ok=True)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import netrc
+import stat
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -72,6 +73,9 @@ def read_netrc(
     paths = [home.joinpath(named)] if named else [home / ".netrc", home / "_netrc"]
     for path in paths:
         try:
+            if (problem := _no_netrc(path)) is not None:
+                note(f"{path} is not used: {problem}")
+                continue
             entries = netrc.netrc(str(path)).hosts
         except FileNotFoundError:
             continue
@@ -88,6 +92,17 @@ def read_netrc(
         default = logins.pop("default", None)
         return NetrcEntries(logins, default)
     return NetrcEntries({})
+
+
+_LARGEST_NETRC = 1 << 20
+
+
+def _no_netrc(path: Path) -> str | None:
+    """Return why a path cannot hold logins: what never ends must not be read."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        return "it is no file"
+    return f"it has {found.st_size} bytes" if found.st_size > _LARGEST_NETRC else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from wheelfit.sources.keyring_access import open_keyring
 from wheelfit.sources.merged import EveryMatch, FirstMatch
 from wheelfit.sources.on_demand import OnDemandTransport
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.proxies import ProxyRules
+from wheelfit.sources.proxies import ProxyRules, is_proxy
 from wheelfit.sources.reading import AllFiles
 from wheelfit.sources.remembered import Remembered
 from wheelfit.sources.remote_files import RemoteFiles
@@ -85,7 +85,7 @@ def open_sources(
         is_trusted=trusted.contains,
     )
     client = _client(settings, trusted, logins, environ)
-    store = Store(_own(cache_folder, note) if settings.cache else None)
+    store = Store(_own(cache_folder, note) if settings.cache else None, note=note)
     pages = CachedPages(
         client,
         store,
@@ -170,7 +170,13 @@ def _client(
 
 def _proxy_rules(settings: SourceSettings, environ: Mapping[str, str]) -> ProxyRules:
     if settings.proxy is not None:
-        return ProxyRules.for_all(settings.proxy)
+        rules = ProxyRules.for_all(settings.proxy)
+        for url in rules.by_scheme.values():
+            if not is_proxy(url):
+                raise InvalidConfiguration(
+                    "the proxy is no http, https or SOCKS URL with a host", where=redact(url)
+                )
+        return rules
     if settings.no_proxy_env:
         return ProxyRules({})
     system = None
@@ -286,7 +292,7 @@ class _Opener:
         if "://" in text:
             return None
         path = self.working_folder / Path(text).expanduser()
-        if _LOGIN.match(text) and not path.exists():
+        if _LOGIN.match(text.lstrip("/")) and not path.exists():
             # Taken for a folder, it would be shown with its password.
             raise InvalidConfiguration(
                 "a URL with a user name and a password has no scheme",

@@ -248,8 +248,12 @@ def _seconds(value: str, key: str, origin: str) -> float:
     return seconds
 
 
+_LONGEST_NUMBER = 18
+"""Digits that no sensible number exceeds."""
+
+
 def _count(value: str, key: str, origin: str) -> int:
-    if not value.strip().isdecimal():
+    if not value.strip().isdecimal() or len(value) > _LONGEST_NUMBER:
         raise _wrong(value, key, origin, "a number")
     return int(value)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-__all__ = ["ProxyRules"]
+__all__ = ["ProxyRules", "is_proxy"]
 
 
 def __dir__() -> list[str]:
@@ -75,6 +75,14 @@ class ProxyRules:
             return None
         excepted = any(_matches(each, target.host, target.port) for each in self.exceptions)
         return None if excepted else proxy
+
+
+def is_proxy(url: str) -> bool:
+    """Tell whether a proxy can be named so: an http, https or SOCKS URL with a host."""
+    try:
+        return origin(url).scheme in {"http", "https", "socks4", "socks4a", "socks5", "socks5h"}
+    except ValueError:
+        return False
 
 
 def _with_scheme(proxy: str) -> str:

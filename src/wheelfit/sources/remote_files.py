@@ -186,7 +186,11 @@ class RemoteFiles:
                 raise offline(file.url)
             sha256 = file.hashes.get("sha256")
             if sha256 is not None:
-                path = self._download_into_store(file, sha256, progress)
+                try:
+                    path = self._download_into_store(file, sha256, progress)
+                except OSError as error:  # as the cache's disk is full; the folder's need not be
+                    self._store.complain(error)
+                    path = None
                 if path is not None:
                     return place(path, folder, file.filename)
             return self._download_into(folder, file, progress)

@@ -21,6 +21,7 @@ from urllib3.exceptions import (
     SSLError,
 )
 
+from wheelfit.sources.proxies import is_proxy
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import split_userinfo
 
@@ -107,6 +108,12 @@ class Urllib3Transport:
         context = self._insecure if trusted and self._insecure is not None else self._context
         if proxy is None:
             return urllib3.PoolManager(num_pools=32, maxsize=self._connections, ssl_context=context)
+        if not is_proxy(proxy):
+            raise Interrupted(
+                "the proxy for it is no http, https or SOCKS URL with a host",
+                hope="none",
+                hint="check the proxy settings (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY)",
+            )
         address, userinfo = split_userinfo(proxy)
         if address.startswith("socks"):
             return self._new_socks_manager(address, userinfo, context)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
 
 if sys.platform == "win32":
     from urllib.request import url2pathname
@@ -156,6 +157,9 @@ def file_path(url: str) -> str:
         if sys.platform != "win32":
             raise ValueError("a file: URL may not name another host")
         return url2pathname(f"//{host}{parts.path}")
+    if sys.platform != "win32":
+        # Paths are bytes; the characters they stand for depend on the locale.
+        return os.fsdecode(unquote_to_bytes(parts.path))
     return url2pathname(parts.path)
 
 

@@ -69,7 +69,7 @@ _FLAG_UTF8 = 0x0800
 _DESCRIPTOR_SIZES = frozenset({12, 16, 20, 24})
 _KNOWN_FLAGS = _FLAG_LEVEL | _FLAG_DESCRIPTOR | _FLAG_UTF8
 
-_REGULAR, _FOLDER = 0o100000, 0o040000
+_REGULAR, _FOLDER, _LINK = 0o100000, 0o040000, 0o120000
 _UNIX = 3
 
 
@@ -313,7 +313,8 @@ def _check_member(member: Member, where: str) -> None:
         raise InvalidWheel(f"the folder {member.name!r} has content", where=where)
     kind = member.attributes >> 16 & 0o170000 if member.system == _UNIX else 0
     if kind not in (0, _FOLDER if member.is_folder else _REGULAR):
-        raise InvalidWheel(f"{member.name!r} is neither a file nor a folder", where=where)
+        what = "is a symbolic link, which is" if kind == _LINK else "is"
+        raise InvalidWheel(f"{member.name!r} {what} neither a file nor a folder", where=where)
 
 
 def check_extents(members: Sequence[Member], end: DirectoryEnd, *, where: str) -> None:

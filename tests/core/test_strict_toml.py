@@ -1,0 +1,37 @@
+"""TOML of strangers is read in bounded time, or refused."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from wheelfit.core.strict_toml import load
+
+
+def test_a_document() -> None:
+    """P-44: a sound document is read as the standard library reads it."""
+    text = 'a.b = "x.y.z"\n[[c."d e".f]]\ng = [1, 2.5, 1979-05-27]\n# ' + "a." * 40 + "\n"
+    assert load(text.encode()) == tomllib.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"a", "after a key"),
+        (b"\xff", "not UTF-8: invalid start byte at byte 0"),
+        (b"a." * 100_000 + b"a = 1", "a key of more than 64 parts"),
+        (b"a . " * 100_000 + b"a = 1", "a key of more than 64 parts"),
+        (b'"a".' * 100_000 + b"a = 1", "a key of more than 64 parts"),
+        (b"[[" + b"'a'." * 50_000 + b"a]]", "a key of more than 64 parts"),
+        (b"a = " + b"9" * 5000, "a number of more than 1000 digits"),
+        (b"a = " + b"[" * 100_000, "nested too deeply"),
+        (b"a" * 3_000_000, "after a key"),
+        (b'a = "' + b"." * 5_000_000 + b'"', "more than 4194304 bytes"),
+    ],
+    ids=range(10),
+)
+def test_what_is_refused(data: bytes, message: str) -> None:
+    """P-44: what is none, or would take the parser for ever, is refused with the reason."""
+    with pytest.raises(ValueError, match=message):
+        load(data)
