@@ -266,6 +266,7 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
         write(f / INDEX_FILE, document(lambda d: variants(d).pop("null"))),
     ),
     "uv-index-file": lambda f: write(f / "Fast-1.0-variants.json", DOCUMENT),
+    "uv-python": lambda f: (sound_release(f), variant(f, requires_python=">=3.12")),
     "uv-markers": lambda f: plain(f, requires=['a; "nvidia" in variant_namespaces']),
     "pypi-variant-wheel": variant,
     "pypi-index-file": sound_release,

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from check.releases import INDEX_FILE, check, codes, document, only, sound_release, write
+from differential.releases import Shelves
+from differential.test_uv_oddities import ODD, Odd, put
 
 from wheelfit.testing.wheels import release_document
 
@@ -97,6 +99,33 @@ def test_names_and_null(tmp_path: Path) -> None:
     write(tmp_path / "Fast-1.0-variants.json", document(lambda d: d["variants"].pop("null")))
     found = codes(check(tmp_path, profiles="uv"))
     assert found == {"misspelt-index-file": 1, "uv-index-file": 1, "uv-null": 1}
+
+
+# What depends on the machine or on the user, and not on the release.
+ELSEWHERE = {
+    "optional",
+    "PTX for an older GPU",
+    "code for this GPU only",
+    "code for an older major version",
+}
+# Where the profile wants what the rules want, though uv is content with less (F-35, F-42, F-70).
+STRICTER = {
+    "the schema without a PEP",
+    "providers under the schema of PEP 825",
+    "a version spelled differently",
+}
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.what)
+def test_what_uv_was_seen_to_do(tmp_path: Path, odd: Odd) -> None:
+    """F-155, F-150, F-154: what uv does not install is found beforehand, and only that."""
+    put(Shelves(tmp_path), "project", odd)
+    report = check(tmp_path, profiles="uv")
+    counted = [one for one in report.findings if one.severity != "note"]
+    if odd.uv != "better":
+        assert bool(counted) is (odd.what not in ELSEWHERE), codes(report)
+    elif odd.ours == "better" and odd.what not in STRICTER:
+        assert not [one for one in counted if one.code.startswith("uv-")]
 
 
 def test_both_profiles(tmp_path: Path) -> None:

@@ -625,8 +625,15 @@ UV_INDEX_FILE = _check(
     _ERROR,
     "uv-index-file",
     "F-151",
-    "uv 0.13.8 finds the index file only under its normalised name, beside the wheels",
-    "rename the file, put it beside the wheels, and keep its hash on the page right",
+    "uv 0.13.8 needs the index file, under its normalised name and beside the wheels",
+    "write the file, put it beside the wheels, and keep its hash on the page right",
+)
+UV_PYTHON = _check(
+    _WARNING,
+    "uv-python",
+    "F-94",
+    "uv 0.13.8 chooses the label first, so a wheel for other Pythons costs the whole release",
+    "give all wheels of a release the same Requires-Python",
 )
 UV_MARKERS = _check(
     _ERROR,

@@ -18,7 +18,6 @@ from wheelfit.core.phrases import alternatives
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.providers import (
     ABI_DEPENDENCY,
-    BrokenProvider,
     BuiltinProvider,
     PluginProvider,
     StaticProvider,
@@ -219,10 +218,6 @@ class _Sense:
                 yield self._unselectable(f"nobody can be asked about {feature.namespace}", path)
             case BuiltinProvider(name=name) if name != ABI_DEPENDENCY:
                 yield self._unselectable(f"no tool has a built-in provider {name}", path)
-            case BrokenProvider(reason=reason):
-                yield self._unselectable(
-                    f"the provider of {feature.namespace} cannot be used: {reason}", path
-                )
             case None if not self._bare:
                 lists = [
                     name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -116,7 +117,9 @@ def check_release(
     :param profiles: tools whose rules count too.
     """
     usable = [one for one in release.index_files if one.document is not None]
-    findings = [*_spelling(release, profiles), *_completeness(release)]
+    findings = [*_spelling(release, profiles), *_completeness(release, profiles)]
+    if Profile.UV in profiles:
+        findings += _python_versions(release)
     for index in usable:
         if index.document is not None:
             findings += _against_index(release, index, index.document, profiles)
@@ -160,7 +163,7 @@ def _spelling(release: ReleaseFacts, profiles: frozenset[Profile]) -> Iterator[F
                 )
 
 
-def _completeness(release: ReleaseFacts) -> Iterator[Finding]:
+def _completeness(release: ReleaseFacts, profiles: frozenset[Profile]) -> Iterator[Finding]:
     variants = release.variants
     if not variants or not release.is_whole:
         return
@@ -176,6 +179,24 @@ def _completeness(release: ReleaseFacts) -> Iterator[Finding]:
             f"{what} has {count} and no {index_file_name(release.name, release.version)}",
             severity=Severity.ERROR if release.is_listed else None,
         )
+        if Profile.UV in profiles:
+            yield Place(release.where).found(
+                checks.UV_INDEX_FILE, f"{what} has none, and uv does not look into the wheels"
+            )
+
+
+def _python_versions(release: ReleaseFacts) -> Iterator[Finding]:
+    """Yield variant wheels for other Pythons than the rest of the release (F-94)."""
+    known = [one for one in release.wheels if one.core is not None]
+    wanted = Counter(str(one.core.requires_python or "") for one in known if one.core)
+    usual = max(sorted(wanted), key=wanted.__getitem__, default="")
+    for wheel in known:
+        own = str(wheel.core.requires_python or "") if wheel.core else usual
+        if own != usual and wheel.filename.label is not None:
+            yield Place(wheel.where, "METADATA").found(
+                checks.UV_PYTHON,
+                f"it wants Python {own or 'of any version'}, others {usual or 'do not say'}",
+            )
 
 
 # --- what they say -------------------------------------------------------------------------
@@ -249,6 +270,12 @@ def _among_wheels(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Itera
     # Said already, of the wheel (F-93) or of the document.
     labels = {path_of("variants", label) for _, document in given for label in document.variants}
     broken = {path_of("variants", label) for _, one in documents for label in one.unusable}
+    broken |= {
+        path_of("providers", name)
+        for _, one in documents
+        for name, provider in one.providers.items()
+        if isinstance(provider, BrokenProvider)
+    }
     for one in contradictions(documents):
         about_index = {one.first, one.second} & {where for where, _ in given}
         if one.path in broken or (about_index and one.path in labels):
