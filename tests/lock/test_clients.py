@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lock.entries import TARGET, X86_64, lock_table, plain_entry
+from lock.entries import TARGET, X86_64
 from packaging.pylock import Pylock
 from packaging.version import Version
 
@@ -26,8 +26,6 @@ from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
-
-pytestmark = pytest.mark.network
 
 
 @pytest.fixture
@@ -99,6 +97,7 @@ def kept(text: bytes) -> bytes:
     return data
 
 
+@pytest.mark.network
 class TestUv:
     """What uv 0.13.8 does."""
 
@@ -159,6 +158,7 @@ class TestUv:
         assert "colorama" not in {pin.name for pin in chosen}
 
 
+@pytest.mark.network
 class TestPip:
     """What pip 26.3 does."""
 
@@ -205,10 +205,3 @@ def test_our_own_choice_is_the_variant(index: RecordingIndex, tmp_path: Path) ->
     assert path.name == "fastfft-2.1-py3-none-any-v3.whl"
     assert b"Name: fastfft" in own
     assert not [one.path for one in index.requests if "simple" in one.path]
-
-
-def test_an_old_lock_keeps_what_others_added() -> None:
-    """A rewrite keeps the tables of other tools beside ours."""
-    entry = plain_entry("a", tool={"uv": {"x": 1}, "wheelfit": {"variant-dependencies": {}}})
-    table = lock_table(entry, tool={"pip": {"y": [1]}})
-    assert tomllib.loads(write_lock(Lock.of(table)).decode()) == table

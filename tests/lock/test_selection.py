@@ -528,6 +528,13 @@ class TestSources:
             choose(lock)
         assert "secret" not in str(caught.value)
 
+    def test_a_path_that_is_none(self, tmp_path: Path) -> None:
+        """A lock of this machine may name its files, but no impossible ones."""
+        wheel = {"path": "a\0b/a-1-py3-none-any.whl", "hashes": {"sha256": "0"}}
+        lock = Lock.of(lock_table({"name": "a", "wheels": [wheel]}))
+        with pytest.raises(FileProblem, match="cannot be read"):
+            choose(lock, folder=tmp_path)
+
     def test_logins_in_a_lock_are_not_used(self) -> None:
         """Credentials come from where they always come from; a lock is read by many."""
         entry = plain_entry("a")
