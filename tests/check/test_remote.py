@@ -129,6 +129,16 @@ def test_damaged_wheels(folder: Path, junk: bytes) -> None:
     assert codes(report) == {"unsound-archive": 1, "variant-marker-in-plain-wheel": 1}
 
 
+def test_a_huge_index_file(folder: Path) -> None:
+    """F-30: an index file that is too long is refused before it is read to its end."""
+    with RecordingIndex(folder) as index:
+        index.faults.hashes = index.faults.sizes = False
+        index.faults.content[INDEX_FILE] = b" " * (20 << 20)
+        report = published(index)
+    assert codes(report) == {"unreadable-document": 1, "no-hash": 1}
+    assert not report.unchecked
+
+
 def test_a_server_without_ranges(folder: Path) -> None:
     """F-77: what would cost a whole wheel is left unchecked, unless all is asked for."""
     with RecordingIndex(folder) as index:

@@ -237,7 +237,13 @@ class _Work:
         """Look at an index file."""
 
         def look() -> _Outcome:
-            data = self._repository.read(file, limit=DEFAULT_LIMITS.size + 1)
+            try:
+                data = self._repository.read(file, limit=DEFAULT_LIMITS.size)
+            except UnexpectedStatus as error:
+                if error.status != 200:
+                    raise
+                place = Place(_called(file))  # too long, so nobody read it to its end
+                return _Outcome([place.found(checks.UNREADABLE_DOCUMENT, error.message)])
             findings, facts = check_index_file(
                 data, file.filename, where=_called(file), profiles=self._profiles
             )
