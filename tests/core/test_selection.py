@@ -152,7 +152,7 @@ class TestOrder:
         )
 
     def test_builds_only_break_ties(self) -> None:
-        """A-75, F-80: the label decides before the build number; a build beats none."""
+        """A-75, F-68, F-80: the label decides before the build number; a build beats none."""
         selection = choose(f"{ANY}-cu128", f"2-{ANY}-cu126", f"5-{ANY}", f"1-{ANY}-cu128")
         assert in_order(selection) == [
             f"1-{ANY}-cu128",
@@ -165,7 +165,7 @@ class TestOrder:
         )
 
     def test_builds_are_numbers(self) -> None:
-        """F-14: leading digits as an integer, the rest as text."""
+        """F-14, F-68: leading digits as an integer, the rest as text; the higher build first."""
         selection = choose(f"9-{ANY}", f"10-{ANY}", f"10a-{ANY}", ANY)
         assert in_order(selection) == [f"10a-{ANY}", f"10-{ANY}", f"9-{ANY}", ANY]
 

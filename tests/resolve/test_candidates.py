@@ -190,6 +190,25 @@ class TestWithIndexFile:
         assert f"document {wheel('openblas')}" in world.repository.asked
         assert f"document {wheel('mkl')}" not in world.repository.asked
 
+    def test_without_a_label_that_contradicts(self) -> None:
+        """F-76: a wheel that was looked into and contradicts the file is out, and no other."""
+        world = World(repository=FakeRepository(base="file:///w/"))
+        for label in ("mkl", "openblas", "null"):
+            own = {**BLAS, "variants": {label: VARIANTS[label]}}
+            if label == "openblas":
+                own["providers"] = {"blas": {"static-properties": {"library": ["openblas"]}}}
+            world.repository.add_wheel(wheel(label), document=own)
+        world.repository.add_file(INDEX_FILE, {**BLAS, "variants": {"mkl": VARIANTS["mkl"]}})
+        choice = choose(world)
+        assert outcome(choice) == [
+            ("mkl", "chosen"),
+            ("null", "compatible"),
+            ("openblas", "rejected"),
+        ]
+        why = f"its own metadata contradicts {INDEX_FILE}"
+        assert reason(choice, "openblas") == why
+        assert choice.notes == (f"num 1: openblas: ignored, {why}",)
+
     def test_two_of_them(self, world: World) -> None:
         """F-78: of two files the one spelled like the wheels counts, else none."""
         world.repository.add_file("num-1.0-variants.json", b"{", project="num")
@@ -256,6 +275,17 @@ class TestWithoutIndexFile:
         world.policy = ChoicePolicy(metadata=MetadataPolicy(strict=True))
         with pytest.raises(BadMetadata):
             choose(world)
+
+    def test_many_labels_in_a_folder(self) -> None:
+        """F-77: in a folder of this machine every label is read, however many there are."""
+        world = World(repository=FakeRepository(base="file:///w/"))
+        for number in range(20):
+            own = {**BLAS, "variants": {f"l{number:02}": VARIANTS["mkl"]}}
+            world.repository.add_wheel(wheel(f"l{number:02}"), document=own)
+        choice = choose(world)
+        assert outcome(choice)[0] == ("l00", "chosen")
+        assert choice.notes == ()
+        assert sum(each.startswith("document ") for each in world.repository.asked) == 20
 
     def test_too_costly(self) -> None:
         """F-77: a server without byte ranges costs too much."""
