@@ -69,8 +69,6 @@ def load(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     if data.startswith(_BOM):
         _refuse("the document starts with a byte order mark")
     members = _Outline(limits).members(data)
-    if members > limits.labels and _has_many_labels(data, limits.labels):
-        _too_many_labels(limits)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -151,11 +149,12 @@ class _Outline:
         self._open = 0
         self._last = b""
         self._brackets: list[bytes] = []
+        self._next_count = limits.labels
 
     def members(self, data: bytes) -> int:
         """Return how many members all objects have together.
 
-        :raises InvalidDocument: the text is too deep, or has too many list elements.
+        :raises InvalidDocument: the text is too deep, or has too many labels or list elements.
         """
         position, width = 0, _WINDOW
         while position < len(data):
@@ -164,6 +163,10 @@ class _Outline:
             if stop > position:
                 self._look_at(_STRINGS.sub(b"s", data[position:stop]))
                 position, width = stop, _WINDOW
+                if self._members > self._next_count:
+                    # Again where there is twice as much, which costs twice as much at most.
+                    self._next_count = 2 * self._members
+                    self._count_labels(data[:position])
             elif position + width < len(data):
                 width *= 2  # a long string
             else:
@@ -172,7 +175,13 @@ class _Outline:
             self._too_many()
         if self._is_too_deep():
             self._too_deep()
+        if self._members > self._limits.labels:
+            self._count_labels(data)
         return self._members
+
+    def _count_labels(self, data: bytes) -> None:
+        if _has_many_labels(data, self._limits.labels):
+            _too_many_labels(self._limits)
 
     def _look_at(self, bare: bytes) -> None:
         skeleton = bare.translate(_TO_SKELETON, _BLANKS)
