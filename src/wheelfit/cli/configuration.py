@@ -94,6 +94,8 @@ def read_configuration(path: Path, *, must_exist: bool) -> Mapping[str, Any]:
                 f"the configuration file cannot be read: {why}", where=str(path)
             ) from None
         return {}
+    if not data:  # as /dev/null: nothing to parse, so the parser need not be imported
+        return {}
     from wheelfit.core import strict_toml
 
     try:
