@@ -72,6 +72,43 @@ def test_all_are_read(read: dict[str, VariantDocument]) -> None:
         assert set(document.providers) == set(document.priorities), path
 
 
+# What docs/reference/documents.md says of them: layout and end of the schema, of index files
+# and of documents inside wheels, how many there are.
+COUNTS = {
+    ("L1", "", "index"): 2,
+    ("L2", "v0.0.2.json", "index"): 89,
+    ("L2", "v0.0.3.json", "index"): 43,
+    ("L3", "v0.0.3.json", "index"): 101,
+    ("L2", "v0.0.2.json", "wheel"): 2,
+    ("L2", "v0.0.3.json", "wheel"): 21,
+    ("L3", "v0.0.3.json", "wheel"): 6,
+}
+
+
+def test_how_many_there_are_of_each_layout(
+    published: dict[str, bytes], read: dict[str, VariantDocument]
+) -> None:
+    """F-45, F-130: each is counted as read, degraded or refused; none is refused.
+
+    The layout is told by shape, so that one schema stands for two of them.
+    """
+    counts = Counter(
+        (
+            document.layout,
+            document.schema.rsplit("/", 1)[-1],
+            "index" if path.endswith("-variants.json") else "wheel",
+        )
+        for path, document in read.items()
+    )
+    assert counts == COUNTS
+    index = {path: data for path, data in published.items() if path.endswith("-variants.json")}
+    assert len(index) == len({(path.rsplit("/", 1)[-1], data) for path, data in index.items()})
+    assert (len(index), len(published), len(set(published.values()))) == (235, 264, 68)
+    # Read with a note, of which there is one kind, and nothing of it is lost.
+    noted = {note for document in read.values() for note in document.notes}
+    assert noted == {"abi_dependency is used without a provider; read as the built-in one (F-54)"}
+
+
 def test_only_the_order_of_values_is_at_fault(published: dict[str, bytes]) -> None:
     """F-23, F-131: unsorted value lists are the one violation that is published."""
     rules = {fault.rule for data in published.values() for fault in check_document(data)}
@@ -89,6 +126,9 @@ def test_all_can_be_converted(read: dict[str, VariantDocument]) -> None:
         assert again.layout == "L7"
         assert again.variants == document.variants, path
         assert again.priorities == document.priorities, path
+        assert again.providers.keys() == document.providers.keys(), path
+        assert write_document(again) == data, path  # F-29: nothing more is lost
+        assert losses(again) == (), path
     assert with_losses == 1  # an example of variantlib; the index itself loses nothing
 
 

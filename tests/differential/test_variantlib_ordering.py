@@ -161,3 +161,31 @@ def test_same_order_as_variantlib(
     labels = [len(case.document["variants"]) for case in cases]
     assert sum(most > few for most, few in zip(labels, choices, strict=True)) > CASES / 4
     assert sum(bool(case.wishes) for case in cases) > CASES / 4
+
+
+READER = Path(__file__).parents[1] / "oracles" / "variantlib_read.py"
+
+
+@pytest.mark.network
+def test_published_documents_that_variantlib_reads(
+    variantlib_python: Path, shared_data: Path, tmp_path: Path
+) -> None:
+    """F-45, F-46: variantlib reads 38 of the 235 published index files, wheelfit all of them.
+
+    What it refuses are keys of the layouts of 2025, which have a meaning.
+    """
+    files = sorted(shared_data.rglob("*-variants.json"))
+    (tmp_path / "files.json").write_text(json.dumps([str(file) for file in files]), "utf-8")
+    done = subprocess.run(
+        [variantlib_python, "-I", str(READER), "files.json"],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        capture_output=True,
+        check=True,
+        timeout=300,
+    )
+    refused = [reason for reason in json.loads(done.stdout) if reason is not None]
+    assert (len(files), len(files) - len(refused)) == (235, 38)
+    assert all("unexpected subkeys" in reason for reason in refused if "abi_dep" not in reason)
+    for file in files:
+        assert read_document(file.read_bytes(), where=file.name).variants

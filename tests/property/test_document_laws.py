@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from contextlib import suppress
-from itertools import permutations
+from dataclasses import replace
+from itertools import combinations, permutations
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from property.strategies import written_documents
 
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.labels import Label
+from wheelfit.core.layouts.schema import PEP_825, PEP_850
 from wheelfit.core.metadata import (
     VariantDocument,
     check_document,
@@ -20,63 +24,16 @@ from wheelfit.core.metadata import (
     to_mapping,
     write_document,
 )
-from wheelfit.core.properties import EMPTY, PropertySet
+from wheelfit.core.properties import EMPTY
 from wheelfit.core.providers import (
     BrokenProvider,
     BuiltinProvider,
-    PluginProvider,
-    Provider,
-    StaticProvider,
 )
 from wheelfit.core.strict_json import Limits, check_limits, load
-from wheelfit.errors import InvalidDocument
-from wheelfit.platforms.features import FeatureConfig
-
-NAMES = st.text("abz0_", min_size=1, max_size=3)
-VALUES = st.text("abz019_.", min_size=1, max_size=4)
-DISTINCT_VALUES = st.lists(VALUES, min_size=1, max_size=4, unique=True).map(tuple)
-
-STATIC = st.builds(
-    StaticProvider,
-    st.lists(
-        st.builds(FeatureConfig, NAMES, DISTINCT_VALUES),
-        min_size=1,
-        max_size=3,
-        unique_by=lambda config: config.name,
-    ).map(tuple),
-    optional=st.booleans(),
-)
-PLUGINS = st.builds(
-    PluginProvider,
-    st.lists(
-        st.sampled_from(["a", "a-b>=1,<2", "c[x]==1.0", "d @ https://example.org/d.whl"]),
-        min_size=1,
-        max_size=2,
-    ).map(tuple),
-    plugin_api=st.sampled_from([None, "a", "a.b:C.d"]),
-    optional=st.booleans(),
-)
-BUILTINS = st.builds(BuiltinProvider, NAMES, optional=st.booleans())
-PROVIDERS: st.SearchStrategy[Provider] = st.one_of(STATIC, PLUGINS, BUILTINS)
+from wheelfit.errors import InconsistentDocuments, InvalidDocument
 
 
-@st.composite
-def documents(draw: st.DrawFn) -> VariantDocument:
-    """Draw a document that may be written."""
-    namespaces = draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
-    features = st.dictionaries(NAMES, DISTINCT_VALUES, min_size=1, max_size=3)
-    properties = st.dictionaries(st.sampled_from(namespaces), features, min_size=1, max_size=3).map(
-        PropertySet.from_mapping
-    )
-    labels = st.text("abz0_", min_size=1, max_size=4).map(Label)
-    variants = draw(st.dictionaries(labels, properties, max_size=5))
-    if draw(st.booleans()):
-        variants[Label("null")] = EMPTY
-    providers = {name: draw(PROVIDERS) for name in namespaces}
-    return VariantDocument(tuple(namespaces), providers, variants)
-
-
-@given(documents())
+@given(written_documents())
 def test_reading_undoes_writing(document: VariantDocument) -> None:
     """F-29, F-41: a written document is valid, and is read as the same model."""
     data = write_document(document)
@@ -146,7 +103,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 
 
 @settings(max_examples=200)
-@given(documents(), SCHEMAS, st.data())
+@given(written_documents(), SCHEMAS, st.data())
 def test_damage_never_crashes(document: VariantDocument, schema: str, data: st.DataObject) -> None:
     """F-32, F-130, F-131: whatever is wrong, it is a fault with a path or a note."""
     damaged: Any = to_mapping(document)
@@ -232,7 +189,7 @@ def test_limits_are_exact(document: dict[str, Any], indent: int | None) -> None:
 
 
 @settings(max_examples=60)
-@given(documents(), st.data())
+@given(written_documents(), st.data())
 def test_combining_has_no_order(release: VariantDocument, data: st.DataObject) -> None:
     """F-60, F-61, F-63: the wheels of a release combine to it, in any order and grouping."""
     labels = list(release.variants) or [Label("null")]
@@ -256,3 +213,83 @@ def test_combining_has_no_order(release: VariantDocument, data: st.DataObject) -
     assert expected.variants == {
         label: release.variants.get(label, EMPTY) for _, wheel in wheels for label in wheel.variants
     }
+
+
+MISTAKES = ["label", "provider", "order", "L5", "other"]
+
+
+@st.composite
+def parts_of_a_release(draw: st.DrawFn) -> list[tuple[str, VariantDocument]]:
+    """Draw what the wheels of a release say, some of which something is wrong with."""
+    release = replace(draw(written_documents()), schema=PEP_850)
+    other = replace(draw(written_documents()), schema=PEP_850)
+    found = []
+    for number in range(draw(st.integers(2, 3))):
+        variants = (
+            {
+                label: release.variants[label]
+                for label in draw(st.sets(st.sampled_from(sorted(release.variants))))
+            }
+            if release.variants
+            else {}
+        )
+        document = replace(release, variants=variants)
+        match draw(
+            st.sampled_from(["sound", "sound", "label", "provider", "order", "L5", "other"])
+        ):
+            case "label" if release.variants:
+                label = draw(st.sampled_from(sorted(release.variants)))
+                document = replace(document, variants={**variants, label: EMPTY})
+            case "provider":
+                name = draw(st.sampled_from(release.priorities))
+                document = replace(
+                    document, providers={**release.providers, name: BuiltinProvider("another")}
+                )
+            case "order":
+                document = replace(document, priorities=tuple(reversed(release.priorities)))
+            case "L5":
+                document = replace(document, providers={}, layout="L5", schema=PEP_825)
+            case "other":
+                document = other
+            case _:
+                pass
+        found.append((f"{number}.whl", document))
+    return found
+
+
+def outcome(documents: Iterable[tuple[str, VariantDocument]]) -> object:
+    """Return what combining gives, an error included."""
+    try:
+        return combine(documents)
+    except InconsistentDocuments as error:
+        return (error.message, error.note, error.hint)
+
+
+@settings(max_examples=150)
+@given(parts_of_a_release())
+def test_combining_has_no_order_whatever_is_wrong(
+    documents: list[tuple[str, VariantDocument]],
+) -> None:
+    """F-63, F-65: contradictions too are the same whatever comes first, words included."""
+    expected = outcome(documents)
+    for order in permutations(documents):
+        assert outcome(order) == expected
+    if isinstance(expected, VariantDocument):
+        # What is consistent as a whole is consistent in every part, and parts combine to it.
+        for count in range(1, len(documents)):
+            parts = [("left", documents[:count]), ("right", documents[count:])]
+            assert outcome([(name, combine(some)) for name, some in parts]) == expected
+    else:
+        # A contradiction is there already between two of them.
+        pairs = [outcome(pair) for pair in combinations(documents, 2)]
+        assert not all(isinstance(one, VariantDocument) for one in pairs)
+
+
+@settings(max_examples=150)
+@given(written_documents())
+def test_combining_with_itself_changes_nothing(document: VariantDocument) -> None:
+    """F-61, F-62: what two files say alike is what each of them says."""
+    combined = combine([("a.whl", document), ("b.whl", document)])
+    assert combined.variants == document.variants
+    assert combined.providers == document.providers
+    assert combined.priorities == document.priorities
