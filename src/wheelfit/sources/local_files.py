@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.remote import Range
 
 
-__all__ = ["LocalFiles", "name_on_disk", "place", "read_local_members"]
+__all__ = ["LocalFiles", "place", "read_local_members"]
 
 
 def __dir__() -> list[str]:
@@ -125,20 +124,6 @@ def metadata_of(members: dict[str, bytes], where: str) -> bytes:
     return members[METADATA]
 
 
-_LONGEST_NAME = 240
-"""Bytes of a file name that any file system takes, with some room for what is appended."""
-
-
-def name_on_disk(filename: str) -> str:
-    """Return under which name a file is put down: its own, unless that is too long (F-3).
-
-    :param filename: as it is listed; a label may make it as long as it likes.
-    """
-    if len(os.fsencode(filename)) <= _LONGEST_NAME:
-        return filename
-    return f"{hashlib.sha256(filename.encode()).hexdigest()[:32]}.whl"
-
-
 def place(source: Path, folder: Path, name: str) -> Path:
     """Put a file into a folder under its name, in one step.
 
@@ -147,7 +132,7 @@ def place(source: Path, folder: Path, name: str) -> Path:
 
     :raises OSError: neither works.
     """
-    target = folder / name_on_disk(name)
+    target = folder / name
     with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=folder) as inside:
         temporary = Path(inside, "file")
         try:

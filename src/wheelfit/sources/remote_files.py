@@ -19,7 +19,6 @@ from wheelfit.sources.local_files import (
     METADATA,
     VARIANT_DOCUMENT,
     metadata_of,
-    name_on_disk,
     place,
     read_local_members,
 )
@@ -239,7 +238,7 @@ class RemoteFiles:
         try:
             with os.fdopen(descriptor, "wb") as target:
                 Download(self._client, file, progress).into(target)
-            return path.replace(folder / name_on_disk(file.filename))
+            return path.replace(folder / file.filename)
         finally:
             with suppress(OSError):
                 path.unlink(missing_ok=True)

@@ -84,7 +84,6 @@ class Files(Protocol):
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder and return its path there.
 
-        It has its own name there, unless that is too long for a file system.
         The file appears under its name only when complete and checked, so an
         interrupted call leaves nothing that could be taken for it. It may share
         its bytes with a cache: read it, do not write to it.
