@@ -279,6 +279,18 @@ def test_explain_in_words(scene: Scene, case: Case) -> None:
         assert [line.split()[1] for line in rejected] == labels
 
 
+def test_an_unknown_builtin(scene: Scene) -> None:
+    """A builtin that nobody knows makes its namespace unsupported and nothing else (P-8, P-17)."""
+    (scene.folder / INDEX_FILE).write_bytes(providers(blas={"builtin": "of_tomorrow"}))
+    found = scene.explain()
+    assert found["chosen"]["label"] == "a2"
+    assert found["degradations"] == []
+    steps = {one["namespace"]: (one["step"], one["status"]) for one in found["providers"]}
+    assert steps["blas"] == ("named-built-in", "unknown")
+    reasons = {one["label"]: one["reason"] for one in found["candidates"]}
+    assert "there is no built-in provider" in reasons["mkl"]
+
+
 def test_two_documents(scene: Scene) -> None:
     """Of two documents, none spelled like the wheels, neither is used (F-78, F-130)."""
     (scene.folder / INDEX_FILE).unlink()

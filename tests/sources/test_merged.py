@@ -8,7 +8,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.errors import ProjectNotFound, UnexpectedStatus, Unreachable
-from wheelfit.sources.merged import FirstMatch
+from wheelfit.sources.merged import EveryMatch, FirstMatch
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
@@ -124,3 +124,31 @@ def test_folders_of_the_user_may_stand_in() -> None:
     assert notes == ["a comes from folder, because down cannot be read"]
     with pytest.raises(Unreachable):
         merged.project(canonicalize_name("b"))
+
+
+class TestEveryMatch:
+    """All sources together, when the user wants to compare (F-127)."""
+
+    def test_files_of_all(self) -> None:
+        """Every source is asked; a file says whose it is, and of equal names the first counts."""
+        sources = [
+            NamedRepository("one", "a"),
+            NamedRepository("none"),
+            NamedRepository("two", "a"),
+        ]
+        page = EveryMatch(sources).project(A)
+        assert page is not None
+        (file,) = page.files
+        assert (file.filename, file.source) == ("a-1-py3-none-any.whl", "one")
+        assert page.source == "one, two"
+        assert [each.asked for each in sources] == [1, 1, 1]
+
+    def test_nobody_knows(self) -> None:
+        """What no source knows is not known."""
+        assert EveryMatch([NamedRepository("one", "b")]).project(A) is None
+
+    def test_one_is_down(self) -> None:
+        """A source that cannot be read is an error: what it has might be better."""
+        down = NamedRepository("down", error=Unreachable("down cannot be read"))
+        with pytest.raises(Unreachable):
+            EveryMatch([NamedRepository("one", "a"), down]).project(A)
