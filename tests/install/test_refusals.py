@@ -321,6 +321,7 @@ class TestConflicts:
         error = refused(build_wheel(home, "ort-gpu", "1", files={"ort/x.py": "gpu"}))
         assert isinstance(error, FileConflict)
         assert "belongs to ort 1" in error.message
+        assert "--replace-files" not in (error.hint or "")  # it would be of no use
         assert error.exit_code == 4
 
     def test_file_of_nobody(
@@ -331,7 +332,9 @@ class TestConflicts:
         module = environment.schemes.purelib / "demo" / "__init__.py"
         module.write_text("mine")
         wheel = build_wheel(home, "demo", "1")
-        assert "no installed distribution" in refused(wheel).message
+        error = refused(wheel)
+        assert "no installed distribution" in error.message
+        assert "--replace-files" in (error.hint or "")
         install(environment, wheel, replace=True)
         assert module.read_text() != "mine"
 

@@ -60,10 +60,18 @@ def read_wanted(arguments: Namespace, environ: Mapping[str, str]) -> Wanted:
 
     :param arguments: the options of `wheelfit.cli.options.add_requirements`.
     :param environ: values of variables in requirements files.
-    :raises UsageError: nothing was asked for, not even by a file that turned out empty.
+    :raises UsageError: nothing was asked for, not even by a file that turned out empty; or an
+        editable installation.
     :raises InvalidRequirement: something is no requirement.
     :raises FileProblem: a file cannot be read.
     """
+    if arguments.editable is not None:
+        raise UsageError(
+            "editable installations are not supported",
+            where=f"--editable {arguments.editable}",
+            hint="build a wheel of the project and name that; or let pip install the project "
+            "into the same environment (pip install --no-deps -e), and wheelfit the rest",
+        )
     files = [read_requirements_file(name, _read, environ) for name in arguments.requirement]
     limits = [
         read_requirements_file(name, _read, environ, as_constraints=True)

@@ -68,6 +68,9 @@ def add_requirements(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="limit versions by a file in pip's format",
     )
+    group.add_argument(
+        "-e", "--editable", metavar="PATH", help="not supported: build a wheel, and name that"
+    )
     group.add_argument("--pre", action="store_true", help="take pre-releases too")
     group.add_argument("--no-deps", action="store_true", help="leave dependencies alone")
 

@@ -50,6 +50,16 @@ class Layout:
     """(scheme, path) of the files that are there already with the same content."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Conflict:
+    """Name one file that would be overwritten."""
+
+    text: str
+    """Which file, and whose it is."""
+    is_nobodys: bool = False
+    """Whether the user may let it be replaced."""
+
+
 def scheme_folders(folders: Mapping[str, Path], name: str) -> dict[str, Path]:
     """Return the folder of each scheme for one distribution; headers have one of their own.
 
@@ -101,7 +111,7 @@ def lay_out(
             match ground.take(final, content, where):
                 case True:
                     present.add((scheme, path))
-                case str(conflict):
+                case _Conflict() as conflict:
                     conflicts.append(conflict)
         if conflicts:
             _refuse(conflicts, where)
@@ -109,14 +119,21 @@ def lay_out(
     return tuple(layouts)
 
 
-def _refuse(conflicts: list[str], where: str) -> None:
+def _refuse(conflicts: list[_Conflict], where: str) -> None:
     more = len(conflicts) - _SHOWN
-    shown = conflicts[:_SHOWN] + ([f"and {more} more"] if more > 0 else [])
+    shown = [conflict.text for conflict in conflicts[:_SHOWN]]
+    shown += [f"and {more} more"] if more > 0 else []
+    # Where one file has an owner, leave to replace the others would not help.
+    cure = (
+        "move it away, or let --replace-files overwrite what no package owns"
+        if all(conflict.is_nobodys for conflict in conflicts)
+        else "uninstall what owns the file, or move the file away"
+    )
     raise FileConflict(
-        f"{conflicts[0]}, and this wheel would overwrite it",
+        f"{shown[0]}, and this wheel would overwrite it",
         where=where,
         note="\n".join(shown) if len(conflicts) > 1 else None,
-        hint="nothing was changed; uninstall what owns the file, or move the file away",
+        hint=f"nothing was changed; {cure}",
     )
 
 
@@ -157,19 +174,19 @@ class _Ground:
         self._files: dict[str, tuple[str, str]] = {}
         self._folders: dict[str, str] = {}
 
-    def take(self, path: str, content: str, where: str) -> bool | str:
+    def take(self, path: str, content: str, where: str) -> bool | _Conflict:
         """Reserve a place for a file.
 
         :param path: the final place.
         :param content: hash as in RECORD; empty if unknown.
         :param where: the wheel.
-        :return: whether the very file is there already; a text if something else is.
+        :return: whether the very file is there already; a conflict if something else is.
         """
         other = self._files.get(path)
         if other is not None and content and other[1] == content:
             return True
         if other is not None or (taken := self._folder_or_file(path)):
-            return f"{path} is also in {other[0] if other is not None else taken}"
+            return _Conflict(f"{path} is also in {other[0] if other is not None else taken}")
         self._files[path] = where, content
         folder = os.path.dirname(path)  # noqa: PTH120
         while folder not in self._folders:
@@ -181,10 +198,11 @@ class _Ground:
         if obstacle == path and _has_content(path, content):
             return True
         if owner := self._owners.of(obstacle):
-            return f"{obstacle} belongs to {owner}"
-        if self._replace and not _is_folder(obstacle):
+            return _Conflict(f"{obstacle} belongs to {owner}")
+        is_nobodys = not _is_folder(obstacle)
+        if self._replace and is_nobodys:
             return False
-        return f"{obstacle} belongs to no installed distribution"
+        return _Conflict(f"{obstacle} belongs to no installed distribution", is_nobodys)
 
     def leaves(self, folder: str, root: str) -> bool:
         """Say whether a folder below a root leads out of it through a link (CVE-2026-34591)."""

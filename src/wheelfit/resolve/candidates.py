@@ -316,7 +316,6 @@ class Candidates:
         line = in_one_line(degradations)
         notes = [f"{name} {version}: {line}"] if line else []
         if support is not None:
-            notes += [f"{name} {version}: {note}" for note in support.notes]
             notes += support.warnings  # of the machine, whatever release asks
         if release.is_yanked and selection.chosen is not None:
             reason = next(_yanked(wheel.file) for wheel in release.wheels if wheel.is_yanked)

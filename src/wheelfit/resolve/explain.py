@@ -13,6 +13,7 @@ from wheelfit.errors import NoSolution, ProjectNotFound
 from wheelfit.resolve.admission import Admission
 from wheelfit.resolve.catalogue import Catalogue, needs_of
 from wheelfit.resolve.cautions import about_choice
+from wheelfit.resolve.lack import Lack
 from wheelfit.resolve.lookahead import Lookahead
 from wheelfit.resolve.request import Request
 
@@ -143,7 +144,7 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
         choice.properties,
         tuple(choice.selection.verdicts),
         (*choice.notes[: bool(choice.degradations)], *about_choice(choice)),
-        (*choice.metadata.notes, *choice.notes[bool(choice.degradations) :]),
+        (*choice.metadata.notes, *choice.notes[bool(choice.degradations) :], *choice.remarks),
         source,
         tuple(choice.support.detections.values()) if choice.support else (),
         tuple(choice.support.built_for(choice.properties)) if choice.support else (),
@@ -170,6 +171,7 @@ def explain_project(
     :param prereleases: whether pre-releases count like final releases.
     :raises ProjectNotFound: no source knows the project.
     :raises NoSolution: no release fits the requirement.
+    :raises UnknownLabel: none of them has the label asked for (F-91).
     :raises NetworkError: a source cannot be read.
     """
     name = requirement.name
@@ -190,6 +192,9 @@ def explain_project(
         if catalogue.is_usable(name, version):
             return _with_notes(explain_release(candidates, name, version), passed, listing)
         passed.append(candidates.choice(name, version).passed_over)
+    lack = Lack(candidates, catalogue, prereleases=prereleases)
+    if (unknown := lack.unknown_label(name, need.versions)) is not None:
+        raise unknown
     members = need.versions.members(listing.releases)
     if not members:
         raise NoSolution(f"there is no {name}{need.versions}", note=listing.newest)

@@ -47,6 +47,13 @@ class ReleaseChoice:
     """What bad metadata cost the release, for programs (F-136)."""
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is as it should be and still worth knowing: what a host file leaves out (P-44)."""
+        release = self.release
+        notes = self.support.notes if self.support else ()
+        return tuple(f"{release.name} {release.version}: {note}" for note in notes)
+
+    @property
     def chosen(self) -> Wheel | None:
         """The wheel to take; None when none fits."""
         filename = self.selection.chosen

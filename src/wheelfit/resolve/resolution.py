@@ -86,6 +86,8 @@ class Resolution:
     """Who needs whom, by names."""
     notes: tuple[str, ...] = ()
     """Everything worth telling, one sentence each, the most important first."""
+    details: tuple[str, ...] = ()
+    """What went as it should and is told on request, one sentence each."""
 
     def pin(self, name: NormalizedName) -> Pin | None:
         """Return the pin of a project, or None if it has none."""

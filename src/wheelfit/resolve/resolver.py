@@ -77,7 +77,7 @@ class _Resolving:
 
     def __init__(self, request: Request, candidates: Candidates) -> None:
         self._candidates = candidates
-        self._notes: list[str] = []
+        self._details: list[str] = []
         self._asked = [asked for asked in request.requirements if self._applies(asked)]
         self._limits = [asked for asked in request.constraints if self._applies(asked)]
         self._wheels = [*request.wheels, *_from_urls(self._asked)]
@@ -109,7 +109,7 @@ class _Resolving:
     def _applies(self, asked: Asked) -> bool:
         if asked.requirement.applies(self._candidates.target.environment):
             return True
-        self._notes.append(f"{asked}: its marker does not match, so it is left out")
+        self._details.append(f"{asked}: its marker does not match, so it is left out")
         return False
 
     def _check_constraints(self) -> None:
@@ -239,7 +239,7 @@ class _Resolving:
             else:
                 choice = self._candidates.settled(name, version, build.label, known)
             pins.append(self._pin(choice, frozenset(extras.get(name, ())), name in requested))
-        notes = [*self._cautions(pins, kept), *self._notes, *catalogue.notes]
+        notes = [*self._cautions(pins, kept), *catalogue.notes]
         for pin in pins:
             listing = self._candidates.listing(pin.name)
             notes += [f"{pin.name}: {note}" for note in (listing.notes if listing else ())]
@@ -254,6 +254,7 @@ class _Resolving:
             tuple(sorted(kept, key=lambda present: present.name)),
             tuple(edges),
             tuple(dict.fromkeys(notes)),
+            tuple(dict.fromkeys(self._details)),
         )
 
     @staticmethod

@@ -144,3 +144,10 @@ def test_nothing_fits(machine: Machine) -> None:
     said = machine.explain("12.9", "torch==2.9.0", code=3)
     assert said.out.startswith("torch 2.9.0: nothing fits ")
     assert "needs CUDA driver >= 13.0" in said.out
+
+
+def test_a_label_that_does_not_exist(machine: Machine) -> None:
+    """F-91: it is the same mistake as for ``install``, and named with the labels there are."""
+    said = machine.explain("12.9", "torch", "--label", "torch=nope", "--json", code=3)
+    assert said.error["code"] == "unknown-label"
+    assert "cu129" in said.error["note"]

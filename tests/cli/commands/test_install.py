@@ -263,3 +263,38 @@ def test_a_file_without_requirements(shop: Shop) -> None:
     empty = shop.folder / "empty.txt"
     empty.write_text("# nothing yet\n")
     assert shop.install("-r", empty).out == "nothing to do: the files ask for nothing\n"
+
+
+def test_a_requirement_for_another_platform(shop: Shop) -> None:
+    """That its marker leaves a requirement out is as it should be, and told with -v only."""
+    words = ("plain", "needs; sys_platform == 'win32'")
+    assert "marker" not in shop.install("--dry-run", *words).err
+    told = shop.install("--dry-run", "-v", *words).err
+    assert "its marker does not match, so it is left out" in told
+    assert "warning" not in told
+
+
+def test_what_a_host_file_leaves_out(shop: Shop) -> None:
+    """P-44: it is told, and no warning: files answer for some namespaces, releases name more."""
+    host = shop.folder / "host.toml"
+    host.write_text('[metadata]\nversion = "0.1"\n')
+    claim = {"requires": ["acme-provider"], "plugin-api": "acme:Plugin"}
+    document = release_document(
+        {"null": {}, "gpu": {"acme": {"chip": ["7"]}}},
+        providers={"acme": claim},
+        namespaces=["acme"],
+    )
+    for label in ("null", "gpu"):
+        build_wheel(shop.folder / "index", "needy", "1.0", label=label, document=document)
+    (shop.folder / "index" / "needy-1.0-variants.json").write_text(json.dumps(document))
+    said = shop.install("--for", host, "needy").err
+    assert f"note: needy 1.0: acme: not in host file {host}, so unsupported" in said
+    assert "warning" not in said
+
+
+@pytest.mark.parametrize("words", [("-e", "."), ("--editable", "./some"), ("plain", "-e.")])
+def test_editable(words: tuple[str, ...], shop: Shop) -> None:
+    """The answer says that there is no such thing here, and what to do."""
+    said = shop.install(*words, code=2)
+    assert "editable installations are not supported" in said.err
+    assert "build a wheel" in said.err

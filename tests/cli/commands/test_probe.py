@@ -169,3 +169,16 @@ class TestWriting:
         run("probe", "-o", path, "aarch64")
         assert "xxx" not in path.read_text()
         assert os.listdir(tmp_path) == ["host.toml"]  # noqa: PTH208
+
+    def test_to_standard_output(self, host: Path, run: Runner, tmp_path: Path) -> None:
+        """``-o -`` prints what ``-o FILE`` writes, and no file has that name."""
+        before = tree(tmp_path)
+        printed = run("probe", "--for", host, "-o", "-").out
+        assert tree(tmp_path) == before
+        assert not Path("-").exists()
+        run("probe", "--for", host, "-o", tmp_path / "written.toml")
+        assert printed == (tmp_path / "written.toml").read_text()
+
+    def test_one_thing_on_standard_output(self, run: Runner) -> None:
+        """``--json`` promises one JSON object, which a host file is not."""
+        assert run("probe", "-o", "-", "--json", code=2).error["code"] == "usage"

@@ -144,8 +144,7 @@ def _decide(arguments: Namespace, opened: Opened, request: Request) -> tuple[Pla
     _check_wishes(opened, resolution)
     installed = opened.environment.installed()
     planned = plan(resolution, installed, reinstall=arguments.force_reinstall)
-    if not arguments.dry_run:
-        _check_place(planned, opened)
+    _check_place(planned, opened)
     return planned, resolution
 
 
@@ -247,8 +246,12 @@ def _report(
     for note in (*resolution.notes, *broken):
         output.warn(str(note))
     for pin in planned.install:
+        for remark in pin.choice.remarks:
+            output.say(f"note: {remark}", "dim")
         for remark in pin.choice.metadata.notes:
             output.detail(remark)
+    for detail in resolution.details:
+        output.detail(detail)
     old = {entry.name: entry for entry in planned.remove}
     verb = "would install" if dry_run else "installed"
     for pin in planned.install:

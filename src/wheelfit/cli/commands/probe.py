@@ -1,6 +1,7 @@
 """Show what a machine supports, from which evidence, most preferred first.
 
-`-o FILE` also writes it down: the host file that `--for` takes on any other machine.
+`-o FILE` also writes it down: the host file that `--for` takes on any other machine. `-o -` prints
+that file, and nothing else, to standard output.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "namespaces", nargs="*", metavar="NAMESPACE", help="look at these only (default: all)"
     )
-    parser.add_argument("-o", "--output", type=given, metavar="FILE", help="write a host file")
+    parser.add_argument(
+        "-o", "--output", type=given, metavar="FILE", help="write a host file; -: print it"
+    )
     parser.add_argument(
         "--python",
         type=given,
@@ -41,15 +44,27 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Probe the machine."""
+    from wheelfit.cli.files import write_atomically
     from wheelfit.cli.machine import choose_machine
+    from wheelfit.errors import UsageError
     from wheelfit.install.environment import open_environment
 
+    printed = arguments.output == "-"
+    if printed and arguments.json:
+        raise UsageError(
+            "-o - and --json cannot both have standard output", hint="name a file after -o"
+        )
     target = open_environment(arguments.python, environ=environ).target()
     machine = choose_machine(arguments, target, environ, output)
     detections = _detect(arguments.namespaces or machine.namespaces, machine)
+    if printed:
+        for detection in detections:
+            _warn(detection, output)
+        output.result(_host_file(detections, machine.target).rstrip("\n"))
+        return 0
     if arguments.output:
         # Before anything is printed: one object, and it is the error if there is one.
-        _write(arguments.output, detections, machine.target)
+        write_atomically(arguments.output, _host_file(detections, machine.target).encode())
     output.result_json(
         {
             "version": 1,
@@ -126,6 +141,10 @@ def _print(detection: Detection, output: Output) -> None:
         output.result(f"  {device.device}: {device.feature}  {values}")
     for one in detection.evidence:
         output.result(f"  evidence  {one.source}: {_clipped(one.value, output)}", "dim")
+    _warn(detection, output)
+
+
+def _warn(detection: Detection, output: Output) -> None:
     for warning in detection.warnings:
         output.warn(f"{detection.namespace}: {warning}")
 
@@ -143,13 +162,12 @@ def _clipped(text: str, output: Output) -> str:
     return f"{first[:_WIDTH]} …" if rest or len(first) > _WIDTH else first
 
 
-def _write(name: str, detections: Sequence[Detection], target: Target) -> None:
+def _host_file(detections: Sequence[Detection], target: Target) -> str:
     import tomli_w
 
     from wheelfit import __version__
-    from wheelfit.cli.files import write_atomically
     from wheelfit.core.host_file import HostFile
     from wheelfit.core.host_file_mapping import to_mapping
 
     file = HostFile.from_detections(detections, target, created_by=f"wheelfit {__version__}")
-    write_atomically(name, tomli_w.dumps(to_mapping(file), multiline_strings=False).encode())
+    return tomli_w.dumps(to_mapping(file), multiline_strings=False)
