@@ -261,13 +261,14 @@ class TestPlaces:
         build_wheel(folder, "demo", "1")
         environ = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
         target = folder / "target"
-        for words in (
+        commands: list[list[str | Path]] = [
             ["install", "--no-index", "-f", folder, "--target", target, "demo"],
             ["explain", folder / "demo-1-py3-none-any.whl"],
             ["list", "--target", target, "--json"],
-        ):
+        ]
+        for words in commands:
             done = subprocess.run(
-                [sys.executable, "-m", "wheelfit", *map(os.fsencode, words)],
+                [sys.executable, "-m", "wheelfit", *(os.fsencode(word) for word in words)],
                 env=environ,
                 capture_output=True,
                 check=False,
