@@ -216,6 +216,12 @@ class TestWhatIsNotThere:
         reasons = {str(one.filename.label): one.reason for one in pin.choice.selection.verdicts}
         assert "torch is neither installed nor chosen" in reasons["pyt29"]
 
+    def test_very_many_labels(self, world: World) -> None:
+        """P-54: a release with very many such labels does not hold up the search."""
+        labels = {f"l{number}": {"torch": [f"3.{number}"]} for number in range(120)}
+        add(world, "flash 2", labels, plain=True)
+        assert world.pins("flash") == {"flash": "2"}
+
     def test_an_older_release_is_taken(self, world: World) -> None:
         """P-54: where no label is left, the search goes on with the next release."""
         world.add("flash 0")

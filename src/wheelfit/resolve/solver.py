@@ -184,14 +184,18 @@ class _Search:
         return None
 
     def bar(self, package: Package, place: int) -> None:
-        """Take a build out, and the others of its label, which were made for the same."""
-        chosen = _build(self._releases, package, place)
-        while True:
+        """Take a build out, and the others of its label, which were made for the same.
+
+        Of a release with very many such labels all the rest go at once.
+        """
+        release, label = _release(package), ""
+        is_enough = sum(clause[0].package == package for clause in self.barred) >= _PATIENCE
+        while (build := self._releases.build(package.name, release, place)) is not None:
+            label = label or build.name
+            if build.name != label and not (is_enough and build.limits):
+                return
             self.barred.append([Literal(package, _gap_of(self._releases, package, place))])
             place += 1
-            following = self._releases.build(package.name, _release(package), place)
-            if following is None or following.name != chosen.name:
-                return
 
     def exhaustive(self) -> Solved | None:
         """Return a solution in which every build has what it was made for, if there is one.
@@ -218,6 +222,8 @@ class _Search:
         return None
 
 
+_PATIENCE = 50
+"""Builds of one release that are barred one label at a time."""
 _ATTEMPTS = 200
 """Solutions that are looked at before the search for a better one is given up."""
 
@@ -243,13 +249,6 @@ def _release(package: Package) -> Version:
     if package.release is None:
         raise ValueError(package)
     return package.release
-
-
-def _build(releases: Releases, package: Package, place: int) -> Build:
-    build = releases.build(package.name, _release(package), place)
-    if build is None:
-        raise ValueError(package, place)
-    return build
 
 
 def _gap_of(releases: Releases, package: Package, place: int) -> VersionSet:
