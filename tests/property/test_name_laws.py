@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import suppress
+from random import Random
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -149,6 +151,20 @@ def test_character_sets(text: str) -> None:
     with suppress(InvalidProperty):
         assert Property("a", "b", text).value == text
         assert is_value(text)
+
+
+@given(st.lists(PROPERTIES, min_size=1, max_size=8), st.randoms(use_true_random=False))
+def test_labels_by_hash(items: list[Property], random: Random) -> None:
+    """F-141: a label is eight digits of the hash of the sorted lines, however they came."""
+    lines = {f"{item.namespace} :: {item.feature} :: {item.value}\n" for item in items}
+    ascending = sorted(lines, key=lambda line: [part.strip() for part in line.split("::")])
+    expected = hashlib.sha256("".join(ascending).encode()).hexdigest()[:8]
+    random.shuffle(items)
+    assert derive_label(PropertySet(items)) == expected
+    # Sets are equal exactly when their lines are, so the label says which set it is.
+    fewer = PropertySet(items[1:])
+    assert (fewer == PropertySet(items)) == (items[0] in items[1:])
+    assert (derive_label(fewer) == expected) == (items[0] in items[1:])
 
 
 @given(st.text(max_size=6))
