@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -252,6 +253,32 @@ def _runs(pid: int) -> bool:
         return False
     state = Path(f"/proc/{pid}/stat")
     return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] in "ZX")
+
+
+def test_the_adapter_of_the_how_to_guide(tmp_path: Path) -> None:
+    """The adapter in the documentation is complete, and shows what its tool does."""
+    guide = SUITE.parent / "docs" / "how-to" / "run-the-conformance-suite.md"
+    (source,) = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "adapter.py").write_text(source, encoding="utf-8")
+    tool = "__version__ = '0.0'\ndef is_label(text):\n    return text.isalnum()\n"
+    (tmp_path / "mytool.py").write_text(tool, encoding="utf-8")
+    command = f"{sys.executable} {tmp_path / 'adapter.py'}"
+    done = subprocess.run(
+        [sys.executable, SUITE / "run.py", "--adapter", command, "--area", "label", "--json"],
+        cwd=SUITE.parent,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 1, done.stderr
+    (report,) = json.loads(done.stdout)["tools"]
+    outcomes = {case["id"]: case["outcome"] for case in report["cases"]}
+    assert outcomes["label-null"] == "pass"
+    assert outcomes["label-refuse-hyphen"] == "pass"
+    assert outcomes["label-dots-and-underscores"] == "differs"
+    assert outcomes["label-hash-three"] == "not supported"
 
 
 class TestOutput:
