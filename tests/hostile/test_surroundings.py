@@ -21,6 +21,11 @@ DEEP = b"[" * 100_000
 class TestInstalled:
     """Distributions in the environment that somebody has tampered with."""
 
+    @pytest.fixture(autouse=True)
+    def _flat(self, site: Site) -> None:
+        """Be quick: nothing here depends on the kind of environment."""
+        site.flat = True
+
     @pytest.mark.parametrize(
         ("name", "content"),
         [
@@ -81,25 +86,29 @@ class TestInstalled:
         assert "\x1b" not in removed.out + removed.err
 
     @pytest.mark.parametrize(
-        "folder",
+        ("folder", "kind"),
         [
-            "evil-1.dist-info",
-            "-1.dist-info",
-            ".dist-info",
-            "..dist-info",
-            f"evil-{LONG[:200]}.dist-info",
-            "evil\x1b[2J-1.dist-info",
-            "evil\n-1.dist-info",
-            "evil-1.egg-info",
-            "evil.egg-link",
-            "~vil-1.dist-info",
+            ("evil-1.dist-info", "folder"),
+            ("evil-1.dist-info", "file"),
+            ("evil-1.dist-info", "link"),
+            ("evil-1.dist-info", "loop"),
+            ("-1.dist-info", "folder"),
+            (".dist-info", "folder"),
+            ("..dist-info", "file"),
+            (f"evil-{LONG[:200]}.dist-info", "folder"),
+            ("evil\x1b[2J-1.dist-info", "folder"),
+            ("evil\n-1.dist-info", "link"),
+            ("evil-1.egg-info", "file"),
+            ("evil-1.egg-info", "folder"),
+            ("evil.egg-link", "file"),
+            ("evil.egg-link", "loop"),
+            ("~vil-1.dist-info", "folder"),
         ],
-        ids=ascii,
     )
-    @pytest.mark.parametrize("kind", ["folder", "file", "link", "loop"])
     def test_a_bad_folder(self, site: Site, folder: str, kind: str) -> None:
         """The same for whatever is only called like a distribution."""
         site.shelf.put(build_wheel(site.wheels, "other", "1"))
+        site.library.mkdir()
         path = site.library / folder
         match kind:
             case "folder":
