@@ -82,14 +82,18 @@ class Boss:
         self._monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", version)
         self._monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_SM_ARCH", capability)
 
-    def run(self, *words: str | Path, code: int = 0) -> dict[str, Any]:
+    def text(self, *words: str | Path, code: int = 0) -> str:
         """Run a command and return what it prints."""
         command, *others = map(str, words)
-        status = main([command, "--json", "--no-cache-dir", "-i", self._index, *others])
+        status = main([command, "--no-cache-dir", "-i", self._index, *others])
         captured = self._capsys.readouterr()
         self.said = captured.err
-        answer = json.loads(captured.out)
-        assert status == code, answer
+        assert status == code, captured
+        return captured.out
+
+    def run(self, *words: str | Path, code: int = 0) -> dict[str, Any]:
+        """Run a command and return the JSON it prints, of an error what is inside."""
+        answer = json.loads(self.text(*words, "--json", code=code))
         return dict(answer.get("error", answer))
 
     def would_install(self, *words: str | Path) -> dict[str, str]:
@@ -217,6 +221,13 @@ class TestFinalBoss:
         assert "needs CUDA driver >= 13.0" in reasons["cu13_pyt2.9.0"]
         assert vllm["chosen"]["label"] == "cu128_pyt2.8.0"
         assert (torch["chosen"]["label"], torch["chosen"]["built_for"]) == ("cuda12.8", [])
+
+    def test_a45_the_explanation_in_words(self, boss: Boss) -> None:
+        """A-45, F-111: people are told the same; a package by itself leaves torch open."""
+        together = boss.text("explain", "--with-deps", "flash-attn", "vllm")
+        assert "built for   torch 2.8.0 (torch 2.8.0 is chosen)" in together
+        alone = boss.text("explain", "flash-attn")
+        assert "built for   torch 2.9.0 (torch is chosen together with it)" in alone
 
     def test_a46_nothing_for_cuda_12(self, boss: Boss) -> None:
         """A-46, F-91: without CUDA 12 builds there is nothing, and vllm's only label is named."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from wheelfit.core.core_metadata import CoreMetadata
+from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.labels import parse_label
 from wheelfit.core.ordering import Preferences, parse_preference
@@ -18,6 +19,7 @@ from wheelfit.core.support import ProviderPolicy
 from wheelfit.errors import NoCompatibleWheel, NoSolution
 from wheelfit.resolve.candidates import ChoicePolicy
 from wheelfit.resolve.request import Present, given_wheel
+from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import release_document, single_label_document
 from wheelfit.testing.worlds import World
 
@@ -79,7 +81,7 @@ class TestConstraint:
     """P-52: a label limits, and asks for nothing."""
 
     def test_limits_what_is_needed(self, world: World) -> None:
-        """P-52: the dependency is among the versions the label was built for."""
+        """P-45, P-52: the dependency is among the versions the label was built for."""
         world.add("app 1", requires=["torch"])
         assert world.pins("flash", "app") == {"flash": "1:pyt29", "app": "1", "torch": "2.9.0"}
 
@@ -302,6 +304,54 @@ class TestInstalled:
         resolution = world.resolve("flash", installed=there)
         assert [str(pin) for pin in resolution.pins] == ["flash 1 (pyt29)"]
         assert "torch 2.9.0 is installed" in resolution.notes[0]
+
+
+class TestPublishedWheels:
+    """The published demo with the metadata of its wheels as it is."""
+
+    @pytest.fixture
+    def demo(self, shared_data: Path) -> World:
+        """Return a world with the demo, and something for everything it needs."""
+        folder = shared_data / "variant-abi-dependency-example"
+        features = {"cuda_version_lower_bound": ["12.8", "12.0"], "sm_arch": ["90_real"]}
+        world = World(machine=FixedDetector({"nvidia": features}))
+        needed: dict[str, None] = {}
+        for wheel in sorted((folder / "wheel_dist_info").iterdir()):
+            metadata = (wheel / "METADATA").read_bytes()
+            world.repository.add_wheel(wheel.name, metadata=metadata)
+            for requirement in read_metadata(metadata, wheel.name).requires:
+                if requirement.name != "torch":
+                    first = min((one.version for one in requirement.specifier), default="1")
+                    needed[f"{requirement.name} {first}"] = None
+        for path in sorted((folder / "docs" / "v0.0.2").rglob("*-variants.json")):
+            world.repository.add_file(path.name, path.read_bytes())
+        world.add(*needed)
+        return world
+
+    @pytest.mark.parametrize(
+        ("requirements", "expected"),
+        [
+            (["torch", "flash-attn"], {"torch": "2.9.0:cuda12.8", "flash-attn": "cu12_pyt2.9.0"}),
+            (["flash-attn"], {"torch": "2.9.0:cuda12.8", "flash-attn": "cu12_pyt2.9.0"}),
+            (
+                ["flash-attn", "vllm"],
+                {
+                    "torch": "2.8.0:cuda12.8",
+                    "flash-attn": "cu12_pyt2.8.0",
+                    "vllm": "cu128_pyt2.8.0",
+                },
+            ),
+        ],
+    )
+    def test_chosen_together(
+        self, requirements: list[str], expected: dict[str, str], demo: World
+    ) -> None:
+        """A-43, A-45, F-54, F-101: the real markers bring the torch that was decided for."""
+        pins = demo.pins(*requirements)
+        for name, ending in expected.items():
+            assert pins[name].endswith(ending)
+        # What torch needs follows its own label.
+        assert pins["nvidia-cublas"] == "12.8.4.1"
 
 
 class TestOthers:
