@@ -256,6 +256,7 @@ def test_what_it_costs(scene: Scene, case: Case) -> None:
     assert found["chosen"]["label"] == case.chosen
     (lost,) = found["degradations"]
     assert (lost["scope"], lost["code"], lost["names"]) == (case.scope, case.code, case.lost)
+    assert lost["where"] == INDEX_FILE
     (warning,) = [text for text in found["warnings"] if text.startswith("some 1.0: ")]
     assert case.said in warning
     said = scene.install("--dry-run", "some")
@@ -277,6 +278,18 @@ def test_explain_in_words(scene: Scene, case: Case) -> None:
     labels = LABELS if case.scope == "release" else case.lost
     if case.scope != "namespace":
         assert [line.split()[1] for line in rejected] == labels
+
+
+def test_many_losses(scene: Scene) -> None:
+    """However much a release lost, it is one warning, and ``explain`` names each loss (F-136)."""
+    broken = {f"bad{number}": {"blas": {"library": []}} for number in range(7)}
+    (scene.folder / INDEX_FILE).write_bytes(variants(**broken))
+    said = scene.command("explain", "some")
+    (warning,) = warnings(said)
+    assert "and 4 more (wheelfit explain names them)" in warning
+    for label in broken:
+        assert said.err.count(f"{label}: ignored, ") == 1
+    assert warnings(scene.install("--dry-run", "some")) == [warning]
 
 
 def test_an_unknown_builtin(scene: Scene) -> None:

@@ -241,7 +241,7 @@ def test_degradations_are_told(world: World) -> None:
             world.repository.break_file(file)
     candidates = world.candidates()
     explanation = explain_release(candidates, canonicalize_name("torch"), Version("2.8"))
-    assert "its variant wheels are ignored" in explanation.notes[0]
+    assert "its variant wheels are ignored" in explanation.warnings[0]
     assert explanation.chosen is not None
     assert explanation.chosen.label is None
 

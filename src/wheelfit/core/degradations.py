@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from wheelfit.errors import Fault
 
-__all__ = ["Degradation", "Scope", "in_one_line", "of_labels"]
+__all__ = ["TOLD", "Degradation", "Scope", "in_one_line", "of_labels"]
 
 
 def __dir__() -> list[str]:
@@ -28,7 +28,7 @@ _WORDS: dict[Scope, tuple[str, str]] = {
 }
 _NAMED = 5
 """Labels, namespaces or wheels that a sentence names; the others are counted."""
-_TOLD = 3
+TOLD = 3
 """Degradations that one line tells of; the others are counted."""
 _SINGLE = 100
 """Broken labels that have a degradation each, and faults that are listed."""
@@ -108,9 +108,9 @@ def of_labels(unusable: Mapping[str, str]) -> tuple[Degradation, ...]:
 def in_one_line(degradations: Iterable[Degradation]) -> str:
     """Tell of everything that one release lost in one line (F-136); empty when that is nothing."""
     sentences = [str(one) for one in degradations]
-    told = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in sentences[:_TOLD]]
-    if len(sentences) > _TOLD:
-        told.append(f"and {len(sentences) - _TOLD} more (wheelfit explain names them)")
+    told = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in sentences[:TOLD]]
+    if len(sentences) > TOLD:
+        told.append(f"and {len(sentences) - TOLD} more (wheelfit explain names them)")
     return "; ".join(told)
 
 

@@ -7,6 +7,7 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
+from wheelfit.core.degradations import TOLD
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.requirements import Requirement
 from wheelfit.errors import NoSolution, ProjectNotFound
@@ -56,7 +57,7 @@ class Explanation:
     warnings: tuple[str, ...] = ()
     """What somebody who only glances should still see."""
     notes: tuple[str, ...] = ()
-    """What else is worth knowing, degradations among it (F-136)."""
+    """What else is worth knowing."""
     source: str = ""
     """Which source supplies the project, without credentials (F-126)."""
     detections: tuple[Detection, ...] = ()
@@ -134,6 +135,10 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
     :raises NetworkError: a source cannot be read.
     """
     listing = candidates.listing(choice.release.name)
+    release = f"{choice.release.name} {choice.release.version}"
+    line = choice.notes[: bool(choice.degradations)]
+    untold = (f"{release}: {one}" for one in choice.degradations[TOLD:])
+    notes = (*choice.metadata.notes, *untold, *choice.notes, *choice.remarks)
     source = "" if listing is None else listing.source
     if choice.chosen is not None and choice.chosen.file.source:
         source = choice.chosen.file.source
@@ -143,8 +148,8 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
         choice.selection.chosen,
         choice.properties,
         tuple(choice.selection.verdicts),
-        (*choice.notes[: bool(choice.degradations)], *about_choice(choice)),
-        (*choice.metadata.notes, *choice.notes[bool(choice.degradations) :], *choice.remarks),
+        (*line, *about_choice(choice)),
+        tuple(note for note in notes if note not in line),
         source,
         tuple(choice.support.detections.values()) if choice.support else (),
         tuple(choice.support.built_for(choice.properties)) if choice.support else (),

@@ -221,11 +221,13 @@ class _Reading:
                 self._wheels.setdefault(wheel.filename.label, []).append(wheel)
         self._ignored: dict[Label, tuple[str, str]] = {}
         self._notes: list[str] = []
+        self._where = ""
 
     # --- the two ways ------------------------------------------------------------
 
     def from_index_file(self) -> VariantDocument:
         file = self._index_file()
+        self._where = file.filename
         try:
             document = read_document(
                 self._content(file),
@@ -270,7 +272,7 @@ class _Reading:
             document,
             {label: reason for label, (_, reason) in self._ignored.items()},
             [*document.notes, *self._notes, *map(str, ignored)],
-            [*document.degradations, *ignored],
+            [replace(one, where=self._where) for one in (*document.degradations, *ignored)],
         )
 
     def without(self, unusable: _Unusable) -> ReleaseMetadata:
