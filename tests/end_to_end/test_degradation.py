@@ -282,7 +282,7 @@ def test_explain_in_words(scene: Scene, case: Case) -> None:
 
 def test_many_losses(scene: Scene) -> None:
     """However much a release lost, it is one warning, and ``explain`` names each loss (F-136)."""
-    broken = {f"bad{number}": {"blas": {"library": []}} for number in range(7)}
+    broken: dict[str, Any] = {f"bad{n}": {"blas": {"library": []}} for n in range(7)}
     (scene.folder / INDEX_FILE).write_bytes(variants(**broken))
     said = scene.command("explain", "some")
     (warning,) = warnings(said)

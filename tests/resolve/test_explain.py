@@ -235,7 +235,7 @@ def test_what_detection_has_to_say_is_told(world: World) -> None:
 
 
 def test_degradations_are_told(world: World) -> None:
-    """F-136: what made variants unusable is in the notes."""
+    """F-136: what made variants unusable is a warning."""
     for file in world.repository.project(canonicalize_name("torch")).files:  # type: ignore[union-attr]
         if file.filename.endswith(".json"):
             world.repository.break_file(file)
