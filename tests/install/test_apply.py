@@ -16,13 +16,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.core.properties import PropertySet
-from wheelfit.install.apply import Applied
+from wheelfit.install.apply import Applied, PlanOutdated, apply
+from wheelfit.install.locking import LOCK_FILE
+from wheelfit.install.plan import plan
+from wheelfit.install.uninstall import uninstall
+from wheelfit.resolve.resolution import Pin, Resolution
 from wheelfit.testing.wheels import build_wheel, release_document
 
 if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
 
 Install = Callable[..., Applied]
+MakePin = Callable[..., Pin]
 Pip = Callable[..., subprocess.CompletedProcess[str]]
 Tree = Callable[[Path], dict[str, str]]
 
@@ -233,7 +238,7 @@ class TestVariantWheel:
         )  # fmt: skip
         others = [build_wheel(home, name, "1") for name in "ae"]
         install(environment, wheel, *others)
-        entry = environment.by_name()["demo"]  # type: ignore[index]
+        (entry,) = (one for one in environment.installed() if one.name == "demo")
         text = (entry.path / "METADATA").read_text()
         head, _, body = text.partition("\n\n")
         assert [line for line in head.splitlines() if line.startswith("Requires-Dist")] == [
@@ -441,6 +446,55 @@ class TestReplacement:
             build_wheel(home, "b", "1", files={"m.py": "b"}),
         )
         assert (environment.schemes.purelib / "m.py").read_text() == "b"
+
+
+class TestOthersAtWork:
+    """Other processes that change the environment, now or before."""
+
+    def abandon(self, environment: Environment) -> Path:
+        """Leave what a process leaves that is killed while it unpacks."""
+        stage = environment.schemes.purelib / ".wheelfit-abcdefgh" / "new-abcdefgh"
+        stage.mkdir(parents=True)
+        (stage / "big.so").write_text("big")
+        return stage.parent
+
+    def test_what_a_killed_process_left(
+        self, environment: Environment, home: Path, install: Install
+    ) -> None:
+        """The next installation removes what was only unpacked, and says so."""
+        left = self.abandon(environment)
+        applied = install(environment, build_wheel(home, "demo", "1"))
+        assert applied.notes == (f"{left} was removed: a killed process had left it",)
+        assert not left.exists()
+
+    def test_nothing_is_removed_without_the_lock(
+        self, environment: Environment, home: Path, install: Install
+    ) -> None:
+        """Where there are no locks, another process may still be filling it."""
+        left = self.abandon(environment)
+        (environment.schemes.purelib / LOCK_FILE).mkdir()  # so that none can be made
+        assert install(environment, build_wheel(home, "demo", "1")).notes == ()
+        assert (left / "new-abcdefgh" / "big.so").exists()
+
+    @pytest.mark.parametrize("change", ["appears", "goes", "is replaced", "is not kept"])
+    def test_a_plan_that_was_crossed(
+        self, change: str, environment: Environment, home: Path, install: Install, pin: MakePin
+    ) -> None:
+        """What the plan replaces, removes or relies on must be as it was; else nothing is done."""
+        old, new, rest = (build_wheel(home, *w) for w in (("a", "1"), ("a", "2"), ("b", "1")))
+        install(environment, rest, *([] if change == "appears" else [old]))
+        kept = [one.present() for one in environment.installed() if one.name == "b"]
+        made = plan(Resolution((pin(new),), kept=tuple(kept)), environment.installed())
+        if change == "goes":
+            uninstall(["a"], environment)  # type: ignore[list-item]
+        elif change == "is not kept":
+            uninstall(["b"], environment)  # type: ignore[list-item]
+        else:
+            install(environment, build_wheel(home, "a", "1.5"))
+        before = [str(entry) for entry in environment.installed()]
+        with pytest.raises(PlanOutdated, match="changed since"):
+            apply(made, environment, {made.install[0].name: new})
+        assert [str(entry) for entry in environment.installed()] == before
 
 
 class TestOtherPythons:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.errors import EnvironmentReadOnly, EnvironmentUnavailable, FileConflict
-from wheelfit.install.transaction import Transaction, environment_error
+from wheelfit.install.transaction import Transaction, environment_error, remove_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -192,6 +192,50 @@ class TestTransaction:
         (kept,) = site.glob(".wheelfit-*")
         assert str(kept) in str(caught.value.hint)
         assert {path.name for path in kept.iterdir()} == {"old-1", "old-2"}
+
+
+class TestAbandoned:
+    """What a killed process leaves."""
+
+    def test_a_stage_goes(self, site: Path) -> None:
+        """Unpacked wheels are of no use to anybody."""
+        before = tree(site)
+        for name in (".wheelfit-abcdefgh/new-12345678/demo", ".wheelfit-_______0"):
+            (site / name).mkdir(parents=True)
+        (site / ".wheelfit-abcdefgh/new-12345678/demo/a.py").write_text("a")
+        removed = remove_abandoned(site)
+        assert [path.name for path in removed] == [".wheelfit-_______0", ".wheelfit-abcdefgh"]
+        assert tree(site) == before
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            ".wheelfit-abcdefgh/old-1",  # moved away, and perhaps the only copy
+            ".wheelfit-abcdefgh/new-12345678",  # a file, which no stage is
+            ".wheelfit-abcdefgh/notes.txt",
+            ".wheelfit-notes/new-12345678/mine",
+            ".wheelfit-abcdefgh/new-mine/mine",
+            "wheelfit-abcdefgh/new-12345678/mine",
+            ".wheelfit.lock",
+        ],
+    )
+    def test_everything_else_stays(self, name: str, site: Path) -> None:
+        """A file that was moved away, or that somebody made, is left where it is."""
+        (site / ".wheelfit-abcdefgh" / "new-abcdefgh").mkdir(parents=True)
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text("mine")
+        remove_abandoned(site)
+        assert (site / name).read_text() == "mine"
+
+    def test_links_are_left(self, site: Path, tmp_path: Path) -> None:
+        """What a link leads to was not made here."""
+        (tmp_path / "mine" / "new-12345678").mkdir(parents=True)
+        (site / ".wheelfit-abcdefgh").symlink_to(tmp_path / "mine")
+        (site / ".wheelfit-12345678").mkdir()
+        (site / ".wheelfit-12345678" / "new-12345678").symlink_to(tmp_path / "mine")
+        before = tree(tmp_path)
+        assert remove_abandoned(site) == ()
+        assert tree(tmp_path) == before
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from wheelfit.errors import (
 )
 from wheelfit.install.apply import Applied
 from wheelfit.install.environment import Environment, open_environment
+from wheelfit.install.installed import Installed
 from wheelfit.install.uninstall import uninstall
 from wheelfit.testing.wheels import build_wheel
 
@@ -47,8 +48,37 @@ def add_rows(environment: Environment, *rows: str) -> None:
         stream.writelines(f"{row},,\n" for row in rows)
 
 
+class Crossed(Environment):
+    """An environment in which another process acts as soon as somebody has looked at it."""
+
+    act: Callable[[], object] | None = None
+
+    def installed(self) -> tuple[Installed, ...]:
+        """Look, and let the other one act."""
+        found = super().installed()
+        act, Crossed.act = Crossed.act, None
+        if act is not None:
+            act()
+        return found
+
+
 class TestRemoved:
     """What goes."""
+
+    def test_another_was_faster(
+        self, environment: Environment, home: Path, install: Install
+    ) -> None:
+        """What another process upgraded meanwhile goes all the same; what it removed is gone."""
+        values = {each.name: getattr(environment, each.name) for each in fields(Environment)}
+        install(environment, build_wheel(home, "demo", "1"))
+        crossed = Crossed(**values)
+        Crossed.act = lambda: install(environment, build_wheel(home, "demo", "2"))
+        assert [str(entry) for entry in remove(crossed, "demo").removed] == ["demo 2"]
+        assert environment.installed() == ()
+        install(environment, build_wheel(home, "demo", "1"))
+        Crossed.act = lambda: remove(environment, "demo")
+        with pytest.raises(NotInstalled):
+            remove(crossed, "demo")
 
     def test_everything(
         self, environment: Environment, home: Path, install: Install, tree: Tree

@@ -24,7 +24,7 @@ from wheelfit.install.destination import StagedDestination
 from wheelfit.install.locking import PATIENCE, locked
 from wheelfit.install.removal import Removal, plan_removal
 from wheelfit.install.source import CheckedSource
-from wheelfit.install.transaction import Transaction, environment_error
+from wheelfit.install.transaction import Transaction, environment_error, remove_abandoned
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.wheels.archive import WheelArchive
 
@@ -40,11 +40,19 @@ if TYPE_CHECKING:
     from wheelfit.resolve.resolution import Pin
     from wheelfit.sources.progress import Progress
 
-__all__ = ["Applied", "apply"]
+__all__ = ["PLANS", "Applied", "PlanOutdated", "apply"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+PLANS = 10
+"""How many plans are made while others change the environment; each time one of them got on."""
+
+
+class PlanOutdated(EnvironmentBusy):
+    """The environment was changed since the plan was made; another plan may do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,7 @@ def apply(
     :param break_system_packages: change an externally managed environment too (PEP 668).
     :param patience: seconds to wait for another process that changes the environment.
     :raises ExternallyManaged: PEP 668 forbids it.
+    :raises PlanOutdated: another process changed what the plan is about.
     :raises EnvironmentUnavailable: it cannot be written, or is busy, or has no space.
     :raises IntegrityError: a wheel is not sound, not the one chosen, or would overwrite
         what is not its own.
@@ -132,8 +141,12 @@ def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
     with Transaction() as around:
         around.make_folder(library)
         homes = job.environment.schemes.folders().values()
-        with locked(library, patience=patience), Transaction(homes) as transaction:
-            return _change(job, transaction)
+        with locked(library, patience=patience) as held:
+            # Only with the lock is it certain that nobody is filling them.
+            removed = remove_abandoned(library) if held else ()
+            with Transaction(homes) as transaction:
+                notes = _change(job, transaction)
+    return (*notes, *(f"{path} was removed: a killed process had left it" for path in removed))
 
 
 def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
@@ -172,15 +185,17 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
 def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
     """Return what is not removed, after making sure that the plan still fits.
 
-    :raises EnvironmentBusy: somebody changed the environment since the plan was made.
+    :raises PlanOutdated: somebody changed the environment since the plan was made.
     """
     going = {(entry.path, entry.version) for entry in plan.remove}
     installed = environment.installed()
     staying = tuple(entry for entry in installed if (entry.path, entry.version) not in going)
     replaced = {pin.name for pin in plan.install}
     appeared = [e for e in staying if e.name in replaced and not e.outside]
-    if appeared or len(installed) - len(staying) != len(going):
-        raise EnvironmentBusy(
+    there = {(entry.path, entry.version) for entry in staying}
+    relied_on = {(entry.path, entry.version) for entry in plan.keep}
+    if appeared or len(installed) - len(staying) != len(going) or not relied_on <= there:
+        raise PlanOutdated(
             "the environment was changed since the plan was made",
             where=environment.name,
             hint="nothing was changed; run the command again",

@@ -25,8 +25,6 @@ from wheelfit.install.schemes import Schemes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from packaging.utils import NormalizedName
-
 __all__ = ["Environment", "Kind", "open_environment"]
 
 
@@ -86,13 +84,6 @@ class Environment:
     def installed(self) -> tuple[Installed, ...]:
         """Read what is installed here; of one name, what is imported comes first."""
         return self.scan().installed
-
-    def by_name(self) -> dict[NormalizedName, Installed]:
-        """Read what is installed here; one of each name, the one that is imported."""
-        found: dict[NormalizedName, Installed] = {}
-        for entry in self.installed():
-            found.setdefault(entry.name, entry)
-        return found
 
     def check_allowed(self, *, break_system_packages: bool = False) -> None:
         """Refuse an environment that belongs to another package manager (PEP 668).

@@ -19,7 +19,7 @@ from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import FileProblem, UserError
 from wheelfit.install.choice import CHOICE_FILE, parse_choice
-from wheelfit.install.transaction import WORKPLACE
+from wheelfit.install.transaction import WORKPLACE, is_only_stage
 from wheelfit.resolve.request import Present
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
 
-__all__ = ["Broken", "Installed", "Scan", "scan"]
+__all__ = ["Broken", "Installed", "Scan", "by_name", "scan"]
 
 
 def __dir__() -> list[str]:
@@ -156,6 +156,17 @@ def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:
     return Scan(tuple(sorted(found, key=lambda entry: entry.name)), tuple(broken))
 
 
+def by_name(installed: Iterable[Installed]) -> dict[NormalizedName, Installed]:
+    """Return one of each name, the one that is imported.
+
+    :param installed: as `scan` found them.
+    """
+    found: dict[NormalizedName, Installed] = {}
+    for entry in installed:
+        found.setdefault(entry.name, entry)
+    return found
+
+
 def _candidates(folder: Path) -> Iterator[Path]:
     try:
         names = sorted(os.listdir(folder))  # noqa: PTH208  # names suffice
@@ -168,6 +179,10 @@ def _candidates(folder: Path) -> Iterator[Path]:
 
 def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
     if path.name.startswith(WORKPLACE):
+        if is_only_stage(path):
+            return Broken(
+                path, "an installation is running, or was killed; the next one will remove it"
+            )
         return Broken(path, "an installation is running, or was killed: moved files lie in it")
     legacy = path.suffix in _LEGACY
     if path.name.startswith("~"):

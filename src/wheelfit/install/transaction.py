@@ -5,13 +5,15 @@ a *store* beside theirs; both are folders named ``.wheelfit-…`` in the same fi
 every step is one rename and takes no space. The steps are remembered. Leaving the
 ``with`` block by an exception undoes them in reverse order.
 
-This covers errors and interrupts, not a killed process or a power cut.
+This covers errors and interrupts, not a killed process or a power cut. What those leave behind is
+told apart: a stage alone is removed by the next process, a store may hold the only copy of a file.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import tempfile
 from contextlib import suppress
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-__all__ = ["WORKPLACE", "Transaction", "environment_error"]
+__all__ = ["WORKPLACE", "Transaction", "environment_error", "is_only_stage", "remove_abandoned"]
 
 
 def __dir__() -> list[str]:
@@ -34,6 +36,11 @@ def __dir__() -> list[str]:
 
 WORKPLACE = ".wheelfit-"
 """How the folders of stage and store begin."""
+
+_STAGE = "new-"
+# As tempfile names them, so that nothing with a name of somebody's choice is ever touched.
+_OUR_WORKPLACE = re.compile(re.escape(WORKPLACE) + "[a-z0-9_]{8}")
+_OUR_STAGE = re.compile(re.escape(_STAGE) + "[a-z0-9_]{8}")
 
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -60,6 +67,36 @@ def environment_error(error: OSError) -> EnvironmentUnavailable:
         where=where,
         hint="nothing was changed",
     )
+
+
+def is_only_stage(workplace: Path) -> bool:
+    """Tell whether a folder that was left behind holds unpacked wheels and nothing else.
+
+    :param workplace: a folder that lies beside what is installed.
+    """
+    if not _OUR_WORKPLACE.fullmatch(workplace.name) or workplace.is_symlink():
+        return False
+    try:
+        with os.scandir(workplace) as entries:
+            return all(
+                _OUR_STAGE.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+                for entry in entries
+            )
+    except OSError:
+        return False
+
+
+def remove_abandoned(folder: Path) -> tuple[Path, ...]:
+    """Remove the stages that killed processes left in a folder, and return which.
+
+    A folder into which an old file was moved stays: that file may exist nowhere else.
+
+    :param folder: one that no other process changes now, for its lock is held.
+    """
+    found = [path for path in sorted(folder.glob(f"{WORKPLACE}*")) if is_only_stage(path)]
+    for path in found:
+        shutil.rmtree(path, ignore_errors=True)
+    return tuple(path for path in found if not path.exists())
 
 
 class Transaction:
@@ -105,7 +142,7 @@ class Transaction:
         :param folder: where the staged files will go; created if it is missing.
         """
         self.make_folder(folder)
-        return Path(tempfile.mkdtemp(prefix="new-", dir=self._workplace(folder)))
+        return Path(tempfile.mkdtemp(prefix=_STAGE, dir=self._workplace(folder)))
 
     def make_folder(self, folder: Path) -> None:
         """Create a folder and those above it; one that exists is left alone."""

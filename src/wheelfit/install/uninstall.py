@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import NotInstalled
-from wheelfit.install.apply import Applied, apply
+from wheelfit.install.apply import PLANS, Applied, PlanOutdated, apply
 from wheelfit.install.locking import PATIENCE
 from wheelfit.install.plan import plan_uninstall
 from wheelfit.install.removal import plan_removal
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.install.environment import Environment
+    from wheelfit.install.plan import Plan
 
 __all__ = ["uninstall"]
 
@@ -43,8 +44,31 @@ def uninstall(
     :raises ExternallyManaged: PEP 668 forbids it.
     :raises EnvironmentUnavailable: the environment cannot be written, or is busy.
     """
-    installed = environment.installed()
-    plan, missing = plan_uninstall(names, installed)
+    wanted = tuple(names)
+    left = PLANS
+    while True:
+        plan = _plan(wanted, environment)
+        if dry_run:
+            staying = tuple(entry for entry in environment.installed() if entry not in plan.remove)
+            removals = [plan_removal(entry, environment, staying) for entry in plan.remove]
+            notes = tuple(note for removal in removals for note in removal.notes)
+            return Applied(removed=plan.remove, notes=notes)
+        left -= 1
+        try:
+            return apply(
+                plan,
+                environment,
+                {},
+                break_system_packages=break_system_packages,
+                patience=patience,
+            )
+        except PlanOutdated:
+            if not left:
+                raise
+
+
+def _plan(names: tuple[NormalizedName, ...], environment: Environment) -> Plan:
+    plan, missing = plan_uninstall(names, environment.installed())
     if missing:
         listed = ", ".join(missing)
         verb = "is" if len(missing) == 1 else "are"
@@ -53,15 +77,4 @@ def uninstall(
             where=environment.name,
             hint="nothing was removed; `wheelfit list` shows what is installed",
         )
-    if dry_run:
-        staying = tuple(entry for entry in installed if entry not in plan.remove)
-        removals = [plan_removal(entry, environment, staying) for entry in plan.remove]
-        notes = tuple(note for removal in removals for note in removal.notes)
-        return Applied(removed=plan.remove, notes=notes)
-    return apply(
-        plan,
-        environment,
-        {},
-        break_system_packages=break_system_packages,
-        patience=patience,
-    )
+    return plan

@@ -6,7 +6,7 @@ touched; if anything fails, it is as it was.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.cli.options import (
     add_choice,
@@ -19,10 +19,13 @@ from wheelfit.cli.options import (
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from wheelfit.cli.opened import Opened
     from wheelfit.cli.output import Output
+    from wheelfit.cli.progress import Bars
     from wheelfit.install.breakage import Breakage
+    from wheelfit.install.installed import Installed
     from wheelfit.install.plan import Plan
     from wheelfit.resolve.request import Request
     from wheelfit.resolve.resolution import Pin, Resolution
@@ -98,32 +101,39 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             environment.check_allowed(break_system_packages=arguments.break_system_packages)
             environment.check_writable()
         tell_unnamed_environment(arguments, environ, environment, output)
-        request = _request(arguments, opened)
-        planned, resolution = _decide(arguments, opened, request)
-        installed = environment.installed()
-        if not arguments.dry_run and planned:
-            planned, resolution = _carry_out(
-                planned, resolution, arguments, output, opened, request
-            )
-        broken = breakages(planned, installed, environment.interpreter.environment)
-        _report(planned, resolution, output, broken, dry_run=arguments.dry_run)
+        decided = _decide(arguments, opened)
+        if not arguments.dry_run:
+            decided = _carry_out(decided, arguments, output, opened)
+        planned = decided.planned
+        broken = breakages(planned, decided.installed, environment.interpreter.environment)
+        _report(planned, decided.resolution, output, broken, dry_run=arguments.dry_run)
         _warn_of_idle_labels(opened, planned, output)
     return 0
 
 
-def _request(arguments: Namespace, opened: Opened) -> Request:
+class _Decided(NamedTuple):
+    """What to do, and what it was decided by."""
+
+    planned: Plan
+    resolution: Resolution
+    installed: Sequence[Installed]
+    """What is there."""
+
+
+def _request(arguments: Namespace, opened: Opened, installed: Sequence[Installed]) -> Request:
     from packaging.utils import canonicalize_name
 
+    from wheelfit.install.installed import by_name
     from wheelfit.resolve.request import Request
 
     wanted = opened.wanted
-    there = opened.environment.by_name()
-    installed = {} if arguments.force_reinstall else there
+    there = by_name(installed)
+    staying = {} if arguments.force_reinstall else there
     return Request(
         requirements=wanted.requirements,
         wheels=wanted.wheels,
         constraints=wanted.constraints,
-        installed={name: entry.present() for name, entry in installed.items()},
+        installed={name: entry.present() for name, entry in staying.items()},
         there={name: entry.version for name, entry in there.items()},
         upgrade=arguments.upgrade,
         upgrade_only=frozenset(canonicalize_name(name) for name in arguments.upgrade_package),
@@ -135,17 +145,17 @@ def _request(arguments: Namespace, opened: Opened) -> Request:
     )
 
 
-def _decide(arguments: Namespace, opened: Opened, request: Request) -> tuple[Plan, Resolution]:
+def _decide(arguments: Namespace, opened: Opened) -> _Decided:
     """Resolve, and see that the result is what was wished and can be where it shall be."""
     from wheelfit.install.plan import plan
     from wheelfit.resolve.resolver import resolve
 
-    resolution = resolve(request, opened.candidates)
-    _check_wishes(opened, resolution)
     installed = opened.environment.installed()
+    resolution = resolve(_request(arguments, opened, installed), opened.candidates)
+    _check_wishes(opened, resolution)
     planned = plan(resolution, installed, reinstall=arguments.force_reinstall)
     _check_place(planned, opened)
-    return planned, resolution
+    return _Decided(planned, resolution, installed)
 
 
 def _check_wishes(opened: Opened, resolution: Resolution) -> None:
@@ -188,45 +198,73 @@ def _warn_of_idle_labels(opened: Opened, planned: Plan, output: Output) -> None:
             output.warn(f"--label {name}={label} changes nothing: {name} is not needed")
 
 
-def _carry_out(
-    planned: Plan,
-    resolution: Resolution,
-    arguments: Namespace,
-    output: Output,
-    opened: Opened,
-    request: Request,
-) -> tuple[Plan, Resolution]:
-    """Download and install; a wheel that is not what it was chosen for gives way to the next."""
+def _carry_out(decided: _Decided, arguments: Namespace, output: Output, opened: Opened) -> _Decided:
+    """Download and install; return what was done in the end.
+
+    A wheel that is not what it was chosen for gives way to the next, and a plan that another
+    process has crossed gives way to a new one. What is downloaded already is not fetched again.
+    """
     import tempfile
     from pathlib import Path
 
-    from wheelfit.cli.downloads import download, named_by_origin
+    from wheelfit.cli.downloads import named_by_origin
     from wheelfit.cli.progress import Bars
-    from wheelfit.install.apply import apply
+    from wheelfit.install.apply import PLANS, PlanOutdated, apply
 
+    wheels: dict[str, Path] = {}
+    left = PLANS
     with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder, Bars(output) as bars:
-        while True:
-            wheels, refused = download(planned.install, opened, Path(folder), bars)
-            if not refused:
-                break
-            for pin, reason in refused:
-                # The warning comes with what is taken instead, one line per release (F-136).
-                output.detail(f"{pin.filename.text} is not taken: {reason}")
-                opened.candidates.reject(pin.filename, reason)
-            planned, resolution = _decide(arguments, opened, request)
-        with named_by_origin(planned.install, wheels):
-            applied = apply(
-                planned,
-                opened.environment,
-                wheels,
-                progress=bars.transfer(_count(planned.install), "unpacked"),
-                replace=arguments.replace_files,
-                compile_bytecode=arguments.compile,
-                break_system_packages=arguments.break_system_packages,
-            )
-    for note in applied.notes:
-        output.say(f"note: {note}", "dim")
-    return planned, resolution
+        while decided.planned:
+            if not _fetch(decided.planned, wheels, Path(folder), opened, output, bars):
+                decided = _decide(arguments, opened)
+                continue
+            left -= 1
+            paths = {pin.name: wheels[pin.file.url] for pin in decided.planned.install}
+            try:
+                with named_by_origin(decided.planned.install, paths):
+                    applied = apply(
+                        decided.planned,
+                        opened.environment,
+                        paths,
+                        progress=bars.transfer(_count(decided.planned.install), "unpacked"),
+                        replace=arguments.replace_files,
+                        compile_bytecode=arguments.compile,
+                        break_system_packages=arguments.break_system_packages,
+                    )
+            except PlanOutdated:
+                if not left:
+                    raise
+                output.say("note: another process changed the environment; planning anew", "dim")
+                decided = _decide(arguments, opened)
+                continue
+            for note in applied.notes:
+                output.say(f"note: {note}", "dim")
+            break
+    return decided
+
+
+def _fetch(
+    planned: Plan,
+    wheels: dict[str, Path],
+    folder: Path,
+    opened: Opened,
+    output: Output,
+    bars: Bars,
+) -> bool:
+    """Download what is not there yet; return whether every wheel is what it was chosen for.
+
+    :param wheels: the downloaded files by the URL in the plan; grows.
+    """
+    from wheelfit.cli.downloads import download
+
+    missing = [pin for pin in planned.install if pin.file.url not in wheels]
+    paths, refused = download(missing, opened, folder, bars)
+    wheels |= {pin.file.url: paths[pin.name] for pin in missing if pin.name in paths}
+    for pin, reason in refused:
+        # The warning comes with what is taken instead, one line per release (F-136).
+        output.detail(f"{pin.filename.text} is not taken: {reason}")
+        opened.candidates.reject(pin.filename, reason)
+    return not refused
 
 
 def _count(pins: Sequence[Pin]) -> str:

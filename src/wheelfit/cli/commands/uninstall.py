@@ -39,12 +39,13 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     tell_unnamed_environment(arguments, environ, environment, output)
     names = [_name(text) for text in arguments.names]
     installed = environment.installed()
-    chosen = uninstall(
+    applied = uninstall(
         names,
         environment,
         dry_run=arguments.dry_run,
         break_system_packages=arguments.break_system_packages,
-    ).removed
+    )
+    chosen = applied.removed
     broken = breakages(Plan(remove=chosen), installed, environment.interpreter.environment)
     output.result_json(
         {
@@ -57,6 +58,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             "breaks": [one.to_mapping() for one in broken],
         }
     )
+    for note in applied.notes:
+        output.say(f"note: {note}", "dim")
     for one in broken:
         output.warn(str(one))
     verb = "would remove" if arguments.dry_run else "removed"
