@@ -21,6 +21,7 @@ from packaging.version import InvalidVersion
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import read_wheel_document
+from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import Fault, FileProblem, InvalidWheel
 from wheelfit.wheels.dist_info import dist_info_folder, header_value
@@ -250,9 +251,16 @@ class WheelArchive:
         return self.read(f"{self.dist_info}/METADATA")
 
     def variant_document(self) -> bytes | None:
-        """Return ``variant.json``; None if the wheel has none."""
+        """Return ``variant.json``; None if the wheel has none.
+
+        :raises InvalidWheel: it is too large, or damaged.
+        """
         name = f"{self.dist_info}/variant.json"
-        return self.read(name) if name in self else None
+        if name not in self:
+            return None
+        if (size := self.member(name).size) > DEFAULT_LIMITS.size:  # F-30
+            raise InvalidWheel(f"{name!r} has {size} bytes", where=self.where)
+        return self.read(name)
 
     def record(self) -> Record:
         """Return the rows of RECORD.

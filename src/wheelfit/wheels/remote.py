@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
+from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidWheel, UnexpectedStatus
 from wheelfit.wheels.dist_info import dist_info_folder
 from wheelfit.wheels.inflate import inflate
@@ -271,7 +272,8 @@ def _choose(
             continue
         if name in chosen:
             raise InvalidWheel(f"{member.name!r} is there twice", where=where)
-        if max(member.size, member.compressed_size) > _LARGEST_MEMBER:
+        largest = DEFAULT_LIMITS.size if name == "variant.json" else _LARGEST_MEMBER  # F-30
+        if max(member.size, member.compressed_size) > largest:
             raise InvalidWheel(f"{member.name!r} has {member.size} bytes", where=where)
         chosen[name] = member
     return chosen
