@@ -1,7 +1,8 @@
-"""Measure one selection in a process of its own: ``python scale_child.py TOOL FOLDER``.
+"""Measure one release in a process of its own: ``python scale_child.py TOOL FOLDER LIMIT``.
 
-FOLDER holds ``document.json`` and ``page.json`` of one release. Prints JSON: seconds by stage,
-the peak of memory in MB, and what was chosen.
+FOLDER holds ``document.json`` and ``page.json``. Prints JSON: processor seconds by stage, the
+peak of memory in MB, and what was chosen. A process that uses more than LIMIT seconds of a
+processor is ended by the system.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 UNLIMITED = 10**9
+LONG_ENOUGH = 0.2  # seconds; some systems count processor time in hundredths
 
 
 class Stages:
@@ -27,10 +29,13 @@ class Stages:
         self.seconds: dict[str, float] = {}
 
     def run(self, name: str, work: Callable[[], Result]) -> Result:
-        """Run a stage and keep the processor time that it took."""
-        begin = time.process_time()
-        result = work()
-        self.seconds[name] = time.process_time() - begin
+        """Run a stage, short ones several times, and keep the processor time of one run."""
+        begin, spent, count = time.process_time(), 0.0, 0
+        while spent < LONG_ENOUGH:
+            result = work()
+            count += 1
+            spent = time.process_time() - begin
+        self.seconds[name] = spent / count
         return result
 
 
@@ -40,6 +45,7 @@ def wheelfit(folder: Path, stages: Stages) -> str:
 
     from wheelfit.core.compatible_tags import linux_platforms, tags_for
     from wheelfit.core.metadata import Limits, read_document
+    from wheelfit.core.ordering import order_labels
     from wheelfit.core.selection import select
     from wheelfit.core.support import support_for
     from wheelfit.core.target import Target
@@ -58,10 +64,13 @@ def wheelfit(folder: Path, stages: Stages) -> str:
     (release,) = listing.releases.values()
     filenames = [wheel.filename for wheel in release.wheels]
 
-    def choose() -> Any:
-        support = support_for(document, None, environment=target.environment)
-        return select(filenames, document=document, support=support, tags=target.tags)
+    def support() -> Any:
+        return support_for(document, None, environment=target.environment)
 
+    def choose() -> Any:
+        return select(filenames, document=document, support=support(), tags=target.tags)
+
+    stages.run("order", lambda: order_labels(document, support()))
     selection = stages.run("selection", choose)
     stages.run("reasons", lambda: [verdict.reason for verdict in selection.verdicts])
     return str(selection.chosen.label)
@@ -74,12 +83,13 @@ def variantlib(folder: Path, stages: Stages) -> str:
 
     data = (folder / "document.json").read_bytes()
     document = stages.run("document", lambda: VariantsJson(json.loads(data)))
-    ordered = stages.run("selection", lambda: get_variants_by_priority(variants_json=document))
+    ordered = stages.run("order", lambda: get_variants_by_priority(variants_json=document))
     return str(ordered[0].label)
 
 
-def main(tool: str, folder: str) -> None:
+def main(tool: str, folder: str, limit: str) -> None:
     """Measure and print."""
+    resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 1))
     stages = Stages()
     chosen = {"wheelfit": wheelfit, "variantlib": variantlib}[tool](Path(folder), stages)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
