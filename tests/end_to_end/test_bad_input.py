@@ -232,7 +232,7 @@ INSTALLING = [
     ),
     Bad("no hash", ("plain", "--require-hashes"), 1, "user-error", "--hash"),
     Bad(
-        "hash of another file", ("-r", "{here}/bad.txt"), 3, "no-compatible-wheel", "hash",
+        "hash of another file", ("-r", "{here}/bad.txt"), 4, "hash-mismatch", TWO,
         files={"bad.txt": f"plain==1.0 --hash=sha256:{TWO}"},
     ),
     Bad(

@@ -16,6 +16,7 @@ from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.errors import (
+    HashMismatch,
     InvalidWheel,
     NoCompatibleWheel,
     NoSolution,
@@ -342,6 +343,38 @@ class TestWhatIsAsked:
         name = canonicalize_name("tool")
         world.policy = ChoicePolicy(hashes={name: frozenset([("sha256", "11")])})
         assert world.pins("tool") == {"tool": "1"}
+
+    @pytest.mark.parametrize("others", [(), ("numbers",)])
+    def test_hashes_of_other_files(self, others: tuple[str, ...], world: World) -> None:
+        """F-94: wheels that fit but for their hashes are no lack; all digests are named."""
+        for version, digest in (("1", "11"), ("2", "22")):
+            world.repository.add_wheel(
+                f"tool-{version}-py3-none-any.whl", hashes={"sha256": digest}
+            )
+        name = canonicalize_name("tool")
+        allowed = frozenset([("sha256", "33"), ("sha256", "44")])
+        world.policy = ChoicePolicy(hashes={name: allowed})
+        with pytest.raises(HashMismatch) as caught:
+            world.resolve("tool", *others)
+        assert caught.value.exit_code == 4
+        note = caught.value.note or ""
+        assert "expected 33 or 44" in note
+        assert "22 (tool-2-py3-none-any.whl)" in note
+        assert "11 (tool-1-py3-none-any.whl)" in note
+        with pytest.raises(HashMismatch) as caught:
+            world.resolve("tool==1", *others)
+        assert "22" not in (caught.value.note or "")
+
+    def test_an_allowed_wheel_that_does_not_fit(self, world: World) -> None:
+        """Where an allowed wheel has another fault, that fault is the reason."""
+        world.repository.add_wheel("tool-1-py3-none-any.whl", hashes={"sha256": "11"})
+        world.repository.add_wheel(
+            "tool-1-2-py3-none-any.whl", hashes={"sha256": "22"}, metadata_requires_python=">=4"
+        )
+        allowed = frozenset([("sha256", "22")])
+        world.policy = ChoicePolicy(hashes={canonicalize_name("tool"): allowed})
+        with pytest.raises(NoCompatibleWheel, match="tool 1"):
+            world.resolve("tool")
 
     def test_hashes_for_all(self, world: World) -> None:
         """Where hashes are required, every project has some."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import NoCompatibleWheel, NoSolution, UnknownLabel
+from wheelfit.errors import HashMismatch, NoCompatibleWheel, NoSolution, UnknownLabel
+from wheelfit.resolve.listing import WRONG_HASH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -194,6 +195,43 @@ class Lack:
             f"{name}{versions} has no variant labelled {label}",
             note=f"its labels are {known}" if known else "it has plain wheels only",
         )
+
+    def wrong_hashes(self, name: NormalizedName, versions: VersionSet) -> HashMismatch | None:
+        """Return the error for releases whose wheels would do but for their hashes (F-94).
+
+        That is no lack of a wheel: either the hashes are those of other files, or the files
+        are not those that were meant.
+        """
+        listing = self._candidates.listing(name)
+        allowed = self._candidates.policy.hashes.get(name)
+        if listing is None or not allowed:
+            return None
+        wheels = [
+            wheel
+            for version in versions.members(listing.releases)
+            for wheel in listing.releases[version].wheels
+            if wheel.rejection in (None, WRONG_HASH)
+        ]
+        if not wheels or any(wheel.rejection is None for wheel in wheels):
+            return None
+        algorithm = min({each for each, _ in allowed} & wheels[0].file.hashes.keys())
+        offered = [
+            f"{wheel.file.hashes[algorithm]} ({wheel.file.filename})"
+            for wheel in wheels
+            if algorithm in wheel.file.hashes
+        ]
+        more = [f"and {len(offered) - _LINES} more"] if len(offered) > _LINES else []
+        error = HashMismatch(
+            algorithm=algorithm,
+            expected=sorted(digest for each, digest in allowed if each == algorithm),
+            actual="\n         ".join([*offered[:_LINES], *more]),
+            where=f"{name}{versions} at {listing.source}",
+        )
+        error.hint = (
+            "nothing was installed; if the file is the one you mean, allow its hash, "
+            "else ask who runs the index why it has another one"
+        )
+        return error
 
     @staticmethod
     def _named(name: NormalizedName, releases: Sequence[Release]) -> str:

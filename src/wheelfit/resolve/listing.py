@@ -42,6 +42,7 @@ AllowedHashes = frozenset[tuple[str, str]]
 
 NO_SOURCES = "source distributions are not built"
 NO_TAG = "none of its tags fits"
+WRONG_HASH = "its hash is not among the allowed ones"
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,7 @@ def _promised(file: File, allowed: AllowedHashes) -> tuple[File, str | None]:
     if shared:
         if any(file.hashes[algorithm] in digests[algorithm] for algorithm in shared):
             return file, None
-        return file, "its hash is not among the allowed ones"
+        return file, WRONG_HASH
     # The index promises nothing. With one digest to choose from, the download
     # is checked against that one.
     single = {

@@ -12,6 +12,7 @@ from wheelfit.core.abi_dependency import INSTALLED, KnownVersion, KnownVersions
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.requirements import Requirement
 from wheelfit.errors import (
+    HashMismatch,
     InvalidRequirement,
     NoCompatibleWheel,
     NoSolution,
@@ -66,6 +67,7 @@ def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> R
     :raises NoCompatibleWheel: what was asked for has no wheel that fits.
     :raises ProjectNotFound: no source knows a project that was asked for.
     :raises UnknownLabel: no release that fits the request has the label asked for.
+    :raises HashMismatch: what fits has other hashes than the ones that are allowed (F-94).
     :raises UserError: the request contradicts itself.
     :raises NetworkError: a source cannot be read.
     """
@@ -293,7 +295,7 @@ class _Resolving:
 
     def _explained(
         self, top: Step, catalogue: Catalogue, roots: Sequence[Need]
-    ) -> NoSolution | NoCompatibleWheel | ProjectNotFound | UnknownLabel:
+    ) -> NoSolution | NoCompatibleWheel | ProjectNotFound | UnknownLabel | HashMismatch:
         lack = Lack(self._candidates, catalogue, prereleases=self._request.prereleases)
         nothing = [fact for fact in top.facts() if fact.kind is Kind.NOTHING]
         asked = {need.package.name for need in roots}
@@ -309,6 +311,10 @@ class _Resolving:
             unknown = lack.unknown_label(fact.terms[0].package.name, fact.terms[0].versions)
             if unknown is not None:
                 return unknown
+        for fact in nothing:
+            wrong = lack.wrong_hashes(fact.terms[0].package.name, fact.terms[0].versions)
+            if wrong is not None:
+                return wrong
         facts = list(top.facts())
         if len(facts) == 2 and {fact.kind for fact in facts} == {Kind.ASKED, Kind.NOTHING}:
             (fact,) = nothing
