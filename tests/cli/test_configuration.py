@@ -75,6 +75,7 @@ def test_options_add_to_it(tmp_path: Path) -> None:
 def test_a_command_without_such_an_option(tmp_path: Path) -> None:
     """What a command has no option for does not concern it."""
     assert "strict" not in parsed(tmp_path, "list")
+    assert parsed(tmp_path, "check")["strict"] is False  # another option of the same name
     assert parsed(tmp_path, "probe")["ignore_static"] == ["nvidia"]
 
 

@@ -114,6 +114,8 @@ def set_defaults(parser: ArgumentParser, defaults: Mapping[str, Any]) -> None:
     :param defaults: what `read_configuration` returned.
     """
     known = {key: value for key, value in defaults.items() if parser.get_default(key) is not None}
+    if parser.get_default("read_unlisted") is None:
+        known.pop("strict", None)  # where nothing is chosen the word means something else
     parser.set_defaults(**known)
 
 
