@@ -151,3 +151,13 @@ def test_a_label_that_does_not_exist(machine: Machine) -> None:
     said = machine.explain("12.9", "torch", "--label", "torch=nope", "--json", code=3)
     assert said.error["code"] == "unknown-label"
     assert "cu129" in said.error["note"]
+
+
+def test_a_wish_that_nothing_meets(machine: Machine) -> None:
+    """F-91: as install, explain refuses a result in which a required property occurs nowhere."""
+    said = machine.explain("12.9", "plain", "--require", "nvidia")
+    assert "nvidia is required, but nothing of this has a variant with it" in said.err
+    machine.explain("12.9", "plain", "--require", "nvidia", "--with-deps", code=3)
+    machine.explain("12.9", "torch", "--require", "nvidia", "--with-deps")
+    # An older release is no way round it either.
+    machine.explain("", "torch", "--require", "nvidia", code=3)

@@ -60,8 +60,15 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         if number:
             output.result()
         print_explanation(explanation, opened.machine, output)
+    present = [explanation.properties for explanation in explanations]
+    vain = list(opened.candidates.policy.preferences.unmet(present))
+    for wish in vain:
+        more = "" if arguments.with_deps else " (with --with-deps what they need is looked at too)"
+        output.warn(f"{wish} is required, but nothing of this has a variant with it{more}")
     fits = all(explanation.chosen is not None for explanation in explanations)
-    return 0 if fits else NoCompatibleWheel.exit_code
+    # What install would refuse as a whole is refused here too.
+    refused = not fits or (arguments.with_deps and bool(vain))
+    return NoCompatibleWheel.exit_code if refused else 0
 
 
 def _apart(arguments: Namespace, opened: Opened) -> list[Explanation]:
