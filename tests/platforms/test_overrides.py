@@ -8,6 +8,7 @@ import pytest
 
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.features import Detection, Evidence, Status
+from wheelfit.platforms.overrides import names_in, strays_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,3 +101,22 @@ def test_an_override_counts_on_a_machine_of_another_kind(tmp_path: Path) -> None
     detection = _detect("aarch64", tmp_path, environ)
     assert detection.status is Status.SUPPORTED
     assert [feature.values for feature in detection.features] == [("8.2a", "8.1a", "8a")]
+
+
+def test_which_variables_override() -> None:
+    """P-73: ours and the vendors' are known by their names; one of ours for nobody is found."""
+    environ = {
+        "WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH": "90_real",
+        "WHEELFIT_OVERRIDE_NVIDA_SM_ARCH": "90_real",
+        "WHEELFIT_OVERRIDE_X86_64": "v3",
+        "WHEELFIT_OVERRIDE_AMD_": "",
+        "NV_VARIANT_PROVIDER_FORCE_SM_ARCH": "9.0",
+        "NV_PROVIDER_FORCE_DRIVER_VERSION": "12",
+        "WHEELFIT_CACHE_DIR": "/cache",
+        "PATH": "/bin",
+    }
+    assert names_in(environ) == tuple(sorted(environ.keys() - {"WHEELFIT_CACHE_DIR", "PATH"}))
+    assert strays_in(environ, ["nvidia", "x86_64"]) == (
+        "WHEELFIT_OVERRIDE_NVIDA_SM_ARCH",
+        "WHEELFIT_OVERRIDE_X86_64",
+    )
