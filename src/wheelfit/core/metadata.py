@@ -257,5 +257,9 @@ def _without_unsound_releases(parts: Parts, findings: Findings) -> Parts:
             kept[label] = properties
         else:
             findings.unusable[label] = reason
-            findings.note(f"{path_of(label)} is unusable (F-130)")
-    return parts if len(kept) == len(parts.variants) else replace(parts, variants=kept)
+    count = len(parts.variants) - len(kept)
+    if not count:
+        return parts
+    labels = "label does" if count == 1 else "labels do"
+    findings.note(f"{count} {labels} not say which releases of a package are meant (P-46, P-47)")
+    return replace(parts, variants=kept)
