@@ -140,10 +140,11 @@ class TestWords:
         assert said in caught.value.message
 
     def test_nothing(self, tmp_path: Path) -> None:
-        """No words and an empty file ask for nothing; that is wrong usage."""
+        """No words ask for nothing; that is wrong usage. A file may be empty."""
         (tmp_path / "empty.txt").write_text("# nothing\n")
         empty = str(tmp_path / "empty.txt")
-        for words in ([], ["-r", empty], ["-c", empty]):
+        assert wanted("-r", empty).requirements == ()
+        for words in ([], ["-c", empty]):
             with pytest.raises(UsageError):
                 wanted(*words)
 

@@ -14,9 +14,11 @@ import pytest
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.sources.pip_configuration import (
     ConfigurationFile,
+    InstallRules,
     Surroundings,
     configuration_files,
     read_pip_configuration,
+    rules_from,
     settings_from,
 )
 from wheelfit.sources.settings import SourceSettings
@@ -344,3 +346,47 @@ def test_pip_appends_options_too() -> None:
     )
     assert list(ours.extra_index_urls) == expected["extra_index_urls"]
     assert list(ours.find_links) == expected["find_links"]
+
+
+class TestRules:
+    """What pip is told about installing."""
+
+    def rules(self, *texts: str, command: str = "install", **environ: str) -> InstallRules:
+        """Return what some files and PIP_* variables express."""
+        files = [ConfigurationFile(f"{number}.conf", text) for number, text in enumerate(texts)]
+        return rules_from(files, {f"PIP_{k}": v for k, v in environ.items()}, command)
+
+    def test_nothing_is_said(self) -> None:
+        """Settings of the sources are no rules."""
+        assert self.rules("[global]\nindex-url = x\n", FIND_LINKS="y") == InstallRules()
+
+    def test_each(self) -> None:
+        """Files and variables count as they do for the sources, and are named."""
+        text = "[global]\nrequire-hashes = no\npre = yes\n[install]\nconstraint = a.txt\n b.txt\n"
+        found = self.rules(text, "[install]\nrequire-hashes = 1\n", REQUIRE_VENV="true")
+        assert found.constraints == ("a.txt", "b.txt")
+        assert (found.pre, found.require_hashes, found.require_virtualenv) == (True, True, True)
+        assert found.said_by("constraint") == "constraint in 0.conf"
+        assert found.said_by("require-hashes") == "require-hashes in 1.conf"
+        assert found.said_by("require-virtualenv") == "PIP_REQUIRE_VENV"
+
+    def test_what_is_taken_back(self) -> None:
+        """A later file may switch off what an earlier one switched on."""
+        found = self.rules("[global]\nrequire-hashes = 1\n", "[global]\nrequire-hashes = 0\n")
+        assert not found.require_hashes
+
+    def test_commands(self) -> None:
+        """Each command of pip has a section of its own."""
+        text = "[install]\nrequire-virtualenv = 1\n"
+        assert self.rules(text).require_virtualenv
+        assert not self.rules(text, command="uninstall").require_virtualenv
+
+    def test_places(self) -> None:
+        """Where pip would install is told to whoever asks."""
+        assert dict(self.rules("[install]\ntarget = /x\n").others) == {"target": "/x"}
+
+    @pytest.mark.parametrize("name", ["pre", "require-hashes", "require-virtualenv"])
+    def test_neither_yes_nor_no(self, name: str) -> None:
+        """A safety setting with a slip in it is never taken for off."""
+        with pytest.raises(InvalidConfiguration, match="yes or no"):
+            self.rules(f"[global]\n{name} = treu\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.core.ordering import Choice
     from wheelfit.core.requirements import Requirement
 
-__all__ = ["Wanted", "read_preferences", "read_wanted"]
+__all__ = ["Wanted", "limited", "read_preferences", "read_wanted"]
 
 
 def __dir__() -> list[str]:
@@ -60,8 +60,7 @@ def read_wanted(arguments: Namespace, environ: Mapping[str, str]) -> Wanted:
 
     :param arguments: the options of `wheelfit.cli.options.add_requirements`.
     :param environ: values of variables in requirements files.
-    :raises UsageError: nothing was asked for, not even by a file that turned out empty; or an
-        editable installation.
+    :raises UsageError: nothing was asked for, not even in a file; or an editable installation.
     :raises InvalidRequirement: something is no requirement.
     :raises FileProblem: a file cannot be read.
     """
@@ -100,6 +99,27 @@ def read_wanted(arguments: Namespace, environ: Mapping[str, str]) -> Wanted:
         (*files, *limits),
         tuple(_url(line.text) for line in lines if "://" in line.text),
     )
+
+
+def limited(
+    wanted: Wanted, names: Iterable[str], environ: Mapping[str, str], said_by: str
+) -> Wanted:
+    """Return what was asked for, limited by the constraints of further files.
+
+    :param names: paths of the files.
+    :param environ: values of variables in them.
+    :param said_by: who names them, for errors.
+    :raises InvalidRequirement: something is no requirement.
+    :raises FileProblem: a file cannot be read.
+    """
+    try:
+        files = [read_requirements_file(one, _read, environ, as_constraints=True) for one in names]
+        lines = [line for file in files for line in file.constraints]
+        more = tuple(Asked(_requirement(line), line.where) for line in lines)
+    except UserError as error:
+        error.note = "\n".join(filter(None, (error.note, f"the file is named by {said_by}")))
+        raise
+    return replace(wanted, constraints=(*wanted.constraints, *more), files=(*wanted.files, *files))
 
 
 def _url(text: str) -> str:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.cli.pip_rules import home, pip_surroundings
 from wheelfit.sources.open import default_cache_folder, open_sources
-from wheelfit.sources.pip_configuration import Surroundings, read_pip_configuration
+from wheelfit.sources.pip_configuration import read_pip_configuration
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -40,8 +41,7 @@ def read_settings(
     :param prefix: the environment in use; it may hold a pip configuration of its own.
     :raises InvalidConfiguration: something cannot be understood.
     """
-    prefixes = tuple(dict.fromkeys(filter(None, (Path(sys.prefix), prefix))))
-    settings = read_pip_configuration(Surroundings(environ, _home(), sys.platform, prefixes))
+    settings = read_pip_configuration(pip_surroundings(environ, prefix))
     settings = settings.with_options(
         index_url=arguments.index_url,
         extra_index_urls=arguments.extra_index_url or (),
@@ -88,22 +88,14 @@ def open_indexes(
     folder = (
         Path(arguments.cache_dir)
         if arguments.cache_dir
-        else default_cache_folder(environ, _home(), sys.platform)
+        else default_cache_folder(environ, home(), sys.platform)
     )
     return open_sources(
         settings,
         cache_folder=folder if settings.cache else None,
         environ=environ,
-        home=_home(),
+        home=home(),
         given_urls=given_urls,
         offline=arguments.offline,
         note=output.warn,
     )
-
-
-def _home() -> Path:
-    """Return the user's home; a container may run as a user who has none."""
-    try:
-        return Path.home()
-    except RuntimeError:
-        return Path("/nonexistent")

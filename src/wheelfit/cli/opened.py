@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.asked import read_preferences, read_wanted
+from wheelfit.cli.asked import limited, read_preferences, read_wanted
 from wheelfit.cli.environments import open_environment_of
 from wheelfit.cli.indexes import open_indexes, read_settings
 from wheelfit.cli.machine import choose_machine
+from wheelfit.cli.pip_rules import check_choice, read_rules
 from wheelfit.core.metadata import DEFAULT_LIMITS
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.resolve.release_metadata import MetadataPolicy
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
     from wheelfit.install.environment import Environment
+    from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.remembered import Remembered
 
 __all__ = ["Opened", "open_for_choice"]
@@ -39,6 +41,10 @@ class Opened:
     repository: Remembered
     candidates: Candidates
     wanted: Wanted
+    rules: InstallRules
+    """What pip is told about installing."""
+    prereleases: bool
+    """Whether pre-releases count, whoever says so."""
 
 
 def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Output) -> Opened:
@@ -51,6 +57,10 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
     wanted = read_wanted(arguments, environ)
     preferences = read_preferences(arguments)
     environment = open_environment_of(arguments, environ)
+    rules = read_rules(environ, environment.interpreter.prefix)
+    check_choice(rules)
+    if rules.constraints:
+        wanted = limited(wanted, rules.constraints, environ, rules.said_by("constraint"))
     machine = choose_machine(arguments, environment.target(), environ, output)
     settings = read_settings(
         arguments, environ, wanted.files, prefix=environment.interpreter.prefix
@@ -68,7 +78,8 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
         ),
         user_lists=machine.user_lists,
     )
-    return Opened(environment, machine, repository, candidates, wanted)
+    prereleases = arguments.pre or rules.pre or any(file.pre for file in wanted.files)
+    return Opened(environment, machine, repository, candidates, wanted, rules, prereleases)
 
 
 def _metadata_policy(arguments: Namespace) -> MetadataPolicy:

@@ -100,6 +100,8 @@ class Request:
     """Whether what is chosen gets what it needs."""
     require_hashes: bool = False
     """Whether every project must have allowed hashes."""
+    hashes_required_by: str = ""
+    """Which setting says so, for errors; empty: the request itself."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "installed", MappingProxyType(dict(self.installed)))

@@ -170,8 +170,9 @@ class _Resolving:
         promised = {_name(wheel) for wheel in self._wheels if wheel.file.hashes}
         for name in names:
             if name not in self._candidates.policy.hashes.keys() | promised:
+                by = self._request.hashes_required_by
                 raise UserError(
-                    f"hashes are required, and {name} has none",
+                    f"hashes are required{f' by {by}' if by else ''}, and {name} has none",
                     hint="give every requirement a --hash option",
                 )
 

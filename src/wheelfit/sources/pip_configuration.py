@@ -1,8 +1,9 @@
 """Read what the user has told pip, so that wheelfit works wherever pip already does.
 
 Two steps: ``configuration_files`` says which files pip would read, and
-``settings_from`` turns their contents and the environment into settings. Only
-``read_pip_configuration`` touches the machine.
+``settings_from`` and ``rules_from`` turn their contents and the environment into settings of the
+sources and into rules about installing. Only ``read_pip_configuration`` and ``read_pip_rules``
+touch the machine.
 
 The order is pip's: all ``[global]`` sections (system, user, environment,
 ``PIP_CONFIG_FILE``), then all ``[install]`` sections, then ``PIP_*`` variables.
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConfigurationFile",
+    "InstallRules",
     "Surroundings",
     "configuration_files",
     "read_pip_configuration",
+    "read_pip_rules",
+    "rules_from",
     "settings_from",
 ]
 
@@ -67,6 +71,32 @@ class ConfigurationFile:
     """Where it lies, for errors."""
     text: str
     """Its content."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallRules:
+    """Hold what pip is told about installing, wherever files come from."""
+
+    constraints: tuple[str, ...] = ()
+    """Files that limit versions."""
+    pre: bool = False
+    """Whether pre-releases count."""
+    require_hashes: bool = False
+    """Whether every file must have an allowed hash."""
+    require_virtualenv: bool = False
+    """Whether only virtual environments may be changed."""
+    others: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Further options that decide what is installed or where, by pip's name, as written."""
+    origins: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Which file or variable says so, by pip's name of the option."""
+
+    def said_by(self, name: str) -> str:
+        """Return where an option is set, for messages.
+
+        :param name: pip's name of an option that is set.
+        """
+        origin = self.origins[name]
+        return origin if origin.startswith("PIP_") else f"{name} in {origin}"
 
 
 def configuration_files(surroundings: Surroundings) -> tuple[Path, ...]:
@@ -119,6 +149,22 @@ def read_pip_configuration(surroundings: Surroundings) -> SourceSettings:
     :raises InvalidConfiguration: a file cannot be read or understood, or a
         value is not of its kind.
     """
+    files, environ = _read(surroundings)
+    return settings_from(files, environ, home=surroundings.home)
+
+
+def read_pip_rules(surroundings: Surroundings, command: str = "install") -> InstallRules:
+    """Read the files that exist, and return what they say about installing.
+
+    :param command: the command of pip whose section counts.
+    :raises InvalidConfiguration: as `read_pip_configuration`.
+    """
+    files, environ = _read(surroundings)
+    return rules_from(files, environ, command)
+
+
+def _read(surroundings: Surroundings) -> tuple[list[ConfigurationFile], Mapping[str, str]]:
+    """Return the files that exist, and the variables that count."""
     files = []
     for path in configuration_files(surroundings):
         try:
@@ -134,8 +180,7 @@ def read_pip_configuration(surroundings: Surroundings) -> SourceSettings:
                 "pip's configuration is not UTF-8", where=str(path)
             ) from error
         files.append(ConfigurationFile(str(path), text))
-    environ = {} if surroundings.isolated else surroundings.environ
-    return settings_from(files, environ, home=surroundings.home)
+    return files, {} if surroundings.isolated else surroundings.environ
 
 
 def settings_from(
@@ -167,12 +212,38 @@ def settings_from(
     return settings
 
 
+def rules_from(
+    files: Iterable[ConfigurationFile], environ: Mapping[str, str], command: str = "install"
+) -> InstallRules:
+    """Return the rules that files and variables express.
+
+    :param files: those counting least first.
+    :param environ: where ``PIP_*`` variables are; others do not matter.
+    :param command: the command of pip whose section counts.
+    :raises InvalidConfiguration: a file has no sections, or a value is not of its kind.
+    """
+    values: dict[str, Any] = {}
+    others: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    for origin, key, value in _in_order(tuple(files), environ, command):
+        name = _RULE_NAMES.get(key, key)
+        if name in _RULES:
+            field_name, convert = _RULES[name]
+            values[field_name] = convert(value, name, origin)
+        elif name in _OTHERS:
+            others[name] = value
+        else:
+            continue
+        origins[name] = origin
+    return InstallRules(**values, others=others, origins=origins)
+
+
 def _in_order(
-    files: tuple[ConfigurationFile, ...], environ: Mapping[str, str]
+    files: tuple[ConfigurationFile, ...], environ: Mapping[str, str], command: str = "install"
 ) -> Iterable[tuple[str, str, str]]:
     """Yield (origin, key, value), those counting least first."""
     parsed = [(file.path, _parse(file)) for file in files]
-    for section in ("global", "install"):
+    for section in ("global", command):
         values: dict[str, tuple[str, str]] = {}
         for path, parser in parsed:
             if parser.has_section(section):
@@ -297,3 +368,17 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str, str, str], Any]]] = {
     "no-cache-dir": ("cache", _no_cache),
 }
 """pip's name of each option, the setting it becomes, and how its text is read."""
+
+_RULES: Mapping[str, tuple[str, Callable[[str, str, str], Any]]] = {
+    "constraint": ("constraints", _list),
+    "pre": ("pre", _boolean),
+    "require-hashes": ("require_hashes", _boolean),
+    "require-virtualenv": ("require_virtualenv", _boolean),
+}
+"""The same for rules about installing."""
+
+_RULE_NAMES = {"require-venv": "require-virtualenv"}
+"""Second names that pip has for them."""
+
+_OTHERS = frozenset(["prefix", "root", "target", "uploaded-prior-to"])
+"""What nobody may pass over without a word: it decides where files go, or which may be taken."""

@@ -46,9 +46,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
     opened = open_for_choice(arguments, environ, output)
     with opened.repository:
-        explanations = (
-            _together(arguments, opened) if arguments.with_deps else _apart(arguments, opened)
-        )
+        explanations = _together(arguments, opened) if arguments.with_deps else _apart(opened)
     output.result_json(
         {
             "version": 1,
@@ -71,14 +69,13 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     return NoCompatibleWheel.exit_code if refused else 0
 
 
-def _apart(arguments: Namespace, opened: Opened) -> list[Explanation]:
+def _apart(opened: Opened) -> list[Explanation]:
     from wheelfit.core.filename import parse_wheel_filename
     from wheelfit.resolve.explain import explain_project, explain_release
     from wheelfit.resolve.request import given_wheel
     from wheelfit.sources.page import ProjectPage
 
     wanted = opened.wanted
-    prereleases = arguments.pre or any(file.pre for file in wanted.files)
     constraints = [asked.requirement for asked in wanted.constraints]
     explanations = []
     named = [asked for asked in wanted.requirements if asked.requirement.url is not None]
@@ -92,7 +89,7 @@ def _apart(arguments: Namespace, opened: Opened) -> list[Explanation]:
             opened.candidates,
             asked.requirement,
             constraints=constraints,
-            prereleases=prereleases,
+            prereleases=opened.prereleases,
         )
         for asked in wanted.requirements
         if asked.requirement.url is None
@@ -109,7 +106,7 @@ def _together(arguments: Namespace, opened: Opened) -> list[Explanation]:
         requirements=wanted.requirements,
         wheels=wanted.wheels,
         constraints=wanted.constraints,
-        prereleases=arguments.pre or any(file.pre for file in wanted.files),
+        prereleases=opened.prereleases,
         dependencies=not arguments.no_deps,
     )
     resolution = resolve(request, opened.candidates)

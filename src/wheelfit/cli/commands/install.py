@@ -91,13 +91,16 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     """Resolve, download, check and install."""
     from wheelfit.cli.environments import tell_unnamed_environment
     from wheelfit.cli.opened import open_for_choice
+    from wheelfit.cli.pip_rules import check_changes, check_place
     from wheelfit.install.breakage import breakages
 
     opened = open_for_choice(arguments, environ, output)
     with opened.repository:
         environment = opened.environment
+        check_place(opened.rules, arguments)
         if not arguments.dry_run:
             # Before anything is fetched: a download in vain helps nobody.
+            check_changes(opened.rules, environment)
             environment.check_allowed(break_system_packages=arguments.break_system_packages)
             environment.check_writable()
         tell_unnamed_environment(arguments, environ, environment, output)
@@ -137,11 +140,15 @@ def _request(arguments: Namespace, opened: Opened, installed: Sequence[Installed
         there={name: entry.version for name, entry in there.items()},
         upgrade=arguments.upgrade,
         upgrade_only=frozenset(canonicalize_name(name) for name in arguments.upgrade_package),
-        prereleases=arguments.pre or any(file.pre for file in wanted.files),
+        prereleases=opened.prereleases,
         dependencies=not arguments.no_deps,
         require_hashes=arguments.require_hashes
+        or opened.rules.require_hashes
         or bool(wanted.hashes)
         or any(file.require_hashes for file in wanted.files),
+        hashes_required_by=opened.rules.said_by("require-hashes")
+        if opened.rules.require_hashes
+        else "",
     )
 
 

@@ -31,11 +31,15 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Remove what was named."""
     from wheelfit.cli.environments import open_environment_of, tell_unnamed_environment
+    from wheelfit.cli.pip_rules import check_changes, read_rules
     from wheelfit.install.breakage import breakages
     from wheelfit.install.plan import Plan
     from wheelfit.install.uninstall import uninstall
 
     environment = open_environment_of(arguments, environ)
+    if not arguments.dry_run:
+        rules = read_rules(environ, environment.interpreter.prefix, "uninstall")
+        check_changes(rules, environment)
     tell_unnamed_environment(arguments, environ, environment, output)
     names = [_name(text) for text in arguments.names]
     installed = environment.installed()

@@ -1,0 +1,109 @@
+"""What pip's configuration says about installing, besides where files come from."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import PolicyRefusal
+from wheelfit.sources.pip_configuration import Surroundings, read_pip_rules
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping
+
+    from wheelfit.install.environment import Environment
+    from wheelfit.sources.pip_configuration import InstallRules
+
+__all__ = [
+    "check_changes",
+    "check_choice",
+    "check_place",
+    "home",
+    "pip_surroundings",
+    "read_rules",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def read_rules(environ: Mapping[str, str], prefix: Path, command: str = "install") -> InstallRules:
+    """Read what pip is told about installing or uninstalling.
+
+    :param environ: the environment of the process.
+    :param prefix: the environment in use; it may hold a pip configuration of its own.
+    :param command: the command of pip whose section counts.
+    :raises InvalidConfiguration: something cannot be understood.
+    """
+    return read_pip_rules(pip_surroundings(environ, prefix), command)
+
+
+def check_changes(rules: InstallRules, environment: Environment) -> None:
+    """Refuse to change what pip, as it is configured, would not change.
+
+    :param rules: what `read_rules` returned.
+    :param environment: what would be changed.
+    :raises PolicyRefusal: it belongs to no virtual environment, and that is required.
+    """
+    if rules.require_virtualenv and not environment.interpreter.virtual:
+        raise PolicyRefusal(
+            "pip's configuration requires a virtual environment, and this is none",
+            where=environment.name,
+            note=f"it is required by {rules.said_by('require-virtualenv')}",
+            hint="activate one, or name it with --python",
+        )
+
+
+def check_choice(rules: InstallRules) -> None:
+    """Refuse to choose what pip, as it is configured, would not choose.
+
+    :param rules: what `read_rules` returned.
+    :raises PolicyRefusal: the configuration bounds the time of upload, which is not looked at.
+    """
+    if when := rules.others.get("uploaded-prior-to"):
+        raise PolicyRefusal(
+            f"pip's configuration allows only what was uploaded before {when}, "
+            "and wheelfit does not look at that",
+            note=f"it is set by {rules.said_by('uploaded-prior-to')}",
+            hint="limit versions with --constraint, and take the setting away for wheelfit",
+        )
+
+
+def check_place(rules: InstallRules, arguments: Namespace) -> None:
+    """Refuse to install where pip, as it is configured, would not install.
+
+    :param rules: what `read_rules` returned.
+    :param arguments: the options of `wheelfit.cli.options.add_environment`.
+    :raises PolicyRefusal: the configuration names another place, and the user named none.
+    """
+    if arguments.target or arguments.prefix or arguments.root:
+        return
+    for name in ("target", "prefix", "root"):
+        if place := rules.others.get(name):
+            raise PolicyRefusal(
+                f"pip's configuration has everything installed into {place}; wheelfit installs "
+                "elsewhere than into the environment only when it is told so",
+                note=f"it is set by {rules.said_by(name)}",
+                hint=f"--{name} {place} installs there; for the environment take the setting away",
+            )
+
+
+def pip_surroundings(environ: Mapping[str, str], prefix: Path | None) -> Surroundings:
+    """Say where pip's configuration is looked for.
+
+    :param environ: the environment of the process.
+    :param prefix: the environment in use.
+    """
+    prefixes = tuple(dict.fromkeys(filter(None, (Path(sys.prefix), prefix))))
+    return Surroundings(environ, home(), sys.platform, prefixes)
+
+
+def home() -> Path:
+    """Return the user's home; a container may run as a user who has none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/nonexistent")
