@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -211,6 +212,11 @@ def test_tags_are_looked_up_once_for_each_set() -> None:
     tags.looked_up.clear()
     selected(FEW, [parse_wheel_filename(name) for name in make_names(FEW)], tags)
     assert len(tags.looked_up) == len(set(tags.looked_up)) == len(SHAPES) - 1
+    # Along the whole way: sorting the page, reading what the fitting ones say, selecting.
+    tags.looked_up.clear()
+    target = replace(TARGET, tags=tags)
+    Candidates(repository(FEW), target, FixedDetector(MACHINE)).choice(FAST, Version("1.0"))
+    assert len(tags.looked_up) <= 3 * (len(SHAPES) - 1)
 
 
 def test_no_reason_is_put_into_words_before_somebody_asks() -> None:

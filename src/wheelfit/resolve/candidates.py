@@ -33,6 +33,7 @@ from wheelfit.sources.urls import redact
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from packaging.tags import Tag
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
@@ -377,10 +378,14 @@ class Candidates:
         if not preferences.variants:
             return []
         ranked = []
+        ranks: dict[frozenset[Tag], int | None] = {}  # many wheels share few sets of tags
         for wheel in release.wheels:
             if not wheel.filename.is_variant or wheel.filename.text in rejections:
                 continue
-            rank = self.target.tags.best(wheel.filename.tags)
+            tags = wheel.filename.tags
+            if tags not in ranks:
+                ranks[tags] = self.target.tags.best(tags)
+            rank = ranks[tags]
             if rank is not None:
                 ranked.append((rank, wheel.filename.text, wheel))
         return [wheel for _, _, wheel in sorted(ranked, key=lambda item: item[:2])]
