@@ -6,6 +6,7 @@ feature.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -55,6 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     :param argv: the arguments without the program's name; default: those of the process.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    # Pages and documents are many small values without cycles; looking for some after every 700
+    # of them is a tenth of the work of a resolution.
+    gc.set_threshold(50_000, 10, 10)
     # An error in the arguments must be rendered too, so what can be told before parsing is.
     return _guarded(
         lambda: _dispatch(words), lambda: _lenient_output(words), debug="--debug" in words
