@@ -132,7 +132,6 @@ class TestFiles:
             "demo --global-option=evil",
             "${HOME}",
             "demo \\",
-            "\\\n" * 10_000,
         ],
     )
     def test_a_line(self, site: Site, line: str) -> None:
@@ -144,6 +143,12 @@ class TestFiles:
         said = site.attempt("install", "--json", "--timeout", "2", "-r", path)
         assert said.code
         assert "hunter2" not in said.out + said.err
+
+    def test_nothing_at_great_length(self, site: Site) -> None:
+        """Thousands of continued lines without a word ask for nothing."""
+        path = site.folder / "work" / "requirements.txt"
+        path.write_text("\\\n" * 10_000)
+        assert "nothing to do" in site.run("install", "-r", path).out
 
     def test_a_deep_chain(self, site: Site) -> None:
         """Files that include each other thousands of times end in an error."""
