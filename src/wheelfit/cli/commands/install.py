@@ -105,7 +105,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             environment.check_writable()
         tell_unnamed_environment(arguments, environ, environment, output)
         decided = _decide(arguments, opened)
-        if not arguments.dry_run:
+        if decided.planned and not arguments.dry_run:
             decided = _carry_out(decided, arguments, output, opened)
         planned = decided.planned
         broken = breakages(planned, decided.installed, environment.interpreter.environment)
