@@ -99,7 +99,7 @@ def read_configuration(path: Path, *, must_exist: bool) -> Mapping[str, Any]:
     from wheelfit.core import strict_toml
 
     try:
-        table = strict_toml.load(data, size=_LARGEST)
+        table = strict_toml.load(data, strict_toml.Limits(size=_LARGEST))
     except ValueError as error:
         raise InvalidConfiguration(
             f"the configuration file is not TOML: {error}", where=str(path)

@@ -72,7 +72,7 @@ def load_host_file(name: str) -> HostFile:
     """
     try:
         with Path(name).open("rb") as file:
-            data = file.read(strict_toml.SIZE + 1)
+            data = file.read(strict_toml.DEFAULT_LIMITS.size + 1)
     except OSError as error:
         raise FileProblem(
             f"the host file cannot be read: {error.strerror}",

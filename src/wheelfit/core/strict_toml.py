@@ -1,46 +1,116 @@
-"""Read TOML of strangers: what would take the parser for ever is refused before (P-44)."""
+"""Read TOML of strangers within limits; what would take the parser for ever is refused.
+
+The parser of the standard library recurses, and costs a kilobyte for every table and the
+square of the length for a dotted key. So, as `wheelfit.core.strict_json` does, the text is
+first reduced to its skeleton; depth and size are judged on that before anything is parsed.
+"""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
-__all__ = ["SIZE", "load"]
+from wheelfit.core.strict_json import path_of
+
+__all__ = ["DEFAULT_LIMITS", "Limits", "load"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-SIZE = 4 * 1024 * 1024
-"""Bytes of the longest text."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Hold how large a TOML document may be (F-30)."""
 
-_PARTS = 64
-_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
-# The standard library's parser needs the square of the number of parts.
-_LONG_KEY = re.compile(rf"(?<![\w.-])(?:{_PART}){{{_PARTS}}}")
-_LONG_NUMBER = re.compile(r"(?<![\w.-])[+-]?[0-9][0-9_]{999}")
+    size: int = 4 * 1024 * 1024
+    """Bytes of the whole document."""
+    depth: int = 32
+    """Tables and arrays within each other; the document itself counts as one."""
+    entries: int = 1_000_000
+    """Keys and elements of arrays, all together; a table counts as eight, as much as it costs."""
 
 
-def load(data: bytes, *, size: int = SIZE) -> dict[str, Any]:
+DEFAULT_LIMITS = Limits()
+
+_BOM = b"\xef\xbb\xbf"
+# What brackets and dots do not count in. Nothing is tried twice: quantifiers are possessive,
+# and a string without end is one too (the parser stops there).
+_OPAQUE = re.compile(
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"{3,5}+)?+'
+    r"|'''(?:[^']++|'(?!''))*+(?:'{3,5}+)?+"
+    r'|"(?:[^"\\\n]++|\\.)*+"?+'
+    r"|'[^'\n]*+'?+"
+    r"|\#[^\n]*+",
+    re.DOTALL,
+)
+_PLAIN = re.compile(r"[^\[\]{}=,.\n]++")
+_LARGEST = 2**63
+"""TOML promises integers of 64 bits; Python cannot even write much larger ones."""
+
+
+def load(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     """Read a TOML document.
 
-    :param data: the bytes of the file.
-    :param size: how many there may be.
-    :raises ValueError: it is none, or larger or deeper than any sound one; says why.
+    :param data: its bytes.
+    :param limits: how large it may be.
+    :raises ValueError: it is too large, or no TOML; says why, and where when that is known.
     """
-    if len(data) > size:
-        raise ValueError(f"it has more than {size} bytes")
+    if len(data) > limits.size:
+        raise ValueError(f"it has more than {limits.size} bytes")
+    if data.startswith(_BOM):
+        raise ValueError("it starts with a byte order mark")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
-    if _LONG_KEY.search(text):
-        raise ValueError(f"it has a key of more than {_PARTS} parts")
-    if _LONG_NUMBER.search(text):
-        raise ValueError("it has a number of more than 1000 digits")
+    _check_skeleton(_PLAIN.sub("s", _OPAQUE.sub("s", text)), limits)
     try:
-        return tomllib.loads(text)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        root = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        raise ValueError(f"{message[:1].lower()}{message[1:]}") from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise ValueError(f"it has a number that cannot be read: {error}") from None
+    _check_values(root, limits)
+    return root
+
+
+def _check_skeleton(skeleton: str, limits: Limits) -> None:
+    """Judge the size by punctuation; every other stretch of text is an ``s``."""
+    tables = skeleton.count("\n[") + skeleton.count("{")
+    entries = sum(skeleton.count(sign) for sign in "=,.") + 8 * tables
+    if entries > limits.entries:
+        raise ValueError(f"it has more than {limits.entries} entries")
+    if _long_key(limits.depth).search(skeleton) is not None:
+        _too_deep(limits)
+    depth = 0
+    for bracket in re.finditer(r"[\[\]{}]", skeleton):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth >= limits.depth:
+            _too_deep(limits)
+
+
+def _long_key(parts: int) -> re.Pattern[str]:
+    return re.compile(rf"(?:s\.){{{parts}}}")
+
+
+def _check_values(root: dict[str, Any], limits: Limits) -> None:
+    """Check what the text did not show: depth by headers, and integers."""
+    pending: list[tuple[tuple[str | int, ...], Any]] = [((), root)]
+    while pending:
+        steps, item = pending.pop()
+        if len(steps) >= limits.depth and isinstance(item, dict | list):
+            _too_deep(limits)
+        if isinstance(item, dict):
+            pending += [((*steps, key), value) for key, value in item.items()]
+        elif isinstance(item, list):
+            pending += [((*steps, index), value) for index, value in enumerate(item)]
+        elif type(item) is int and not -_LARGEST <= item < _LARGEST:
+            raise ValueError(f"{path_of(*steps)} is a number of more than 64 bits")
+
+
+def _too_deep(limits: Limits) -> NoReturn:
+    raise ValueError(f"it is nested deeper than the limit of {limits.depth}")

@@ -12,15 +12,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import tomli_w
 from packaging.utils import canonicalize_name
 
+from wheelfit.core import strict_toml
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.metadata import read_document
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of, shown
+from wheelfit.core.strict_toml import Limits
 from wheelfit.errors import Fault, InvalidDocument, InvalidFilename, InvalidLock, UserError
-from wheelfit.lock import toml_text
 from wheelfit.lock.faults import (
     ROOTS,
     VARIANT_DEPENDENCIES,
@@ -30,7 +32,6 @@ from wheelfit.lock.faults import (
     limited,
     tool_table,
 )
-from wheelfit.lock.toml_text import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,6 +66,9 @@ def __dir__() -> list[str]:
 
 SourceKind: TypeAlias = Literal["vcs", "directory", "archive", "wheels", "sdist"]
 """Where a package is taken from; of wheels and a source distribution, the wheels."""
+
+DEFAULT_LIMITS = Limits(size=16 * 1024 * 1024)
+"""How large a lock file may be (F-30)."""
 
 _NAME = re.compile(r"pylock(?:\.[^.]+)?\.toml")
 
@@ -177,9 +181,10 @@ def read_lock(
         package could be used (F-134); says everything at once.
     """
     try:
-        table = toml_text.load(data, limits)
-    except InvalidLock as error:
-        raise InvalidLock(error.faults, where=where) from None
+        table = strict_toml.load(data, limits)
+    except ValueError as error:
+        fault = Fault("", f"the file is not TOML: {error}", "F-30")
+        raise InvalidLock([fault], where=where) from None
     return Lock.of(table, where=where, strict=strict)
 
 
@@ -187,11 +192,11 @@ def write_lock(lock: Lock) -> bytes:
     """Return the bytes of a lock file: nothing is lost but comments and blanks.
 
     Equal locks with equal order of keys give equal bytes, and reading them gives an
-    equal lock.
+    equal lock. Keys that are not bare are quoted, so a label keeps its dots (F-119).
 
     :param lock: read, or built by `Lock.of`.
     """
-    return toml_text.text_of(lock.to_mapping())
+    return tomli_w.dumps(lock.to_mapping(), multiline_strings=False, indent=2).encode()
 
 
 def is_lock_name(text: str) -> bool:
