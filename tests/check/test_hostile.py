@@ -98,3 +98,13 @@ def test_any_document(changes: list[tuple[list[str], str, object]]) -> None:
             profiles=PROFILES,
         )
         assert all(one.message and one.rule for one in findings)
+
+
+def test_endless_words() -> None:
+    """What a document says at length is cut short in the report about it (F-131)."""
+    document = json.loads(json.dumps(DOCUMENT))
+    label = "c" * 100_000
+    document["variants"] = {label: {"nvidia": {"sm_arch": ["9" * 100_000]}}}
+    findings, _ = check_variant_document(json.dumps(document).encode(), Place("x.json"))
+    assert {"unknown-value", "long-label"} <= {one.code for one in findings}
+    assert all(len(str(one.to_mapping())) < 3000 for one in findings)

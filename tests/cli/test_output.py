@@ -256,6 +256,11 @@ def test_a_file_name_that_is_no_text() -> None:
     with redirect_stdout(narrow("utf-8")) as objects:
         Output(json=True).result_json({"name": "\udcff.whl"})
     assert json.loads(written(objects)) == {"name": "\udcff.whl"}
+    lenient = narrow("utf-8")
+    lenient.reconfigure(errors="surrogateescape")  # as standard output is in the locale C.UTF-8
+    with redirect_stdout(lenient):
+        Output(json=True).result_json({"name": "\udcff.whl"})
+    assert json.loads(written(lenient)) == {"name": "\udcff.whl"}
 
 
 class Gone(io.StringIO):

@@ -31,6 +31,9 @@ class Severity(StrEnum):
 
 _ORDER = {severity: number for number, severity in enumerate(Severity)}
 
+_LONGEST = 1000
+"""Characters of a message. What a file says may be as long as it likes, a report of it not."""
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -115,7 +118,8 @@ class Place:
         """Return a finding here.
 
         :param check: what was looked for.
-        :param message: what is wrong, one sentence without a final full stop.
+        :param message: what is wrong, one sentence without a final full stop; cut off where it is
+            much too long to be read.
         :param path: where in the document.
         :param rule: a more exact rule than the check's.
         :param remedy: more exact advice than the check's.
@@ -126,7 +130,7 @@ class Place:
             check.code,
             rule or check.rule,
             self.where,
-            message,
+            message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…",
             remedy or check.remedy,
             self.member,
             path,

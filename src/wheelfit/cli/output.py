@@ -98,7 +98,7 @@ class Output:
         import json
 
         text = json.dumps(value, indent=2, ensure_ascii=False)
-        if text != _sayable(sys.stdout, text):
+        if not _is_text(text) or text != _sayable(sys.stdout, text):
             text = json.dumps(value, indent=2)
         deliver(sys.stdout, text + "\n")
 
@@ -183,6 +183,18 @@ def _sayable(stream: TextIO, text: str) -> str:
     except UnicodeEncodeError:
         return text.encode(encoding, "backslashreplace").decode(encoding)
     return text
+
+
+def _is_text(text: str) -> bool:
+    """Say whether a text is all characters: a file name may have bytes that are none.
+
+    A stream may take such bytes as they are, but JSON with them is none.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -209,13 +209,21 @@ def test_wrong_words(run: Runner, words: list[str], code: int, reference: str | 
 @pytest.mark.skipif(os.name != "posix", reason="names are Unicode there")
 def test_strange_names(run: Runner, tmp_path: Path) -> None:
     """Names that are not UTF-8, or steer terminals, are shown harmlessly in every form."""
-    names = (b"\xff-1-py3-none-any.whl", b"\x1b[2J-1-py3-none-any.whl")
+    names = (
+        b"\xff-1-py3-none-any.whl",
+        b"\x1b[2J-1-py3-none-any.whl",
+        b"a\nno faults in 1 wheel\n-1-py3-none-any.whl",
+        "\u202ea-1-py3-none-any.whl".encode(),
+    )
     for name in names:
         Path(os.fsdecode(bytes(tmp_path) + b"/" + name)).write_bytes(b"")
     report = tmp_path / "report"
     for words in ((), ("--json",), ("--sarif",)):
         said = run("check", tmp_path, *words, "-o", report, code=FAULTS)
-        assert "\x1b" not in said.out + report.read_text()
+        for shown in (said.out, report.read_text()):
+            assert "\x1b" not in shown
+            assert words or "\u202e" not in shown
+            assert "no faults in 1 wheel" not in shown.splitlines()
         assert "invalid-filename" in report.read_text()
 
 

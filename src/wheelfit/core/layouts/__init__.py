@@ -91,7 +91,7 @@ def detect(
         return Detected(_by_shape(document, versioned=False))
     text = document[schema.KEY]
     if not isinstance(text, str):
-        _refuse(f"expected a string, found {shown(text)}", "F-20")
+        _refuse(f"expected a string, found {shown(text)}", "F-32")
     if text in schema.BARE:
         return Detected(_by_shape(document, versioned=False))
     name = schema.parse_schema(text)
