@@ -49,7 +49,12 @@ def timed(check: Callable[[bytes], None]) -> Callable[[bytes], None]:
 
     def one(data: bytes) -> None:
         start = time.process_time()
-        check(data)
+        try:
+            check(data)
+        except BaseException:
+            # libFuzzer writes the input to a file, if it gets to it.
+            print(f"input: {data!r}", file=sys.stderr, flush=True)
+            raise
         taken = time.process_time() - start
         if taken > SLOWEST:
             raise AssertionError(f"this input took {taken:.1f} seconds of processor time")
