@@ -143,6 +143,18 @@ class TestPages:
         assert codes(report) == {"no-hash": 1}
         assert report.count.wheels == 4
 
+    def test_a_link_to_something_else(self, tmp_path: Path) -> None:
+        """What lies under another name than the page says is told and not opened (F-131)."""
+        write(tmp_path / "secret", b"nobody's business")
+        link = '<a href="../secret">fast-1.0-py3-none-any.whl</a>'
+        write(tmp_path / "simple" / "index.html", link.encode())
+        report = check(tmp_path / "simple")
+        assert codes(report) == {"strange-entry": 1}
+        assert only(report, "strange-entry").message == (
+            "fast-1.0-py3-none-any.whl leads to a file of another name, secret"
+        )
+        assert report.count.wheels == report.count.index_files == 0
+
     def test_a_page_about_something_else(self, tmp_path: Path) -> None:
         """Documentation is no index."""
         sound_release(tmp_path)

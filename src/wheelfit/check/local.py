@@ -248,6 +248,10 @@ class _Work:
             place = Place(str(page))
             self._findings.append(place.found(checks.MISSING_FILE, f"{file.filename} is not there"))
             return False
+        if path.name != file.filename:  # what it is would be guessed, so it is not opened
+            message = f"{file.filename} leads to a file of another name, {path.name}"
+            self._findings.append(Place(str(page)).found(checks.STRANGE_ENTRY, message))
+            return False
         real = os.path.realpath(path)
         self._folder_of[real] = page.parent
         self._promises[real] = file
