@@ -241,14 +241,21 @@ class TestFinalBoss:
             assert line == f"  cu128_pyt2.8.0: {CUDA_12} is forbidden"
 
     def test_a47_two_majors(self, boss: Boss) -> None:
-        """A-47: a CUDA 13 torch beside builds for CUDA 12 is told in a warning."""
+        """A-47: a CUDA 13 torch beside builds for CUDA 12 is told in a warning, by explain too."""
         boss.driver("13.0")
         assert boss.would_install("flash-attn", "vllm") == {
             "vllm": "0.11.0 cu128_pyt2.8.0",
             "flash-attn": "2.8.0 cu12_pyt2.8.0",
             "torch": "2.8.0 cuda13.0",
         }
-        assert "CUDA majors are mixed (CUDA 12: flash-attn, vllm; CUDA 13: torch)" in boss.said
+        mixed = "CUDA majors are mixed (CUDA 12: flash-attn, vllm; CUDA 13: torch)"
+        assert mixed in boss.said
+        boss.run("explain", "--with-deps", "flash-attn", "vllm")
+        assert mixed in boss.said
+        cuda_13 = "nvidia :: cuda_version_lower_bound :: 13.0"
+        answer = boss.run("install", "--dry-run", "flash-attn", "vllm", "--forbid", cuda_13)
+        assert {one["name"]: one["label"] for one in answer["install"]}["torch"] == "cuda12.8"
+        assert "mixed" not in boss.said
 
     def test_a48_another_torch_is_installed(self, boss: Boss, tmp_path: Path) -> None:
         """A-48, P-56: an installed torch is in the way; it is said so, and what would help."""

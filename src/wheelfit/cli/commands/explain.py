@@ -46,7 +46,9 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
     opened = open_for_choice(arguments, environ, output)
     with opened.repository:
-        explanations = _together(arguments, opened) if arguments.with_deps else _apart(opened)
+        explanations = (
+            _together(arguments, opened, output) if arguments.with_deps else _apart(opened)
+        )
     output.result_json(
         {
             "version": 1,
@@ -96,7 +98,8 @@ def _apart(opened: Opened) -> list[Explanation]:
     ]
 
 
-def _together(arguments: Namespace, opened: Opened) -> list[Explanation]:
+def _together(arguments: Namespace, opened: Opened, output: Output) -> list[Explanation]:
+    from wheelfit.resolve.cautions import about_mixture
     from wheelfit.resolve.explain import explain_choice
     from wheelfit.resolve.request import Request
     from wheelfit.resolve.resolver import resolve
@@ -110,6 +113,8 @@ def _together(arguments: Namespace, opened: Opened) -> list[Explanation]:
         dependencies=not arguments.no_deps,
     )
     resolution = resolve(request, opened.candidates)
+    for caution in about_mixture({pin.name: pin.properties for pin in resolution.pins}):
+        output.warn(caution)  # of all together; what concerns one stands in its explanation
     return [
         explain_choice(opened.candidates, pin.choice)
         for pin in sorted(resolution.pins, key=lambda pin: (not pin.requested, pin.name))
