@@ -261,6 +261,8 @@ def test_what_it_costs(scene: Scene, case: Case) -> None:
     assert case.said in warning
     said = scene.install("--dry-run", "some")
     assert warnings(said) == [f"warning: {warning}"]
+    answer = scene.install("--dry-run", "--json", "some").object
+    assert answer["degradations"] == [{"name": "some", "version": "1.0", **lost}]
     error = scene.install("--dry-run", "--strict", "--json", "some", code=8).error
     assert error["code"] == "bad-metadata"
     assert error["degradations"] == [lost]
@@ -382,6 +384,17 @@ class TestDisagreement:
         (warning,) = warnings(said)
         for label in ("open", "mkl"):
             assert f"some-1.0-py3-none-any-{label}.whl is not taken: " in warning
+
+    def test_for_programs(self, scene: Scene) -> None:
+        """Each wheel that was refused stands in the JSON of the installation (F-93, F-136)."""
+        self.swap(scene)
+        answer = scene.install("--json", "some").object
+        jsonschema.validate(answer, json.loads((SCHEMAS / "install.json").read_text()))
+        assert [one["label"] for one in answer["install"]] == ["a2"]
+        for label, lost in zip(("mkl", "open"), answer["degradations"], strict=True):
+            assert (lost["name"], lost["version"]) == ("some", "1.0")
+            assert (lost["scope"], lost["code"]) == ("wheel", "metadata-disagreement")
+            assert lost["names"] == [f"some-1.0-py3-none-any-{label}.whl"]
 
     def test_strictly(self, scene: Scene) -> None:
         """With ``--strict`` nothing is installed, and the error says which wheel (F-130)."""

@@ -70,7 +70,13 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                 {"version": 1, "target": machine.name, "projects": [explanation.to_mapping()]}
                 for machine, explanation in explanations
             ],
-            "installed": {"version": 1, "dry_run": False, **installed, "breaks": []},
+            "installed": {
+                "version": 1,
+                "dry_run": False,
+                **installed,
+                "breaks": [],
+                "degradations": [],
+            },
             "imported": imported,
         }
     )

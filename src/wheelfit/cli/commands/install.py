@@ -286,8 +286,18 @@ def _report(
     *,
     dry_run: bool,
 ) -> None:
-    breaks = [one.to_mapping() for one in broken]
-    output.result_json({"version": 1, "dry_run": dry_run, **planned.to_mapping(), "breaks": breaks})
+    answer = {
+        "version": 1,
+        "dry_run": dry_run,
+        **planned.to_mapping(),
+        "breaks": [one.to_mapping() for one in broken],
+        "degradations": [
+            {"name": pin.name, "version": str(pin.version), **one.to_mapping()}
+            for pin in resolution.pins
+            for one in pin.choice.degradations
+        ],
+    }
+    output.result_json(answer)
     for note in (*resolution.notes, *broken):
         output.warn(str(note))
     for pin in planned.install:
