@@ -213,6 +213,11 @@ class TestEndingEarly:
             interrupt([*command, "--target", str(tmp_path / "target")], begun, tmp_path)
 
 
+def obey_interrupts() -> None:
+    """Undo what a shell does to commands in the background, which the tests may be part of."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def interrupt(command: list[str], wait: Callable[[], None], folder: Path) -> None:
     """Press Control-C once ``wait`` is over, and look at how it ends."""
     scratch = folder / "scratch"
@@ -223,6 +228,7 @@ def interrupt(command: list[str], wait: Callable[[], None], folder: Path) -> Non
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "TMPDIR": str(scratch)},
+        preexec_fn=obey_interrupts,
     ) as process:
         wait()
         time.sleep(0.3)

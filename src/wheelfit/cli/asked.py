@@ -138,13 +138,20 @@ def _read(name: str) -> str:
             hint="fetch the file first, and look at it",
         )
     try:
-        return Path(name).read_text(encoding="utf-8")
+        with Path(name).open("rb") as file:
+            data = file.read(_LARGEST + 1)  # some files never end, as /dev/zero
+        if len(data) > _LARGEST:
+            raise FileProblem(f"the requirements file has more than {_LARGEST} bytes", where=name)
+        return data.decode("utf-8")
     except OSError as error:
         raise FileProblem(
             f"the requirements file cannot be read: {error.strerror}", where=name
         ) from None
     except UnicodeDecodeError:
         raise FileProblem("the requirements file is not UTF-8", where=name) from None
+
+
+_LARGEST = 16 * 1024 * 1024
 
 
 _NAMED_URL = re.compile(
