@@ -115,7 +115,8 @@ def parse_wheel_filename(text: str) -> WheelFilename:
             build = _build(text, parts.pop(2))
             label = parts.pop()
         case count:
-            _refuse(text, f"it has {count} parts between hyphens, a wheel's has 5 to 7")
+            parted = "1 part" if count == 1 else f"{count} parts"
+            _refuse(text, f"it has {parted} between hyphens, a wheel's has 5 to 7")
     name, version, *tags = parts
     if label is not None and not is_label(label):
         _refuse(text, f"{_shown(label)} is not a valid label (F-2)")

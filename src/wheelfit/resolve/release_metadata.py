@@ -380,7 +380,7 @@ class _Reading:
                 )
             except TooCostly as error:
                 self._pass_over(error)
-                why = "its metadata cannot be read without fetching the whole wheel"
+                why = "no metadata can be read without fetching the whole wheel"
                 self._ignored[label] = (error.reference, why)
             except _UNUSABLE as error:
                 self._pass_over(error)
