@@ -15,8 +15,8 @@ from wheelfit.core.marker_grammar import Comparison, Literal, Variable
 from wheelfit.core.markers import Marker, VariantContext, parse_marker
 from wheelfit.core.metadata import check_document, read_document
 from wheelfit.core.properties import Feature
-from wheelfit.errors import InvalidFilename, InvalidMarker, InvalidPage
-from wheelfit.lock.document import Lock
+from wheelfit.errors import InvalidFilename, InvalidLock, InvalidMarker, InvalidPage
+from wheelfit.lock.document import Lock, read_lock
 from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.simple_api import parse_page
 from wheelfit.sources.urls import origin
@@ -105,6 +105,9 @@ class TestMarkers:
             assert PackagingMarker(text).evaluate(environment)
 
 
+LOCK = 'lock-version = "1.0"\ncreated-by = "x"\n'
+
+
 class TestLocks:
     """Lock files."""
 
@@ -116,6 +119,22 @@ class TestLocks:
         assert version.strip() in note
         assert note.isprintable()
         assert not caplog.records
+
+    def test_unknown_escapes(self) -> None:
+        """F-136: a marker with an escape that Python does not know makes nobody speak."""
+        text = LOCK + "environments = [\"sys_platform == 'l\\\\inux'\"]\npackages = []\n"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert read_lock(text.encode(), where="x").notes == ()
+
+    def test_a_marker_that_is_none(self) -> None:
+        """F-136: what is wrong with one is said in a line."""
+        text = LOCK + 'environments = ["sys_platform == \'linux"]\npackages = []\n'
+        with pytest.raises(InvalidLock) as caught:
+            read_lock(text.encode(), where="x")
+        (fault,) = caught.value.faults
+        assert fault.path == "environments[0]"
+        assert fault.message.isprintable()
 
     def test_a_long_name(self) -> None:
         """F-12: a name that cannot be one is quoted in part only."""

@@ -8,6 +8,7 @@ checked here: labels in file names, variant markers, and the tables that wheelfi
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -72,7 +73,7 @@ def check_lock(table: Mapping[str, Any]) -> Pylock:
     plain = _without_labels(table)
     if not faults:
         try:
-            return Pylock.from_dict(plain)
+            return _read(plain)
         except PylockValidationError as error:
             faults = list(islice(_standard(plain), _MOST_FAULTS + 1)) or [_fault(error)]
     else:
@@ -308,7 +309,7 @@ def _asked_about(package: Mapping[str, Any]) -> Iterator[Fault]:
 
 def _asked(table: Mapping[str, Any], wheel: int | None = None) -> Iterator[Fault]:
     try:
-        Pylock.from_dict(table)
+        _read(table)
     except PylockValidationError as error:
         fault = _fault(error)
         if wheel is not None:
@@ -318,8 +319,14 @@ def _asked(table: Mapping[str, Any], wheel: int | None = None) -> Iterator[Fault
         yield fault
 
 
+def _read(table: Mapping[str, Any]) -> Pylock:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of escapes in markers that Python does not know
+        return Pylock.from_dict(table)
+
+
 def _fault(error: PylockValidationError) -> Fault:
-    message = error.message
+    message = error.message.partition("\n")[0]  # below it stands a picture of the place
     return Fault(error.context or "", f"{message[:1].lower()}{message[1:]}")
 
 
