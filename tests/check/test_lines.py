@@ -42,10 +42,21 @@ def test_every_place() -> None:
     }
 
 
-@pytest.mark.parametrize("data", [b"{", b"\xff", b"[" * 10_000, b""])
+@pytest.mark.parametrize("data", [b"{", b"\xff", b"]", b""])
 def test_no_document(data: bytes) -> None:
-    """What is no JSON has no lines."""
-    assert line_numbers(data) == {}
+    """What is no JSON has no lines but the first."""
+    assert line_numbers(data) == {"": 1}
+
+
+def test_no_deeper_than_any_document() -> None:
+    """Endless brackets are left alone."""
+    assert len(line_numbers(b"[" * 10_000)) < 100
+
+
+def test_no_more_than_is_asked() -> None:
+    """What stands behind the last place that is asked for is not read."""
+    assert line_numbers(TEXT, {"a.b"}).keys() < line_numbers(TEXT).keys()
+    assert line_numbers(b'{"a": {},\n"b": {}, nonsense', {"b"}) == {"": 1, "a": 1, "b": 2}
 
 
 def test_what_is_missing() -> None:

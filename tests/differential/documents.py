@@ -95,7 +95,7 @@ def _document(draw: random.Random) -> Json:
         # Equal properties under two labels: only the label decides.
         first, second, *_ = variants
         variants[second] = variants[first]
-    if draw.random() < 0.5:
+    if draw.random() < 0.9:
         variants["null"] = {}
     return {
         "$schema": SCHEMA,

@@ -154,7 +154,7 @@ def test_same_order_as_variantlib(
         for (rule, why), count in found.most_common():
             print(f"  {count:5} {rule}: {why}")
     assert set(found) == {OPTIONAL, NO_NULL, *((one.rule, one.why) for one in MISTAKES)}
-    assert agreements > CASES / 3
+    assert agreements > CASES * 2 / 3
     # The cases are worth comparing: most have a choice, many lose a label, many have a user.
     choices = [len(one or ()) for one in orders]
     assert sum(count > 2 for count in choices) > CASES / 3

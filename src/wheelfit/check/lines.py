@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.strict_json import path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from wheelfit.check.findings import Finding
 
@@ -22,27 +23,41 @@ def __dir__() -> list[str]:
 
 
 _SIGN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]|\n|[^\s\[\]{},:"]++')
+_DEEPEST = 64
+"""Far below what any document may have; the path of a place grows with its depth."""
 _SIMPLE = re.compile(r'"[A-Za-z0-9_$.-]*+"')
 
 
-def line_numbers(data: bytes) -> dict[str, int]:
-    r"""Return the line of every key and element, by path; nothing if it is no JSON.
+def line_numbers(data: bytes, wanted: Collection[str] = ()) -> dict[str, int]:
+    r"""Return the line of every key and element, by path.
+
+    What is no JSON is read as far as it looks like some.
 
     >>> line_numbers(b'{"variants":\n {"null": {}}}')["variants.null"]
     2
 
-    :param data: the document; its depth and size were checked before.
+    :param data: the document.
+    :param wanted: paths; when all of them are found, the rest is not read. Empty: read all.
     """
-    try:
-        text = data.decode("utf-8")
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
     lines: dict[str, int] = {"": 1}
+    with suppress(ValueError, IndexError):
+        _number(data.decode("utf-8"), lines, set(wanted))
+    return lines
+
+
+def _number(text: str, lines: dict[str, int], missing: set[str]) -> None:
+    """Go through a text, and fill in lines until nothing is missing."""
+    read_all = not missing
     line = 1
     # One entry per open container: the step into it that was taken last.
     steps: list[str | int] = []
     awaits_key = False
+
+    def arrive() -> None:
+        path = path_of(*steps)
+        lines.setdefault(path, line)
+        missing.discard(path)
+
     for match in _SIGN.finditer(text):
         sign = match[0]
         if sign == "\n":
@@ -59,16 +74,17 @@ def line_numbers(data: bytes) -> dict[str, int]:
             awaits_key = False
         elif awaits_key:
             steps[-1] = sign[1:-1] if _SIMPLE.fullmatch(sign) else json.loads(sign)
-            lines.setdefault(path_of(*steps), line)
+            arrive()
         else:  # a value begins
             if steps and isinstance(steps[-1], int):
-                lines.setdefault(path_of(*steps), line)
+                arrive()
             if sign == "{":
                 steps.append("")
                 awaits_key = True
             elif sign == "[":
                 steps.append(0)
-    return lines
+        if len(steps) > _DEEPEST or not (read_all or missing):
+            return
 
 
 def with_lines(findings: Iterable[Finding], data: bytes) -> list[Finding]:
@@ -80,7 +96,7 @@ def with_lines(findings: Iterable[Finding], data: bytes) -> list[Finding]:
     listed = list(findings)
     if not any(one.path for one in listed):
         return listed
-    lines = line_numbers(data)
+    lines = line_numbers(data, {one.path for one in listed if one.path})
     return [replace(one, line=_line(one.path, lines)) for one in listed]
 
 

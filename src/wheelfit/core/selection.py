@@ -245,6 +245,8 @@ class _Judge:
             return f"{what}: no other variant fits" if variants else f"{what} fits everywhere"
         if variants and not self._preferences.variants:
             return f"the plain wheel: {_NO_VARIANTS}"
+        if variants and self._document is None:
+            return "the plain wheel: the variants have no usable metadata"
         if variants:
             return "the plain wheel: no variant fits"
         return "the best fitting wheel" if len(fitting) > 1 else "the only wheel that fits"
