@@ -95,6 +95,17 @@ class TestMarkers:
         assert parse_marker(str(marker)) == marker
         assert str(marker).encode()
 
+    @pytest.mark.parametrize("extra", ["", "a-b"])
+    @pytest.mark.parametrize(
+        "text",
+        ["'' == 'os_name'", "'nt' == 'os_name'", "'3' < 'python_version'", "'a-b' == 'extra'"],
+    )
+    def test_a_string_that_names_a_variable(self, text: str, extra: str) -> None:
+        """F-100: two strings are compared as packaging does: the right one is looked up."""
+        environment = {"os_name": "nt", "python_version": "3.13"}
+        theirs = PackagingMarker(text).evaluate({**environment, "extra": extra})
+        assert parse_marker(text).evaluate(environment, {extra, "c"}) == theirs
+
     def test_octal_escapes_beyond_a_byte(self) -> None:
         """They mean what they mean in packaging, and nothing is said about them."""
         text = r"os_name == 'a\500\7774\18'"

@@ -136,6 +136,14 @@ class Marker:
             if isinstance(side, Variable)
         )
 
+    @property
+    def _looks_at_extra(self) -> bool:
+        return any(
+            side == Literal("extra") or (isinstance(side, Variable) and side.name == "extra")
+            for comparison in comparisons(self.expression)
+            for side in (comparison.left, comparison.right)
+        )
+
     def evaluate(
         self,
         environment: Mapping[str, str | AbstractSet[str]],
@@ -156,7 +164,7 @@ class Marker:
             asked: AbstractSet[str] = {extras}
         else:
             asked = extras or {""}
-        if len(asked) > 1 and "extra" not in self.variables:
+        if len(asked) > 1 and not self._looks_at_extra:
             asked = {""}
 
         def holds(extra: str) -> bool:
@@ -232,10 +240,13 @@ def _holds(
         # the same as other tools matters more than a meaning nobody relies on.
         other = comparison.right
         right = other.value if isinstance(other, Literal) else other.name
-    elif name:
-        left, right = comparison.left.value, _value(name, environment, extra)
     else:
-        raise _CannotCompare("a marker cannot compare two strings")
+        if isinstance(comparison.right, Literal):
+            # Two strings: packaging takes the right one for the name of a variable.
+            name = comparison.right.value
+            if name != "extra" and name not in environment:
+                raise _CannotCompare("a marker cannot compare two strings")
+        left, right = comparison.left.value, _value(name, environment, extra)
     if not isinstance(left, str):
         raise _CannotCompare(f'{name} is a set; write "..." in {name}')
     if name in SET_VARIABLES:
