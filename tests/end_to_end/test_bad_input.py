@@ -24,6 +24,7 @@ DOCUMENT = release_document(
 SOME = "some-1.0-py3-none-any.whl"
 PLAIN = "plain-1.0-py3-none-any.whl"
 INDEX_FILE = "some-1.0-variants.json"
+WITHOUT_METADATA = "the plain wheel: the variants have no usable metadata"
 
 
 @dataclass(frozen=True)
@@ -388,7 +389,7 @@ class TestCorruptMetadata:
         """An index file that is listed but gone costs the variants, with one warning."""
         place.index.faults.status[INDEX_FILE] = 404
         said = place.run("install", *place.sources, "--target", place.target, "some")
-        assert said.out == "installed some 1.0: the plain wheel: the variants have no usable metadata\n"
+        assert said.out == f"installed some 1.0: {WITHOUT_METADATA}\n"
         assert said.err.count("warning: ") == 1
 
     def test_another_content_than_promised(self, place: Place) -> None:
@@ -401,7 +402,7 @@ class TestCorruptMetadata:
         assert error["degradations"][0]["code"] in ("hash-mismatch", "integrity")
         assert tree(place.target) == before
         said = place.run(*words)
-        assert said.out == "installed some 1.0: the plain wheel: the variants have no usable metadata\n"
+        assert said.out == f"installed some 1.0: {WITHOUT_METADATA}\n"
         assert said.err.count("warning: ") == 1
 
 

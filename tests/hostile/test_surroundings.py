@@ -357,7 +357,7 @@ class TestSettings:
             (ROW.format("a", "x", "c"), "provider[0].versions has something that is no version"),
             (ROW.format("a", "1", "../c"), "provider[0] needs versions"),
             ("\x1b[2J = 1", "the configuration file is not TOML"),
-            ("a." * 100_000, "a key of more than 64 parts"),
+            ("a." * 100_000, "nested deeper than the limit of 32"),
         ],
         ids=range(15),
     )
