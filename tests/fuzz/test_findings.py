@@ -106,6 +106,11 @@ class TestMarkers:
         theirs = PackagingMarker(text).evaluate({**environment, "extra": extra})
         assert parse_marker(text).evaluate(environment, {extra, "c"}) == theirs
 
+    def test_nul_before_a_digit(self) -> None:
+        """B-40: what is written reads back equal, whatever stands behind an escape."""
+        marker = parse_marker(r"os_name == '\x003'")
+        assert parse_marker(str(marker)) == marker
+
     def test_octal_escapes_beyond_a_byte(self) -> None:
         """They mean what they mean in packaging, and nothing is said about them."""
         text = r"os_name == 'a\500\7774\18'"

@@ -214,7 +214,8 @@ def _format_operand(operand: Operand) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     character = match[0]
-    return {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\0": "\\0"}.get(
+    # Not \0 for NUL: with a digit behind it, that is another character.
+    return {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\0": "\\x00"}.get(
         character, f"\\u{ord(character):04x}"
     )
 
