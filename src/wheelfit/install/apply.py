@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.install.breakage import Breakage
     from wheelfit.install.environment import Environment
     from wheelfit.install.installed import Installed
     from wheelfit.install.plan import Plan
@@ -65,6 +66,8 @@ class Applied:
     """Distributions that were removed."""
     notes: tuple[str, ...] = ()
     """What the user may want to know, one sentence each."""
+    breaks: tuple[Breakage, ...] = ()
+    """Needs that are not met any more; of an installation the caller finds them (`breakages`)."""
 
 
 def apply(

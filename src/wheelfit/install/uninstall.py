@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import NotInstalled
 from wheelfit.install.apply import PLANS, Applied, PlanOutdated, apply
+from wheelfit.install.breakage import breakages
 from wheelfit.install.locking import PATIENCE
 from wheelfit.install.plan import plan_uninstall
 from wheelfit.install.removal import plan_removal
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.install.environment import Environment
+    from wheelfit.install.installed import Installed
     from wheelfit.install.plan import Plan
 
 __all__ = ["uninstall"]
@@ -47,15 +50,17 @@ def uninstall(
     wanted = tuple(names)
     left = PLANS
     while True:
-        plan = _plan(wanted, environment)
+        installed = environment.installed()
+        plan = _plan(wanted, installed, environment)
+        breaks = breakages(plan, installed, environment.interpreter.environment)
         if dry_run:
-            staying = tuple(entry for entry in environment.installed() if entry not in plan.remove)
+            staying = tuple(entry for entry in installed if entry not in plan.remove)
             removals = [plan_removal(entry, environment, staying) for entry in plan.remove]
             notes = tuple(note for removal in removals for note in removal.notes)
-            return Applied(removed=plan.remove, notes=notes)
+            return Applied(removed=plan.remove, notes=notes, breaks=breaks)
         left -= 1
         try:
-            return apply(
+            applied = apply(
                 plan,
                 environment,
                 {},
@@ -65,10 +70,14 @@ def uninstall(
         except PlanOutdated:
             if not left:
                 raise
+        else:
+            return replace(applied, breaks=breaks)
 
 
-def _plan(names: tuple[NormalizedName, ...], environment: Environment) -> Plan:
-    plan, missing = plan_uninstall(names, environment.installed())
+def _plan(
+    names: tuple[NormalizedName, ...], installed: Iterable[Installed], environment: Environment
+) -> Plan:
+    plan, missing = plan_uninstall(names, installed)
     if missing:
         listed = ", ".join(missing)
         verb = "is" if len(missing) == 1 else "are"

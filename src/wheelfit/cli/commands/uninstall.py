@@ -32,8 +32,6 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     """Remove what was named."""
     from wheelfit.cli.environments import open_environment_of, tell_unnamed_environment
     from wheelfit.cli.pip_rules import check_changes, read_rules
-    from wheelfit.install.breakage import breakages
-    from wheelfit.install.plan import Plan
     from wheelfit.install.uninstall import uninstall
 
     environment = open_environment_of(arguments, environ)
@@ -42,7 +40,6 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         check_changes(rules, environment)
     tell_unnamed_environment(arguments, environ, environment, output)
     names = [_name(text) for text in arguments.names]
-    installed = environment.installed()
     applied = uninstall(
         names,
         environment,
@@ -50,7 +47,6 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         break_system_packages=arguments.break_system_packages,
     )
     chosen = applied.removed
-    broken = breakages(Plan(remove=chosen), installed, environment.interpreter.environment)
     output.result_json(
         {
             "version": 1,
@@ -59,12 +55,12 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                 {"name": entry.name, "version": str(entry.version), "label": entry.label}
                 for entry in chosen
             ],
-            "breaks": [one.to_mapping() for one in broken],
+            "breaks": [one.to_mapping() for one in applied.breaks],
         }
     )
     for note in applied.notes:
         output.say(f"note: {note}", "dim")
-    for one in broken:
+    for one in applied.breaks:
         output.warn(str(one))
     verb = "would remove" if arguments.dry_run else "removed"
     for entry in chosen:
