@@ -20,6 +20,7 @@ from wheelfit.core.marker_grammar import (
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import PropertySet, is_name, is_value
 from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.strict_json import shortened
 from wheelfit.errors import InvalidRequirement
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def check_dependencies(
         except InvalidRequirement as error:
             yield place.found(
                 checks.INVALID_REQUIREMENT,
-                f"{_short(text)!r}: {error.message}",
+                f"{shortened(text, _LONGEST)!r}: {error.message}",
                 rule="F-105" if "variant_" in text else "PEP 508",
             )
             continue
@@ -112,7 +113,9 @@ def check_dependencies(
         for comparison in comparisons(requirement.marker.expression):
             reason = _hopeless(comparison)
             if reason is not None:
-                yield place.found(checks.MARKER_NEVER_MATCHES, f"{_short(text)!r}: {reason}")
+                yield place.found(
+                    checks.MARKER_NEVER_MATCHES, f"{shortened(text, _LONGEST)!r}: {reason}"
+                )
     if with_markers and label is None:
         yield place.found(
             checks.VARIANT_MARKER_IN_PLAIN_WHEEL, _listed("a plain wheel has", with_markers)
@@ -143,7 +146,7 @@ def undeclared_findings(core: CoreMetadata, declared: Declared, place: Place) ->
             if not declared.has(variable, literal):
                 yield place.found(
                     checks.UNDECLARED_IN_MARKER,
-                    f"{_short(text)!r}: no variant of the release has {literal}",
+                    f"{shortened(text, _LONGEST)!r}: no variant of the release has {literal}",
                 )
 
 
@@ -233,10 +236,6 @@ def _parts(literal: str) -> list[str]:
 _LONGEST = 120
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-
-
 def _listed(head: str, texts: list[str]) -> str:
     more = f" and {len(texts) - 1} more" if len(texts) > 1 else ""
-    return f"{head} {_short(texts[0])!r}{more}"
+    return f"{head} {shortened(texts[0], _LONGEST)!r}{more}"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import Feature, PropertySet
-    from wheelfit.core.providers import Provider, Recognition
+    from wheelfit.core.providers import Recognition
 
 __all__ = ["check_variant_document"]
 
@@ -44,7 +44,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_WITHOUT_PROVIDERS = frozenset(["L4", "L5"])
 _CURRENT = frozenset(["L5", "L7"])
 _HASH_LABEL = re.compile(r"[0-9a-f]{8}")
 _FAMILIAR = HARDWARE | {ABI_DEPENDENCY, "blas_lapack", "openmp", "priority"}
@@ -112,7 +111,6 @@ class _Sense:
             properties.features()
         }  # fmt: skip
         self._namespaces = {feature.namespace for feature in self._used}
-        self._bare = document.layout in _WITHOUT_PROVIDERS and not document.providers
 
     def all(self) -> Iterator[Finding]:
         yield from self._layout()
@@ -133,7 +131,7 @@ class _Sense:
             yield self._place.found(
                 checks.OLD_LAYOUT, f"the layout is {document.layout} ({schema})", path="$schema"
             )
-        if self._bare and self._used:
+        if self._document.is_bare and self._used:
             yield self._place.found(
                 checks.NO_PROVIDERS,
                 f"nobody can tell what is supported of {', '.join(sorted(self._namespaces))}",
@@ -218,7 +216,7 @@ class _Sense:
                 yield self._unselectable(f"nobody can be asked about {feature.namespace}", path)
             case BuiltinProvider(name=name) if name != ABI_DEPENDENCY:
                 yield self._unselectable(f"no tool has a built-in provider {name}", path)
-            case None if not self._bare:
+            case None if not self._document.is_bare:
                 lists = [
                     name
                     for name, other in self._document.providers.items()
@@ -379,9 +377,9 @@ def _recognitions(namespace: str, provider: PluginProvider) -> Iterator[Recognit
         yield recognise(namespace, alone, {})
 
 
-def _speaks_for_vendor(namespace: str, provider: Provider) -> bool:
+def _speaks_for_vendor(namespace: str, provider: PluginProvider) -> bool:
     """Say whether a provider is one whose vocabulary is known."""
-    if namespace not in VOCABULARIES or not isinstance(provider, PluginProvider):
+    if namespace not in VOCABULARIES:
         return False
     packages = {row.package for row in EMULATED_PLUGINS if row.namespace == namespace}
     for text in provider.requires:

@@ -18,6 +18,7 @@ from wheelfit.check.releases import (
     check_index_file,
     check_release,
     check_snapshots,
+    wrong_hash,
 )
 from wheelfit.check.wheels import WheelFacts, check_wheel
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
@@ -25,7 +26,7 @@ from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import FileProblem, IntegrityError, InvalidFilename, InvalidPage
 from wheelfit.sources.hashes import check_bytes, check_file
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.simple_api import parse_links
+from wheelfit.sources.simple_api import VARIANTS_SUFFIX, parse_links
 from wheelfit.sources.urls import file_path, file_url, redact
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ def __dir__() -> list[str]:
 
 
 _DOCUMENT = "variant.json"
-_INDEX_SUFFIX = "-variants.json"
 _PAGE = "index.html"
 _LARGEST_PAGE = 256 << 20
 _MOST_THREADS = 8
@@ -85,7 +85,8 @@ class _Found:
     index_files: dict[Path, None] = field(default_factory=dict)
     documents: dict[Path, None] = field(default_factory=dict)
     pages: dict[Path, None] = field(default_factory=dict)
-    sources: dict[Path, None] = field(default_factory=dict)
+    sources: dict[Path, Release] = field(default_factory=dict)
+    """Source distributions, which are not looked into."""
     picked: set[Path] = field(default_factory=set)
     """Files that were named themselves, so that others of their release may be missing."""
     unchecked: list[Unchecked] = field(default_factory=list)
@@ -105,12 +106,12 @@ class _Found:
             self._skip(path, "it is neither a wheel nor a variant document")
 
     def _add_file(self, path: Path) -> bool:
-        kinds = (".whl", _INDEX_SUFFIX, _DOCUMENT, _PAGE)
+        kinds = (".whl", VARIANTS_SUFFIX, _DOCUMENT, _PAGE)
         if path.name.endswith(kinds) and path.exists() and not path.is_file():
             self._skip(path, "it is no ordinary file")  # a pipe may never end
         elif path.suffix == ".whl":
             self.wheels[path] = None
-        elif path.name.endswith(_INDEX_SUFFIX):
+        elif path.name.endswith(VARIANTS_SUFFIX):
             self.index_files[path] = None
         elif path.name == _DOCUMENT:
             self.documents[path] = None
@@ -130,8 +131,8 @@ class _Found:
                 path = Path(root, name)
                 if self._add_file(path):
                     count += 1
-                elif sdist_release(name) is not None:
-                    self.sources[path] = None
+                elif (release := sdist_release(name)) is not None:
+                    self.sources[path] = release
         for error in problems:
             self._skip(Path(error.filename), f"the folder cannot be read: {error.strerror}")
         if not count and not problems:
@@ -192,10 +193,8 @@ class _Work:
             self._index_file(path)
         for path in self._found.documents:
             self._document(path)
-        for path in self._found.sources:
-            release = sdist_release(path.name)
-            if release is not None:
-                self._group(release, path).has_source = True
+        for path, release in self._found.sources.items():
+            self._group(release, path).has_source = True
         releases = self._releases()
         count = Count(len(self._found.wheels), len(self._found.index_files), releases)
         return Report.of(self._findings, self._unchecked, count)
@@ -271,9 +270,7 @@ class _Work:
             elif self._full:
                 check_file(path, file.hashes, file.size, where=str(path))
         except IntegrityError as error:
-            note = f": {error.note}" if error.note else ""
-            words = " ".join(f"{error.message}{note}".split())
-            self._findings.append(Place(str(path)).found(checks.WRONG_HASH, words))
+            self._findings.append(wrong_hash(error, str(path)))
 
     # --- files ---------------------------------------------------------------------------
 
@@ -293,19 +290,20 @@ class _Work:
                 if facts is not None:
                     release = (facts.filename.name, facts.filename.version)
                     self._group(release, path).wheels.append(facts)
-                self._promised(path)
         progress.done()
 
     def _wheel(self, path: Path) -> tuple[list[Finding], WheelFacts | None] | Unchecked:
         try:
-            return check_wheel(
+            checked = check_wheel(
                 path, path.name, where=str(path), full=self._full, profiles=self._profiles
             )
+            self._promised(path)
         except FileProblem as error:
             return Unchecked.because(error, str(path))
         except OSError as error:
             message = f"the wheel cannot be read: {error.strerror or type(error).__name__}"
             return Unchecked(str(path), FileProblem.reference, message)
+        return checked
 
     def _unread(self, path: Path) -> None:
         """Count a wheel that cannot be read among those of its release all the same."""

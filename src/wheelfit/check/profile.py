@@ -13,6 +13,7 @@ from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvi
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of
 from wheelfit.errors import InvalidRequirement
+from wheelfit.sources.page import time_of_upload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -180,14 +181,5 @@ def is_closed(files: Iterable[File], now: datetime) -> bool:
     :param files: of the release, with upload times.
     :param now: the time with a time zone.
     """
-    times = [_time(file.upload_time) for file in files if file.upload_time]
-    known = [time for time in times if time is not None]
+    known = [time for file in files if (time := time_of_upload(file)) is not None]
     return bool(known) and now - min(known) > _OPEN_FOR
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time if time.tzinfo is not None else None

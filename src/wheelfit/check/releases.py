@@ -22,7 +22,7 @@ from wheelfit.core.providers import (
     PluginProvider,
     StaticProvider,
 )
-from wheelfit.core.strict_json import path_of
+from wheelfit.core.strict_json import path_of, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
     from wheelfit.core.providers import Provider
+    from wheelfit.errors import IntegrityError
+
 
 __all__ = [
     "IndexFacts",
@@ -43,6 +45,7 @@ __all__ = [
     "check_release",
     "check_snapshots",
     "closed_finding",
+    "wrong_hash",
 ]
 
 
@@ -328,7 +331,7 @@ def _difference(
         if path_of("variants", label) == path and label in before.variants:
             here, there = set(properties), set(before.variants[label])
             parts = [
-                f"{word} {_cut(', '.join(str(item) for item in sorted(items)))}"
+                f"{word} {shortened(', '.join(str(item) for item in sorted(items)), _LONGEST)}"
                 for word, items in (("only here", here - there), ("only there", there - here))
                 if items
             ]
@@ -337,10 +340,6 @@ def _difference(
 
 
 _LONGEST = 300
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _in_words(document: VariantDocument, path: str) -> str:
@@ -357,7 +356,7 @@ def _in_words(document: VariantDocument, path: str) -> str:
             words = f"unusable ({reason})"
     if path == path_of("default-priorities", "namespace"):
         words = ", ".join(document.priorities)
-    return _cut(words or "something else")
+    return shortened(words or "something else", _LONGEST)
 
 
 def _provider_in_words(provider: Provider) -> str:
@@ -371,6 +370,16 @@ def _provider_in_words(provider: Provider) -> str:
             return f"builtin {name}"
         case BrokenProvider(reason=reason):
             return f"unusable ({reason})"
+
+
+def wrong_hash(error: IntegrityError, where: str) -> Finding:
+    """Return that a file is not what was promised of it (F-79).
+
+    :param error: how it differs.
+    :param where: the file, or its URL without credentials.
+    """
+    words = f"{error.message}: {error.note}" if error.note else error.message
+    return Place(where).found(checks.WRONG_HASH, " ".join(words.split()))
 
 
 def closed_finding(release: ReleaseFacts) -> Finding:

@@ -20,6 +20,7 @@ from wheelfit.check.releases import (
     check_index_file,
     check_release,
     closed_finding,
+    wrong_hash,
 )
 from wheelfit.check.wheels import WheelFacts, check_parts, check_wheel
 from wheelfit.core.strict_json import DEFAULT_LIMITS
@@ -109,11 +110,10 @@ def check_project(
     chosen = {
         version: listed for version, listed in releases.items() if limited or listed.has_variants
     }
-    meant = [
-        file
-        for file in page.files
-        if not limited or any(file in listed.files for listed in releases.values())
-    ]
+    meant = page.files
+    if limited:
+        wanted = {file for listed in releases.values() for file in listed.files}
+        meant = tuple(file for file in page.files if file in wanted)
     work = _Work(repository, page.source, profiles, full=full)
     work.findings += check_listing(meant, page.notes, page.source, profiles, called=_called)
     return work.report(name, chosen, now, progress)
@@ -307,7 +307,8 @@ class _Work:
 
     def _guarded(self, file: File, look: Callable[[], _Outcome]) -> _Outcome:
         """Look, and turn what goes wrong into a finding or a reason."""
-        where, place = _called(file), Place(_called(file))
+        where = _called(file)
+        place = Place(where)
         server = _server(file)
         if server in self._dead:
             return _Outcome(unchecked=_unreachable(file))
@@ -316,8 +317,7 @@ class _Work:
         except InvalidWheel as error:
             return _Outcome([place.found(checks.UNSOUND_ARCHIVE, error.message)])
         except IntegrityError as error:
-            words = " ".join(f"{error.message}: {error.note}".split()) if error.note else ""
-            return _Outcome([place.found(checks.WRONG_HASH, words or error.message)])
+            return _Outcome([wrong_hash(error, where)])
         except UnexpectedStatus as error:
             if error.status in _REFUSED:
                 return _Outcome([place.found(checks.MISSING_FILE, error.message)])

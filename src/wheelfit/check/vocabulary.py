@@ -64,12 +64,9 @@ def _words(text: str) -> frozenset[str]:
 
 
 _BOUND = Offered(frozenset(every_bound()), pattern=re.compile(r"(1[1-9]|[2-9]\d)(\.\d{1,2})?"))
-_SM_PUBLISHED = frozenset(
-    f"{major}{minor}_{kind}"
-    for major in range(5, 13)
-    for minor in range(10)
-    for kind in ("real", "virtual")
-)
+_SM = frozenset(every_sm_value())
+# Those with a letter behind the number are wheelfit's (P-83).
+_SM_PUBLISHED = frozenset(value for value in _SM if value.partition("_")[0].isdecimal())
 _ON = frozenset(["on"])
 _VERSION = re.compile(r"\d{1,3}\.\d{1,3}(\.\d{1,3})?(\.rc\d{1,2})?")
 
@@ -93,7 +90,7 @@ VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
                 "cuda_version_upper_bound": _BOUND,
                 "sm_arch": Offered(
                     _SM_PUBLISHED,
-                    frozenset(every_sm_value()) - _SM_PUBLISHED,
+                    _SM - _SM_PUBLISHED,
                     # Capabilities of the future, as PTX that they will run (P-83).
                     re.compile(r"1[3-9]\d[af]?_(real|virtual)"),
                     multi_value=True,

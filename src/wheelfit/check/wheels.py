@@ -19,7 +19,7 @@ from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder
 from wheelfit.wheels.entry_points import parse_commands
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from wheelfit.check.findings import Check, Finding
@@ -57,7 +57,6 @@ def check_wheel(
     where: str,
     full: bool = False,
     profiles: frozenset[Profile] = frozenset(),
-    advance: Callable[[int], None] = lambda _: None,
 ) -> tuple[list[Finding], WheelFacts | None]:
     """Check a wheel on disk or in memory; the same is done before an upload and after it (B-54).
 
@@ -67,7 +66,6 @@ def check_wheel(
     :param full: unpack and hash every member; otherwise RECORD is held against the central
         directory, and only four small files are read, whatever the size of the wheel.
     :param profiles: tools whose rules count too.
-    :param advance: told of unpacked bytes.
     :return: what was found, and what is known of the wheel; None if it has no valid name.
     :raises FileProblem: it cannot be read.
     """
@@ -80,7 +78,7 @@ def check_wheel(
     try:
         with WheelArchive(source, name, where=where, lenient=True) as archive:
             findings += profile.about_wheel(name, archive.size, place, profiles)
-            findings += _archive_findings(archive, place, full=full, advance=advance)
+            findings += _archive_findings(archive, place, full=full)
             findings += _member_findings(archive, place, profiles)
             metadata, document = _texts(archive)
     except InvalidWheel as error:
@@ -164,10 +162,8 @@ def _identity_findings(name: WheelFilename, core: CoreMetadata, place: Place) ->
 # --- the archive ------------------------------------------------------------------------
 
 
-def _archive_findings(
-    archive: WheelArchive, place: Place, *, full: bool, advance: Callable[[int], None]
-) -> Iterator[Finding]:
-    for fault in archive.faults(advance, contents=full, identity=False):
+def _archive_findings(archive: WheelArchive, place: Place, *, full: bool) -> Iterator[Finding]:
+    for fault in archive.faults(contents=full, identity=False):
         yield place.inside(fault.path).found(_check_of(fault), fault.message, rule=fault.rule)
 
 

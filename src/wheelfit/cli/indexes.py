@@ -47,7 +47,12 @@ def read_settings(
         extra_index_urls=arguments.extra_index_url or (),
         find_links=arguments.find_links or (),
         no_index=arguments.no_index,
+        cert=arguments.cert,
+        client_cert=arguments.client_cert,
+        proxy=arguments.proxy,
         trusted_hosts=arguments.trusted_host or (),
+        timeout=arguments.timeout,
+        retries=arguments.retries,
         cache=not arguments.no_cache_dir,
     )
     for file in files:
@@ -59,15 +64,7 @@ def read_settings(
             no_index=file.no_index,
             trusted_hosts=file.trusted_hosts,
         )
-    single = {
-        "proxy": arguments.proxy,
-        "cert": arguments.cert,
-        "client_cert": arguments.client_cert,
-        "timeout": arguments.timeout,
-        "retries": arguments.retries,
-        "compare_sources": arguments.compare_sources,
-    }
-    return replace(settings, **{key: value for key, value in single.items() if value is not None})
+    return replace(settings, compare_sources=arguments.compare_sources)
 
 
 def open_indexes(

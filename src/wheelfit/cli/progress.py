@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rich.progress import Progress as RichProgress
-    from rich.progress import TaskID
+    from rich.progress import ProgressColumn, TaskID
 
     from wheelfit.cli.output import Output
 
-__all__ = ["Bars", "Cancelled", "Transfer", "size_in_words"]
+__all__ = ["Bars", "Cancelled", "Transfer", "size_in_words", "start_bars"]
 
 
 def __dir__() -> list[str]:
@@ -35,6 +35,28 @@ def size_in_words(count: int) -> str:
         if amount < 999.95 or unit == "GB":
             return f"{amount:.1f} {unit}"
     raise AssertionError
+
+
+def start_bars(output: Output, *columns: ProgressColumn) -> RichProgress:
+    """Start drawing on the terminal; rich is imported only then.
+
+    :param output: decides about colour.
+    :param columns: what stands behind each bar.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    bars = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=30),
+        *columns,
+        console=Console(stderr=True, no_color=not output.error_colour),
+        transient=True,
+        # Results never end up among the bars; remarks stand above them.
+        redirect_stdout=False,
+    )
+    bars.start()
+    return bars
 
 
 _PAUSE = 0.05
@@ -61,28 +83,10 @@ class Bars:
 
     def __enter__(self) -> Self:
         if self._output.animate:
-            from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                DownloadColumn,
-                Progress,
-                TextColumn,
-                TimeRemainingColumn,
-                TransferSpeedColumn,
-            )
+            from rich.progress import DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 
-            self._rich = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=30),
-                DownloadColumn(),
-                TransferSpeedColumn(),
-                TimeRemainingColumn(),
-                console=Console(stderr=True, no_color=not self._output.error_colour),
-                transient=True,
-                # Results never end up among the bars; remarks stand above them.
-                redirect_stdout=False,
-            )
-            self._rich.start()
+            columns = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+            self._rich = start_bars(self._output, *columns)
         return self
 
     def __exit__(

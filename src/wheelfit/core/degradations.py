@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from wheelfit.core.strict_json import shortened
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wheelfit.errors import Fault
+
 
 __all__ = ["TOLD", "Degradation", "Scope", "in_one_line", "of_labels"]
 
@@ -32,7 +35,6 @@ TOLD = 3
 """Degradations that one line tells of; the others are counted."""
 _SINGLE = 100
 """Broken labels that have a degradation each, and faults that are listed."""
-_LONGEST_NAME = 60
 _LONGEST = 300
 """Characters of a reason in one line."""
 
@@ -116,6 +118,5 @@ def in_one_line(degradations: Iterable[Degradation]) -> str:
 
 def _sayable(name: str) -> str:
     """Return a name as it is if it can be one; a text of a stranger escaped and short."""
-    if len(name) > _LONGEST_NAME:
-        name = f"{name[:_LONGEST_NAME]}..."
+    name = shortened(name)
     return name if name.isascii() and name.isprintable() else ascii(name)

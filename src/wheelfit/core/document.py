@@ -28,6 +28,10 @@ def __dir__() -> list[str]:
     return __all__
 
 
+WITHOUT_PROVIDERS = frozenset(["L4", "L5"])
+"""The layouts of PEP 825, which knows no providers."""
+
+
 @dataclass(frozen=True, slots=True)
 class VariantDocument:
     """Hold what a ``variant.json`` or a ``-variants.json`` says.
@@ -55,6 +59,11 @@ class VariantDocument:
     """Every degradation and oddity met on reading, one sentence each (F-136)."""
     lost: tuple[Degradation, ...] = ()
     """Namespaces that broken providers cost (F-130)."""
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is of PEP 825, which knows no providers, and has none."""
+        return self.layout in WITHOUT_PROVIDERS and not self.providers
 
     @property
     def degradations(self) -> tuple[Degradation, ...]:

@@ -17,6 +17,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion
 
 from wheelfit.core.labels import Label, is_label
+from wheelfit.core.strict_json import shortened
 from wheelfit.core.versions import is_endless, parse_version
 from wheelfit.errors import InvalidFilename
 
@@ -224,4 +225,4 @@ def _refuse(text: str, reason: str) -> NoReturn:
 
 
 def _shown(text: str) -> str:
-    return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
+    return repr(shortened(text, _LONGEST))

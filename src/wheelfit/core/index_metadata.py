@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
-from wheelfit.core.document import VariantDocument
-from wheelfit.core.labels import Label
+from wheelfit.core.document import WITHOUT_PROVIDERS, VariantDocument
 from wheelfit.core.layouts.schema import PEP_825, PEP_850
 from wheelfit.core.metadata import DEFAULT_LIMITS, Limits, read_document
 from wheelfit.core.providers import PluginProvider, default_endpoint
@@ -27,7 +26,8 @@ from wheelfit.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from wheelfit.core.properties import Property, PropertySet
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import Property
     from wheelfit.core.providers import Provider
 
     Documents = Sequence[tuple[str, VariantDocument]]
@@ -45,8 +45,6 @@ __all__ = [
 def __dir__() -> list[str]:
     return __all__
 
-
-_WITHOUT_PROVIDERS = frozenset(["L4", "L5"])
 
 Key = TypeVar("Key", bound=object)
 Value = TypeVar("Value")
@@ -145,7 +143,7 @@ def _combined(
         value_priorities={feature: values[feature] for feature in sorted(values)},
         layout=layout,
         schema=schema,
-        unusable=_unusable(ordered, variants, conflicts),
+        unusable=_unusable(ordered, conflicts),
         notes=tuple(sorted({note for _, document in ordered for note in document.notes})),
         lost=tuple(sorted({one for _, document in ordered for one in document.lost}, key=str)),
     )
@@ -239,7 +237,7 @@ def _layout(documents: Documents) -> tuple[str, str]:
     layouts = {document.layout for _, document in documents}
     if len(layouts) == 1:
         return layouts.pop(), min(document.schema for _, document in documents)
-    if layouts <= _WITHOUT_PROVIDERS:
+    if layouts <= WITHOUT_PROVIDERS:
         return "L5", PEP_825
     return "L7", PEP_850
 
@@ -321,8 +319,7 @@ def _check_providers(
     without: list[tuple[str, VariantDocument]] = []
     having: list[tuple[str, VariantDocument]] = []
     for where, document in documents:
-        bare = document.layout in _WITHOUT_PROVIDERS and not document.providers
-        (without if bare else having).append((where, document))
+        (without if document.is_bare else having).append((where, document))
     if not without or not having:
         return
     known = {*providers, *(name for _, item in having for name in item.priorities)}
@@ -342,18 +339,16 @@ def _check_providers(
         )
 
 
-def _unusable(
-    documents: Documents,
-    variants: Mapping[Label, PropertySet],
-    conflicts: list[Contradiction],
-) -> dict[str, str]:
+def _unusable(documents: Documents, conflicts: list[Contradiction]) -> dict[str, str]:
     """Return broken labels; one that is sound elsewhere is a contradiction (F-61)."""
+    sound: dict[str, str] = {}
+    for where, document in reversed(documents):
+        sound.update(dict.fromkeys(document.variants, where))
     reasons: dict[str, str] = {}
     for where, document in documents:
         for label, reason in document.unusable.items():
-            if Label(label) in variants:
-                sound = next(name for name, item in documents if label in item.variants)
-                path = path_of("variants", label)
-                conflicts.append(Contradiction(sound, where, path, ("it is usable", reason)))
+            if label in sound:
+                path, told = path_of("variants", label), ("it is usable", reason)
+                conflicts.append(Contradiction(sound[label], where, path, told))
             reasons[label] = min(reason, reasons.get(label, reason))
     return dict(sorted(reasons.items()))

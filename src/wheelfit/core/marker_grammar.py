@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from packaging.utils import canonicalize_name
 
+from wheelfit.core.strict_json import shortened
 from wheelfit.errors import InvalidMarker
 
 if TYPE_CHECKING:
@@ -94,7 +95,6 @@ _AND = re.compile(r"and\b")
 _OR = re.compile(r"or\b")
 # What a quoted string can hold only as an escape; a lone surrogate is no text at all.
 _ESCAPED = re.compile(r"[\\\n\r\0\ud800-\udfff]")
-_LONGEST_SHOWN = 60
 _DEEPEST = 100
 """More parentheses than this are refused before Python's stack is exhausted."""
 
@@ -301,8 +301,7 @@ class _Reader:
             raise self.error("expected a marker variable or a quoted string", position)
         near = get_close_matches(word, VARIABLES, n=1)
         hint = f"did you mean {near[0]}?" if near else "put a plain string in quotes"
-        shown = word if len(word) <= _LONGEST_SHOWN else f"{word[:_LONGEST_SHOWN]}..."
-        raise self.error(f"{shown!r} is not a marker variable", position, hint=hint)
+        raise self.error(f"{shortened(word)!r} is not a marker variable", position, hint=hint)
 
     def check_variant_operator(self, comparison: Comparison, position: int) -> None:
         """Refuse what variant variables do not allow (F-105)."""

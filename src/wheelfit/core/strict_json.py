@@ -18,7 +18,7 @@ from typing import Any, NoReturn, cast
 
 from wheelfit.errors import Fault, InvalidDocument
 
-__all__ = ["DEFAULT_LIMITS", "Limits", "check_limits", "load", "path_of", "shown"]
+__all__ = ["DEFAULT_LIMITS", "Limits", "check_limits", "load", "path_of", "shortened", "shown"]
 
 
 def __dir__() -> list[str]:
@@ -119,7 +119,7 @@ def path_of(*steps: str | int) -> str:
         elif len(step) <= _LONGEST_SHOWN and _SIMPLE_KEY.fullmatch(step):
             path += f".{step}" if path else step
         else:
-            path += f"[{json.dumps(_shortened(step))}]"
+            path += f"[{json.dumps(shortened(step))}]"
     return path
 
 
@@ -129,14 +129,19 @@ def shown(value: object) -> str:
     :param value: plain data.
     """
     if isinstance(value, str):
-        return ascii(_shortened(value))
+        return ascii(shortened(value))
     if value is None or isinstance(value, bool | float):
         return json.dumps(value)
     return _kind(value)
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
+    """Cut a text that is too long for a message.
+
+    :param text: of a stranger.
+    :param longest: characters that are shown.
+    """
+    return text if len(text) <= longest else f"{text[:longest]}..."
 
 
 class _Outline:

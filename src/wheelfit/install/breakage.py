@@ -6,8 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.core.markers import Marker, VariantContext
+from wheelfit.core.markers import VariantContext
 from wheelfit.errors import WheelfitError
+from wheelfit.install.installed import by_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -67,19 +68,12 @@ def breakages(
     :param environment: values of the marker variables.
     """
     removed = set(plan.remove)
-    present: dict[NormalizedName, Version] = {}
-    changed = {entry.name for entry in removed}
-    staying: list[Installed] = []
-    for entry in installed:
-        if entry not in removed:
-            present.setdefault(entry.name, entry.version)
-            staying.append(entry)
-    for pin in plan.install:
-        present[pin.name] = pin.version
-        changed.add(pin.name)
+    replaced = {pin.name: pin.version for pin in plan.install}
+    changed = {entry.name for entry in removed} | replaced.keys()
     if not changed:
         return ()
-    replaced = {pin.name for pin in plan.install}
+    staying = [entry for entry in installed if entry not in removed]
+    present = {name: entry.version for name, entry in by_name(staying).items()} | replaced
     found = [
         Breakage(entry, requirement, present.get(requirement.name))
         for entry in staying
@@ -95,14 +89,10 @@ def _needs(entry: Installed, environment: Mapping[str, str]) -> Iterator[Require
     with suppress(WheelfitError):
         for requirement in entry.metadata().requires:
             marker = requirement.marker
-            if entry.label is not None and _looks_at_variant(marker):
+            if entry.label is not None and marker is not None and marker.uses_variants:
                 continue  # it takes the machine to say (F-103), and a guess would be a false alarm
             if requirement.applies(environment, "", VariantContext.PLAIN):
                 yield requirement
-
-
-def _looks_at_variant(marker: Marker | None) -> bool:
-    return marker is not None and marker.uses_variants
 
 
 def _met(requirement: Requirement, present: Mapping[NormalizedName, Version]) -> bool:

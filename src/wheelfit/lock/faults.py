@@ -58,6 +58,8 @@ _DIRECT = {"directory": {"path": "."}}
 """A source that is always sound, for a package of which another part is looked at."""
 _FIRST_VERSION, _NEXT_MAJOR = Version("1"), Version("2")
 """Of the format; packaging accepts what is between, and refuses every other."""
+_EMPTY: Mapping[str, Any] = {"lock-version": "1.0", "created-by": "x", "packages": []}
+"""The smallest sound lock."""
 _SPECIFIERS = ("requires-python", "version", "lock-version")
 _PROJECT = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
@@ -259,10 +261,9 @@ def _plain_wheel(wheel: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _standard(table: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield what packaging says about each part of a lock by itself."""
-    empty: dict[str, Any] = {"lock-version": "1.0", "created-by": "x", "packages": []}
-    for key in dict.fromkeys([*empty, *table]):
+    for key in dict.fromkeys([*_EMPTY, *table]):
         if key != "packages" or not isinstance(table.get(key), list):
-            without = {one: value for one, value in empty.items() if one != key}
+            without = {one: value for one, value in _EMPTY.items() if one != key}
             yield from _asked(without | ({key: table[key]} if key in table else {}))
     packages = table.get("packages")
     for index, package in enumerate(packages if isinstance(packages, list) else ()):
@@ -273,10 +274,10 @@ def _standard(table: Mapping[str, Any]) -> Iterator[Fault]:
         faults = [
             fault
             for part, at in _parts(package)
-            for fault in _asked({**empty, "packages": [part]}, at)
+            for fault in _asked({**_EMPTY, "packages": [part]}, at)
         ]
         # That the parts do not go together is worth saying only of sound ones.
-        faults = faults or list(_asked({**empty, "packages": [package]}))
+        faults = faults or list(_asked_about(package))
         for fault in faults:
             yield Fault(fault.path.replace("packages[0]", place, 1), fault.message)
 
@@ -304,7 +305,7 @@ def _parts(package: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], int | N
 
 
 def _asked_about(package: Mapping[str, Any]) -> Iterator[Fault]:
-    return _asked({"lock-version": "1.0", "created-by": "x", "packages": [package]})
+    return _asked({**_EMPTY, "packages": [package]})
 
 
 def _asked(table: Mapping[str, Any], wheel: int | None = None) -> Iterator[Fault]:

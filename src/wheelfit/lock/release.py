@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from wheelfit.lock.pruning import prune
 from wheelfit.resolve.listing import Release, Wheel, sort_page
 from wheelfit.resolve.release_metadata import strictly
 from wheelfit.sources.hashes import KNOWN_HASHES
+from wheelfit.sources.page import time_of_upload
 from wheelfit.sources.urls import file_path, split_userinfo, without_fragment
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class _Locking:
                 self._leave_out_label(label, "missing-provider", reason)
         while labels := self._labels():
             pruned = prune(document, labels)
-            layout: WrittenLayout = "825" if _is_bare(pruned) else "850"
+            layout: WrittenLayout = "825" if pruned.is_bare else "850"
             faults = writing_faults(pruned, layout)
             if not faults:
                 return self._written(pruned, layout)
@@ -270,7 +270,7 @@ class _Locking:
     @staticmethod
     def _unanswerable(document: VariantDocument, label: Label) -> str | None:
         """Return a namespace of a label whose provider is missing or broken (F-130)."""
-        if _is_bare(document):
+        if document.is_bare:
             return None
         for namespace in document.variants[label].namespaces if label in document.variants else ():
             provider = document.providers.get(namespace)
@@ -296,11 +296,6 @@ class _Locking:
             self._leave_out_label(label, code, reason)
 
 
-def _is_bare(document: VariantDocument) -> bool:
-    """Say whether a document is of PEP 825, which knows no providers."""
-    return document.layout in {"L4", "L5"} and not document.providers
-
-
 def _is_about(fault: Fault, label: Label) -> bool:
     path = path_of("variants", label)
     return fault.path == path or fault.path.startswith((f"{path}.", f"{path}["))
@@ -314,7 +309,7 @@ def _wheel(wheel: Wheel, folder: Path | None) -> dict[str, Any]:
     """Return the entry of a wheel, in the order of the standard."""
     file = wheel.file
     entry: dict[str, Any] = {"name": wheel.filename.text}
-    uploaded = _time(file.upload_time)
+    uploaded = time_of_upload(file)
     if uploaded is not None:
         entry["upload-time"] = uploaded
     if file.is_local and folder is not None:
@@ -325,12 +320,3 @@ def _wheel(wheel: Wheel, folder: Path | None) -> dict[str, Any]:
     if file.size is not None:
         entry["size"] = file.size
     return {**entry, "hashes": _usable_hashes(file)}
-
-
-def _time(text: str | None) -> datetime | None:
-    """Read the time of an upload; what cannot be read is not worth an error."""
-    try:
-        found = None if text is None else datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return found if found is not None and found.tzinfo is not None else None

@@ -170,7 +170,7 @@ def is_long(top: Step) -> bool:
 
     :param top: its top.
     """
-    return len(_derived(top)) > _SHORT
+    return steps(top) > _SHORT
 
 
 def steps(top: Step) -> int:

@@ -317,7 +317,6 @@ class _Provider(BaseProvider[Package, Any]):
         self._shown: dict[tuple[Package, VersionSet], VersionSet] = {}
         self._ranges: Mapping[Package, Any] = {}
         self._builds: dict[Package, list[Build]] = {}
-        self._counted: set[Package] = set()
         for package in dict.fromkeys(clause[0].package for clause in clauses):
             # A build that is barred from the beginning is told of in proofs all the same.
             place = 0
@@ -378,16 +377,12 @@ class _Provider(BaseProvider[Package, Any]):
     def _known_build(self, package: Package, release: Version, place: int) -> Build | None:
         """Return a build and remember it for proofs."""
         builds = self._builds.setdefault(package, [])
-        if place < len(builds):
-            return builds[place]
-        build = None
-        if package not in self._counted:
+        if place == len(builds):
             build = self._releases.build(package.name, release, place)
             if build is None:
-                self._counted.add(package)
-            else:
-                builds.append(build)
-        return build
+                return None
+            builds.append(build)
+        return builds[place]
 
     def _limit(self, package: Package, number: Version) -> None:
         """Have what a build was made for said before it is decided (P-52)."""

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -125,23 +125,14 @@ class Store:
 
         None if the folder cannot be written.
         """
-        folder = None if self._folder is None else self._folder / "wheels-1"
-        try:
-            temporary = None if folder is None else self._open_temporary(folder)
-        except OSError as error:
-            self.complain(error)
-            temporary = None
-        if temporary is None:
-            yield None
-            return
-        file, path = temporary
-        try:
-            yield file, path
-        finally:
-            with suppress(OSError):  # of a full disk closing tells again
-                file.close()
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
+        temporary = None
+        with ExitStack() as stack:
+            if self._folder is not None:
+                try:
+                    temporary = stack.enter_context(self._temporary(self._folder / "wheels-1"))
+                except OSError as error:
+                    self.complain(error)
+            yield temporary
 
     def keep_wheel(self, temporary: Path, sha256: str) -> Path | None:
         """Keep a wheel that was written and checked; return its lasting path.
@@ -191,7 +182,7 @@ class Store:
         try:
             yield file, path
         finally:
-            with suppress(OSError):
+            with suppress(OSError):  # of a full disk closing tells again
                 file.close()
             with suppress(OSError):
                 path.unlink(missing_ok=True)

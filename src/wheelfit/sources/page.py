@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
 
-__all__ = ["NO_HASHES", "File", "ProjectPage"]
+__all__ = ["NO_HASHES", "File", "ProjectPage", "time_of_upload"]
 
 
 def __dir__() -> list[str]:
@@ -21,6 +22,18 @@ def __dir__() -> list[str]:
 
 NO_HASHES: Mapping[str, str] = MappingProxyType({})
 """What a file carries whose hash nobody has promised."""
+
+
+def time_of_upload(file: File) -> datetime | None:
+    """Read when a file was uploaded; None if that is unknown, unreadable or without time zone.
+
+    :param file: as listed.
+    """
+    try:
+        found = datetime.fromisoformat(file.upload_time or "")
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else None
 
 
 @dataclass(frozen=True, slots=True)

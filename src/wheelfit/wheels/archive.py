@@ -36,6 +36,7 @@ from wheelfit.wheels.zip_directory import (
     check_gap,
     check_local_header,
     find_end,
+    following_offsets,
     parse_directory,
 )
 
@@ -160,8 +161,7 @@ class WheelArchive:
         if not self.members:
             raise InvalidWheel("the archive is empty", where=self.where)
         check_extents(self.members, self.end, where=self.where)
-        offsets = sorted(member.offset for member in self.members)
-        self._following = dict(zip(offsets, [*offsets[1:], self.end.offset], strict=True))
+        self._following = following_offsets(self.members, self.end)
         if faults := collision_faults(member.name for member in self.members):
             if not self._lenient:
                 raise _invalid(faults, self.where)

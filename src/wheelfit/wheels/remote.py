@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.core.strict_json import DEFAULT_LIMITS
@@ -25,6 +24,7 @@ from wheelfit.wheels.zip_directory import (
     Member,
     check_local_header,
     find_end,
+    following_offsets,
     parse_directory,
     parse_directory_tail,
 )
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.wheels.zip_directory import DirectoryEnd
 
 
 __all__ = [
@@ -239,7 +238,7 @@ def dist_info_reader(
         members = parse_directory(held.read(whole), end, where=where)
         chosen = _choose(members, wanted, filename, where)
 
-    limits = _limits(members, end)
+    limits = following_offsets(members, end)
     yield from held.fetch(
         [
             Span(member.offset, min(limits[member.offset], _likely_stop(member)))
@@ -277,12 +276,6 @@ def _choose(
             raise InvalidWheel(f"{member.name!r} has {member.size} bytes", where=where)
         chosen[name] = member
     return chosen
-
-
-def _limits(members: Sequence[Member], end: DirectoryEnd) -> dict[int, int]:
-    """Say for each known member where the next one begins."""
-    offsets = sorted(member.offset for member in members)
-    return dict(pairwise([*offsets, end.offset]))
 
 
 def _likely_stop(member: Member) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.paths import path_fault
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "check_gap",
     "check_local_header",
     "find_end",
+    "following_offsets",
     "parse_directory",
     "parse_directory_tail",
 ]
@@ -334,6 +336,15 @@ def check_extents(members: Sequence[Member], end: DirectoryEnd, *, where: str) -
         free = member.offset + LOCAL_HEADER_SIZE + member.name_size + member.compressed_size
     if free > end.offset:
         raise InvalidWheel("a member reaches into the central directory", where=where)
+
+
+def following_offsets(members: Iterable[Member], end: DirectoryEnd) -> dict[int, int]:
+    """Say for the offset of each member where the next one begins, or the directory.
+
+    :param members: all that are known.
+    :param end: where the directory is.
+    """
+    return dict(pairwise([*sorted(member.offset for member in members), end.offset]))
 
 
 def check_gap(member: Member, start: int, following: int, *, where: str) -> None:

@@ -253,29 +253,19 @@ class _Bar:
     """
 
     def __init__(self, output: Output, what: str) -> None:
-        from threading import Lock
-
         self._output = output
         self._what = what
-        self._lock = Lock()
         self._rich: RichProgress | None = None
         self._task: TaskID | None = None
 
     def __enter__(self) -> Progress:
         if self._output.animate:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+            from rich.progress import TextColumn, TimeRemainingColumn
 
-            self._rich = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=30),
-                TextColumn("{task.percentage:>3.0f}%"),
-                TimeRemainingColumn(),
-                console=Console(stderr=True, no_color=not self._output.error_colour),
-                transient=True,
-                redirect_stdout=False,
-            )
-            self._rich.start()
+            from wheelfit.cli.progress import start_bars
+
+            columns = (TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn())
+            self._rich = start_bars(self._output, *columns)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -290,8 +280,7 @@ class _Bar:
     def advance(self, count: int) -> None:
         """Get on."""
         if self._rich is not None and self._task is not None:
-            with self._lock:
-                self._rich.advance(self._task, count)
+            self._rich.advance(self._task, count)
 
     def done(self) -> None:
         """End well."""
