@@ -409,6 +409,24 @@ class TestWheelDocument:
             "static-properties": {"provider": ["openblas", "mkl"]}
         }
 
+    def test_a_namespace_that_begins_like_another(self) -> None:
+        """P-28: of a namespace that nobody asked about, the vocabulary is what is broken."""
+        entry = {"build-requires": ["a"], "plugin-api": "a.b"}
+        data = changed(blas_lapack=entry)
+        data["providers"]["x86"] = entry
+        data["default-priorities"]["namespace"].append("x86")
+        table = read_project_table({"variant": data})
+        assert table is not None
+        with pytest.raises(InvalidDocument) as caught:
+            wheel_document(
+                table,
+                Label("a"),
+                PropertySet.from_mapping({"x86_64": {"level": ["v9"]}}),
+                answers={"blas_lapack": ANSWER, "x86": ANSWER},
+                vocabulary={"x86_64": [FeatureConfig("level", ("v3",))]},
+            )
+        assert [fault.rule for fault in caught.value.faults] == ["P-28"]
+
     def test_properties_that_the_answer_lacks(self) -> None:
         """B-22: every property of the wheel in that namespace must be in the result."""
         wanted = PropertySet.from_mapping(

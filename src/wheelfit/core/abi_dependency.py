@@ -133,8 +133,7 @@ def supported_values(version: Version) -> tuple[str, ...]:
     """
     if version.epoch:
         return ()  # P-48
-    numbers = [str(number) for number in (*version.release, 0, 0)[:3]]
-    return tuple(".".join(numbers[:count]) for count in (3, 2, 1))
+    return tuple(_holders(".".join(map(str, (*version.release, 0, 0)[:3]))))
 
 
 def recent_first(values: Iterable[str]) -> list[str]:

@@ -24,11 +24,15 @@ Scope: TypeAlias = Literal["release", "namespace", "label", "wheel"]
 """What is lost: every variant wheel of a release, a namespace, a label, or one wheel."""
 
 _WORDS: dict[Scope, tuple[str, str]] = {
-    "release": ("its variant wheels are ignored", "its variant wheels are ignored"),
-    "namespace": ("the namespace {} is unsupported", "the namespaces {} are unsupported"),
-    "label": ("{}: ignored", "{}: ignored"),
-    "wheel": ("{} is not taken", "{} are not taken"),
+    "release": ("{why}; its variant wheels are ignored", "{why}; its variant wheels are ignored"),
+    "namespace": (
+        "the namespace {names} is unsupported: {why}",
+        "the namespaces {names} are unsupported: {why}",
+    ),
+    "label": ("{names}: ignored, {why}", "{names}: ignored, {why}"),
+    "wheel": ("{names} is not taken: {why}", "{names} are not taken: {why}"),
 }
+"""What is said of one, and of several."""
 _NAMED = 5
 """Labels, namespaces or wheels that a sentence names; the others are counted."""
 TOLD = 3
@@ -70,11 +74,9 @@ class Degradation:
         return ", ".join(self.names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
     def __str__(self) -> str:
-        if self.scope == "release":
-            return f"{self.reason}; {_WORDS['release'][0]}"
         singular, plural = _WORDS[self.scope]
-        words = (singular if len(self.names) == 1 else plural).format(self._listed)
-        return f"{words}, {self.reason}" if self.scope == "label" else f"{words}: {self.reason}"
+        words = singular if len(self.names) == 1 else plural
+        return words.format(names=self._listed, why=self.reason)
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""

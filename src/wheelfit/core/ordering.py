@@ -140,8 +140,8 @@ def _names(properties: PropertySet, choice: Choice) -> bool:
     if isinstance(choice, Property):
         return choice in properties
     if isinstance(choice, Feature):
-        return any(feature == choice for feature, _ in properties.features())
-    return choice in properties.namespaces
+        return bool(properties.values(choice.namespace, choice.name))
+    return properties.uses(choice)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from wheelfit.errors import Fault
 from wheelfit.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
@@ -86,13 +86,19 @@ def read_answer(plugin: object, configs: object) -> PluginAnswer:
 
 
 def vocabulary_faults(
-    label: Label, properties: PropertySet, vocabulary: Mapping[str, Iterable[FeatureConfig]]
+    label: Label,
+    properties: PropertySet,
+    vocabulary: Mapping[str, Iterable[FeatureConfig]],
+    *,
+    asked: Collection[str] = (),
 ) -> tuple[Fault, ...]:
     """Say which properties of a wheel its plugins do not know (P-28, P-30).
 
     :param label: of the wheel, for the paths.
     :param properties: what it needs.
     :param vocabulary: what is valid, by namespace; others are not looked at.
+    :param asked: namespaces whose plugin was asked for this wheel: what it does not list
+        is not supported (B-22).
     """
     faults: list[Fault] = []
     known = {
@@ -103,12 +109,13 @@ def vocabulary_faults(
         if feature.namespace not in known:
             continue
         path = path_of("variants", label, feature.namespace, feature.name)
+        rule = "B-22" if feature.namespace in asked else "P-28"
         config = known[feature.namespace].get(feature.name)
         if config is None:
-            faults.append(Fault(path, "the provider knows no such feature", "P-28"))
+            faults.append(Fault(path, "the provider knows no such feature", rule))
             continue
         faults += [
-            Fault(path, f"the provider knows no value {value}", "P-28")
+            Fault(path, f"the provider knows no value {value}", rule)
             for value in values
             if value not in config.values
         ]

@@ -196,6 +196,9 @@ def wheel_document(
     faults: list[Fault] = []
     providers: dict[str, Provider] = {}
     known = dict(vocabulary)
+    prefixes = priorities.Prefixes(
+        dict(table.feature_priorities), _by_namespace(table.value_priorities)
+    )
     for namespace, provider in table.providers.items():
         if not isinstance(provider, BuildTimeProvider):
             providers[namespace] = provider
@@ -209,9 +212,6 @@ def wheel_document(
         # P-27: a feature without values is unsupported, which a list says by leaving it out.
         features = tuple(config for config in answer.features if config.values)
         static = StaticProvider(features, provider.optional)
-        prefixes = priorities.Prefixes(
-            dict(table.feature_priorities), _by_namespace(table.value_priorities)
-        )
         providers[namespace] = order_static(namespace, static, prefixes, Findings(pedantic=False))
         known[namespace] = answer.features
     faults += [
@@ -219,13 +219,8 @@ def wheel_document(
         for namespace in properties.namespaces
         if namespace not in table.providers
     ]
-    for fault in vocabulary_faults(label, properties, known):
-        asked = any(
-            fault.path.startswith(path_of("variants", label, namespace))
-            for namespace in table.asked_at_build
-        )
-        # B-22: of a plugin that is asked now, what it does not list is not supported.
-        faults.append(replace(fault, rule="B-22") if asked and fault.rule == "P-28" else fault)
+    asked = table.asked_at_build
+    faults += vocabulary_faults(label, properties, known, asked=asked)
     document = VariantDocument(
         table.priorities,
         providers,
@@ -233,12 +228,12 @@ def wheel_document(
         {
             namespace: names
             for namespace, names in table.feature_priorities.items()
-            if namespace not in table.asked_at_build
+            if namespace not in asked
         },
         {
             feature: values
             for feature, values in table.value_priorities.items()
-            if feature.namespace not in table.asked_at_build
+            if feature.namespace not in asked
         },
         notes=(*table.notes, *writer_warnings(label)),
     )

@@ -228,8 +228,11 @@ class Steps:
             why = f"wheelfit does not stand in for {package} yet"
             return _unknown(namespace, why, "not-trusted")
         source = detected.source
-        ours = None if provider is None else recognise(namespace, provider, self._environment)
-        if ours is not None and ours.builtin is None:
+        if (
+            provider is not None
+            and self._policy.table != EMULATED_PLUGINS
+            and recognise(namespace, provider, self._environment).builtin is None
+        ):
             source += f", which {plugin.reason} by the configured table"  # P-64
         return replace(detected, namespace=namespace, source=source)
 
