@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms import tables
 from wheelfit.platforms.cuda_values import every_bound, every_sm_value
+from wheelfit.platforms.tables import aarch64, x86_64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,14 +99,14 @@ VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
         ),
         "x86_64": Vocabulary(
             {
-                "level": Offered(frozenset(name for name, _ in tables.X86_LEVELS)),
-                **_flags(tables.X86_FEATURES, tables.X86_APPENDED),
+                "level": Offered(frozenset(name for name, _ in x86_64.LEVELS)),
+                **_flags(x86_64.FEATURES, x86_64.APPENDED),
             }
         ),
         "aarch64": Vocabulary(
             {
-                "version": Offered(frozenset(tables.AARCH64_VERSIONS)),
-                **_flags(tables.AARCH64_FEATURES, tables.AARCH64_APPENDED),
+                "version": Offered(frozenset(aarch64.VERSIONS)),
+                **_flags(aarch64.FEATURES, aarch64.APPENDED),
             },
             disputed=_MISSPELT | _SEPARATED,
         ),

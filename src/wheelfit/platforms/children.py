@@ -1,17 +1,21 @@
-"""Run a child process with a deadline that is kept, whatever the child does (P-37)."""
+"""Ask child processes: with a deadline that is kept, whatever the child does (P-37).
+
+Vendors' libraries and tools are never called in this process (P-71). Whoever wants to
+know something from one puts a `Question` to `Surroundings.processes`: real processes,
+or a wrapper that remembers answers, records them or plays recorded ones back.
+"""
 
 from __future__ import annotations
 
-import subprocess
-import threading
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Answer", "Ending", "run"]
+__all__ = ["Answer", "Ending", "Processes", "Question", "RealProcesses", "run"]
 
 
 def __dir__() -> list[str]:
@@ -46,6 +50,36 @@ class Answer:
     """Standard error; what went wrong when it was not started."""
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Hold what is asked of one child process."""
+
+    name: str
+    """What it is called in recordings and reports, as ``nvidia-smi -q``; one for each question."""
+    arguments: tuple[str, ...]
+    """Program and arguments."""
+    environ: Mapping[str, str]
+    """The child's whole environment."""
+    deadline: float
+    """Seconds it may take."""
+
+
+class Processes(Protocol):
+    """Answer questions by child processes, or as those once did."""
+
+    def ask(self, question: Question) -> Answer:
+        """Return what the child left behind; never raises for anything it does."""
+        ...
+
+
+class RealProcesses:
+    """Start a child for every question."""
+
+    def ask(self, question: Question) -> Answer:
+        """Run the child and wait for it, no longer than its deadline."""
+        return run(question.arguments, environ=question.environ, deadline=question.deadline)
+
+
 def run(arguments: Sequence[str], *, environ: Mapping[str, str], deadline: float) -> Answer:
     """Run a program without input and return everything about it; never raises for it.
 
@@ -53,6 +87,8 @@ def run(arguments: Sequence[str], *, environ: Mapping[str, str], deadline: float
     :param environ: the child's whole environment.
     :param deadline: seconds it may take.
     """
+    import subprocess  # noqa: PLC0415 - most machines never come here
+
     try:
         # No "with": leaving it would wait without limit for a process stuck in the kernel.
         process = subprocess.Popen(
@@ -78,6 +114,8 @@ def run(arguments: Sequence[str], *, environ: Mapping[str, str], deadline: float
 
 
 def _end(process: subprocess.Popen[bytes], late: subprocess.TimeoutExpired) -> Answer:
+    import subprocess  # noqa: PLC0415 - see run()
+
     process.kill()
     try:
         output, errors = process.communicate(timeout=_GRACE)
@@ -91,6 +129,8 @@ def _end(process: subprocess.Popen[bytes], late: subprocess.TimeoutExpired) -> A
 
 def _abandon(process: subprocess.Popen[bytes]) -> None:
     """Close our ends of the pipes; a thread collects the process when it goes at last."""
+    import threading  # noqa: PLC0415 - see run()
+
     for pipe in (process.stdout, process.stderr):
         if pipe is not None:
             pipe.close()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms import tables
 from wheelfit.platforms.facts import Capability
+from wheelfit.platforms.tables import nvidia as tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,9 +8,12 @@ from __future__ import annotations
 import importlib
 import os
 import threading
+import time
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, cast
 
+from wheelfit.platforms.children import RealProcesses
 from wheelfit.platforms.features import Detection, Evidence, Status
 from wheelfit.platforms.surroundings import (
     Surroundings,
@@ -22,6 +25,7 @@ from wheelfit.platforms.surroundings import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wheelfit.platforms.children import Processes
     from wheelfit.platforms.facts import CpuidTable
 
 __all__ = ["BUILT_IN", "Machine", "Provider"]
@@ -43,6 +47,9 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
 
 class Provider(Protocol):
     """What a module of ``platforms.providers`` offers to discovery."""
+
+    DATA_VERSION: str
+    """When the tables behind the provider were last compared with their sources."""
 
     def detect(self, surroundings: Surroundings) -> Detection:
         """Return what is supported, overrides included."""
@@ -69,6 +76,8 @@ class Machine:
     :param recorded_cpuid: recorded answers of the CPUID instruction.
     :param recorded_sysctl: recorded answers of macOS, by name.
     :param reference: answer exactly as the reference plugins do (P-43).
+    :param processes: who answers what only child processes may find out; default:
+        real ones.
     """
 
     def __init__(
@@ -84,6 +93,7 @@ class Machine:
         recorded_cpuid: CpuidTable | None = None,
         recorded_sysctl: Mapping[str, bytes] | None = None,
         reference: bool = False,
+        processes: Processes | None = None,
     ) -> None:
         self.surroundings = Surroundings(
             root=os.fspath(root),
@@ -96,6 +106,7 @@ class Machine:
             recorded_cpuid=recorded_cpuid,
             recorded_sysctl=recorded_sysctl,
             reference=reference,
+            processes=processes or RealProcesses(),
         )
         self._known: dict[str, Detection] = {}
         self._locks = {namespace: threading.Lock() for namespace in BUILT_IN}
@@ -136,8 +147,12 @@ class Machine:
         )
 
     def _look(self, namespace: str) -> Detection:
+        started = time.perf_counter()
         try:
-            return _provider(namespace).detect(self.surroundings)
+            provider = _provider(namespace)
+            found = provider.detect(self.surroundings)
+            seconds = time.perf_counter() - started
+            return replace(found, version=provider.DATA_VERSION, seconds=seconds)
         except Exception as error:  # noqa: BLE001  # P-17: whatever it is, it is data
             words = f"{type(error).__name__}: {error}"
             return Detection(

@@ -5,7 +5,7 @@ Providers produce these, ``core.support`` consumes them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 __all__ = ["Detection", "DeviceValues", "Evidence", "FeatureConfig", "Status"]
@@ -80,3 +80,7 @@ class Detection:
     """One entry per device on which every chosen wheel must run; empty: no narrowing."""
     step: str = ""
     """Which of the six steps decided, for programs; ``docs/reference/json.md`` lists them."""
+    version: str = ""
+    """Version of the provider's knowledge, as ``2026-11``, or of the plugin's package."""
+    seconds: float = field(default=0.0, compare=False)
+    """How long the look took."""

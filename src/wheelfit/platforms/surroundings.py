@@ -15,9 +15,12 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from wheelfit.platforms.children import RealProcesses
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wheelfit.platforms.children import Processes
     from wheelfit.platforms.facts import CpuidTable
 
 __all__ = [
@@ -84,6 +87,8 @@ class Surroundings:
     """Seconds that a child process may take (P-37)."""
     library_folders: tuple[str, ...] = ()
     """Folders, not below the root, in which driver libraries are looked for first."""
+    processes: Processes = field(default_factory=RealProcesses)
+    """Who answers what only a child process may find out (P-71)."""
     recorded_cpuid: CpuidTable | None = None
     """Answers of the CPUID instruction; None: ask the processor, if the root is real."""
     recorded_sysctl: Mapping[str, bytes] | None = None
@@ -104,6 +109,22 @@ class Surroundings:
         if self.is_real:
             return name
         return os.path.join(self.root, name.lstrip("/").replace(":", ""))
+
+    def program(self, name: str) -> str | None:
+        """Return where a program lies that the machine finds on its ``PATH``, or None.
+
+        :param name: as ``nvidia-smi``; on Windows ``.exe`` is added.
+        """
+        windows = self.system == "Windows"
+        name = f"{name}.exe" if windows else name
+        for folder in self.environ.get("PATH", "").split(";" if windows else ":"):
+            if not folder:
+                continue  # an empty entry means the current folder, which nobody chose
+            found = f"{folder.replace(chr(92), '/') if windows else folder}/{name}"
+            # Whether it may be run is known of the real machine only.
+            if self.exists(found) and (not self.is_real or os.access(self.path(found), os.X_OK)):
+                return self.path(found)
+        return None
 
     def exists(self, name: str) -> bool:
         """Say whether the machine has a file, folder or device of this name."""

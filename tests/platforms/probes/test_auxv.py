@@ -8,7 +8,7 @@ import pytest
 
 from wheelfit.platforms.probes import auxv
 from wheelfit.platforms.probes.auxv import Hwcap
-from wheelfit.platforms.tables import AARCH64_APPENDED, AARCH64_FEATURES
+from wheelfit.platforms.tables.aarch64 import APPENDED, FEATURES
 
 
 def test_both_words_are_found() -> None:
@@ -34,7 +34,7 @@ def test_bits_have_the_kernel_s_names(first: int, second: int, name: str) -> Non
 def test_every_ability_has_a_bit() -> None:
     """P-110, P-111: all of the vocabulary can be found."""
     everything = Hwcap(2**64 - 1, 2**64 - 1).names
-    assert set(AARCH64_FEATURES + AARCH64_APPENDED) <= everything
+    assert set(FEATURES + APPENDED) <= everything
 
 
 @pytest.mark.parametrize("data", [b"", b"torn", struct.pack("<2Q", 6, 4096)])

@@ -11,7 +11,7 @@ from wheelfit.platforms.facts import CpuidRegisters, CpuidTable
 from wheelfit.platforms.probes import cpuid, proc_cpuinfo
 from wheelfit.platforms.providers import x86_64
 from wheelfit.platforms.surroundings import Surroundings, architecture_of_this_process
-from wheelfit.platforms.tables import CPUID_FLAGS, X86_APPENDED, X86_FEATURES, X86_LEVELS
+from wheelfit.platforms.tables.x86_64 import APPENDED, CPUID_FLAGS, FEATURES, LEVELS
 from wheelfit.testing.machines import open_machine
 
 MACHINES = Path(__file__).parents[2] / "machines"
@@ -51,8 +51,8 @@ def test_register_states_mean_nothing_without_osxsave(ice_lake: CpuidTable) -> N
 
 def test_every_position_is_a_flag_of_the_vocabulary() -> None:
     """P-100, P-101, P-107: all flags are found but the one that CPUID does not tell."""
-    assert set(X86_FEATURES + X86_APPENDED) - cpuid.parse(EVERYTHING) == {"ibrs_enhanced"}
-    assert cpuid.parse(EVERYTHING) <= set(X86_FEATURES + X86_APPENDED)
+    assert set(FEATURES + APPENDED) - cpuid.parse(EVERYTHING) == {"ibrs_enhanced"}
+    assert cpuid.parse(EVERYTHING) <= set(FEATURES + APPENDED)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_real_instruction_agrees_with_the_kernel() -> None:
     kernel = proc_cpuinfo.parse(text, "flags").flags or frozenset()
     told = cpuid.parse(table)
     # A kernel may hide an ability or learn it elsewhere; what decides a level may not differ.
-    levels = {flag for _, flags in X86_LEVELS for flag in flags}
+    levels = {flag for _, flags in LEVELS for flag in flags}
     assert kernel & levels == told & levels
 
 

@@ -6,12 +6,12 @@ import pytest
 
 from wheelfit.platforms.facts import Core, Cpu
 from wheelfit.platforms.providers import aarch64
-from wheelfit.platforms.tables import AARCH64_APPENDED, AARCH64_FEATURES, AARCH64_REQUIREMENTS
+from wheelfit.platforms.tables.aarch64 import APPENDED, FEATURES, REQUIREMENTS
 
 UP_TO: dict[str, frozenset[str]] = {}
-for _version, _needed in AARCH64_REQUIREMENTS:
+for _version, _needed in REQUIREMENTS:
     UP_TO[_version] = frozenset().union(*UP_TO.values(), _needed)
-EVERYTHING = frozenset(AARCH64_FEATURES + AARCH64_APPENDED)
+EVERYTHING = frozenset(FEATURES + APPENDED)
 
 N1, V1, V2 = Core(0x41, 0xD0C), Core(0x41, 0xD40), Core(0x41, 0xD4F)
 M1, M2, M4 = Core(0x61, 0x022), Core(0x61, 0x032), Core(0x61, 0x052)
@@ -73,15 +73,15 @@ def test_on_macos_the_brand_identifies_the_core(brand: str, version: str) -> Non
 def test_features_have_the_order_of_the_reference() -> None:
     """P-40, P-41, P-110, P-111: version, the reference's 42 abilities corrected, then ours."""
     names = [feature.name for feature in aarch64.supported(Cpu(EVERYTHING)).features]
-    assert names == ["version", *AARCH64_FEATURES, *AARCH64_APPENDED]
-    assert len(AARCH64_FEATURES) == 42
+    assert names == ["version", *FEATURES, *APPENDED]
+    assert len(FEATURES) == 42
     assert not {"btiecv", "asimdrdmatomics"} & set(names)
 
 
 def test_the_reference_mode_leaves_out_what_the_reference_does_not_know() -> None:
     """P-43: for differential tests."""
     detection = aarch64.supported(Cpu(EVERYTHING), reference=True)
-    assert [feature.name for feature in detection.features] == ["version", *AARCH64_FEATURES]
+    assert [feature.name for feature in detection.features] == ["version", *FEATURES]
 
 
 def test_unknown_abilities_are_8a_with_a_warning() -> None:

@@ -12,11 +12,11 @@ from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import Cpu, CpuidRegisters, CpuidTable
 from wheelfit.platforms.features import Status
 from wheelfit.platforms.providers import x86_64
-from wheelfit.platforms.tables import X86_APPENDED, X86_FEATURES, X86_LEVELS
+from wheelfit.platforms.tables.x86_64 import APPENDED, FEATURES, LEVELS
 
-V2 = X86_LEVELS[1][1]
-V3 = V2 | X86_LEVELS[2][1]
-V4 = V3 | X86_LEVELS[3][1]
+V2 = LEVELS[1][1]
+V3 = V2 | LEVELS[2][1]
+V4 = V3 | LEVELS[3][1]
 
 
 @pytest.mark.parametrize(
@@ -38,16 +38,16 @@ def test_a_level_needs_all_flags_of_the_lower_ones(flags: frozenset[str], levels
 
 def test_level_and_flags_have_the_order_of_the_reference() -> None:
     """P-40, P-41, P-100, P-101: level, the reference's 56 flags newest first, then ours."""
-    names = [f.name for f in x86_64.supported(Cpu(frozenset(X86_APPENDED + X86_FEATURES))).features]
-    assert names == ["level", *X86_FEATURES, *X86_APPENDED]
-    assert (len(X86_FEATURES), len(X86_APPENDED)) == (56, 15)
+    names = [f.name for f in x86_64.supported(Cpu(frozenset(APPENDED + FEATURES))).features]
+    assert names == ["level", *FEATURES, *APPENDED]
+    assert (len(FEATURES), len(APPENDED)) == (56, 15)
 
 
 def test_the_reference_mode_leaves_out_what_the_reference_does_not_know() -> None:
     """P-43: for differential tests."""
-    cpu = Cpu(frozenset(X86_APPENDED + X86_FEATURES))
+    cpu = Cpu(frozenset(APPENDED + FEATURES))
     names = [feature.name for feature in x86_64.supported(cpu, reference=True).features]
-    assert names == ["level", *X86_FEATURES]
+    assert names == ["level", *FEATURES]
 
 
 def test_flags_outside_the_vocabulary_are_ignored() -> None:

@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms import tables
+from wheelfit.platforms.tables import aarch64 as tables
 
 if TYPE_CHECKING:
     from wheelfit.platforms.surroundings import Surroundings

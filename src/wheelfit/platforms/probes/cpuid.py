@@ -13,9 +13,9 @@ import struct
 import sys
 from typing import TYPE_CHECKING, Final
 
-from wheelfit.platforms import tables
 from wheelfit.platforms.facts import CpuidRegisters, CpuidTable
 from wheelfit.platforms.surroundings import architecture_of_this_process
+from wheelfit.platforms.tables import x86_64 as tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable

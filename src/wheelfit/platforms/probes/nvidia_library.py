@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.platforms import children
-from wheelfit.platforms.children import Answer, Ending
+from wheelfit.platforms.children import Answer, Ending, Question
 from wheelfit.platforms.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.isolated import nvidia_child
@@ -117,10 +116,13 @@ def read(surroundings: Surroundings, libraries: Candidates) -> Answer:
     script = Path(nvidia_child.__file__)
     if surroundings.interpreter is None or not script.is_file():
         return _ask_in_thread(libraries, surroundings.deadline)
-    return children.run(
-        [surroundings.interpreter, "-I", "-S", str(script), *libraries.arguments],
-        environ=environment_for_child(surroundings.environ),
-        deadline=surroundings.deadline,
+    return surroundings.processes.ask(
+        Question(
+            "nvidia libraries",
+            (surroundings.interpreter, "-I", "-S", str(script), *libraries.arguments),
+            environ=environment_for_child(surroundings.environ),
+            deadline=surroundings.deadline,
+        )
     )
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms import children
-from wheelfit.platforms.children import Ending
+from wheelfit.platforms.children import Ending, Question
 from wheelfit.platforms.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.probes.nvidia_library import environment_for_child
@@ -34,15 +32,18 @@ def read(surroundings: Surroundings) -> tuple[str, str] | None:
 
     :param surroundings: what may be looked at; the tool is found on its ``PATH``.
     """
-    program = _program(surroundings)
+    program = surroundings.program("nvidia-smi")
     if program is None:
         return None
     texts = []
     for arguments in (("-q",), _QUERY):
-        answer = children.run(
-            [program, *arguments],
-            environ=environment_for_child(surroundings.environ),
-            deadline=surroundings.deadline,
+        answer = surroundings.processes.ask(
+            Question(
+                f"nvidia-smi {arguments[0]}",
+                (program, *arguments),
+                environ=environment_for_child(surroundings.environ),
+                deadline=surroundings.deadline,
+            )
         )
         if answer.ending is Ending.LATE:
             break  # it would only hang again
@@ -74,13 +75,3 @@ def parse(listing: str, table: str) -> NvidiaDriver | None:
         gpus=tuple(gpus),
         evidence=tuple(evidence),
     )
-
-
-def _program(surroundings: Surroundings) -> str | None:
-    windows = surroundings.system == "Windows"
-    name = "nvidia-smi.exe" if windows else "nvidia-smi"
-    for folder in surroundings.environ.get("PATH", "").split(";" if windows else ":"):
-        path = f"{folder}/{name}"
-        if folder and surroundings.exists(path) and os.access(surroundings.path(path), os.X_OK):
-            return surroundings.path(path)
-    return None

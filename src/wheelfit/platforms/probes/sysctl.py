@@ -6,9 +6,9 @@ import ctypes
 import sys
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms import tables
 from wheelfit.platforms.facts import Cpu
 from wheelfit.platforms.features import Evidence
+from wheelfit.platforms.tables import aarch64, x86_64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ _ARM_PREFIX = "hw.optional."
 
 ARM_NAMES: tuple[str, ...] = (
     _BRAND,
-    *(_ARM_PREFIX + name for name in tables.MACOS_ARM_FLAGS),
+    *(_ARM_PREFIX + name for name in aarch64.MACOS_FLAGS),
 )
 """What :func:`parse_arm` wants to know."""
 
@@ -80,11 +80,11 @@ def parse_x86(answers: Mapping[str, bytes]) -> Cpu:
     words: list[str] = []
     for name in X86_NAMES[:3]:
         words += _text(answers, name).lower().split()
-    flags = {tables.MACOS_X86_FLAGS.get(word, word) for word in words}
+    flags = {x86_64.MACOS_FLAGS.get(word, word) for word in words}
     warnings: tuple[str, ...] = ()
     if flags and _is_on(answers, _TRANSLATED):
         # Rosetta: what needs the wide registers may be listed but not translated.
-        flags -= tables.NEEDS_YMM_STATE | tables.NEEDS_AVX512_STATE | tables.NEEDS_AMX_STATE
+        flags -= x86_64.NEEDS_YMM_STATE | x86_64.NEEDS_AVX512_STATE | x86_64.NEEDS_AMX_STATE
         flags -= {"bmi1", "bmi2"}
         warnings = ("this Python is translated by Rosetta; AVX and newer are left out",)
     return Cpu(
@@ -102,7 +102,7 @@ def parse_arm(answers: Mapping[str, bytes]) -> Cpu:
     """
     flags = {
         flag
-        for name, known in tables.MACOS_ARM_FLAGS.items()
+        for name, known in aarch64.MACOS_FLAGS.items()
         if _is_on(answers, _ARM_PREFIX + name)
         for flag in known
     }

@@ -9,17 +9,19 @@ import re
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidConfiguration
-from wheelfit.platforms import overrides, tables
+from wheelfit.platforms import overrides
 from wheelfit.platforms.facts import Cpu
 from wheelfit.platforms.features import Detection, Evidence, FeatureConfig, Status
 from wheelfit.platforms.probes import auxv, midr, proc_cpuinfo, sysctl
 from wheelfit.platforms.providers.endpoint import as_plugin_features
 from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.platforms.tables import aarch64 as tables
 
 if TYPE_CHECKING:
     from wheelfit.platforms.providers.endpoint import PluginFeature
 
 __all__ = [
+    "DATA_VERSION",
     "NAMESPACE",
     "accepts",
     "detect",
@@ -35,12 +37,13 @@ def __dir__() -> list[str]:
     return __all__
 
 
+DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "aarch64"
 _SOURCE = "built-in aarch64 provider"
 
 _VERSION = "version"
-_VERSIONS = tables.AARCH64_VERSIONS  # newest first
-_ABILITIES = (*tables.AARCH64_FEATURES, *tables.AARCH64_APPENDED)
+_VERSIONS = tables.VERSIONS  # newest first
+_ABILITIES = (*tables.FEATURES, *tables.APPENDED)
 _ORDER = (_VERSION, *_ABILITIES)
 _LAST_FROM_BITS = "8.4a"  # P-112: no bit tells of what 8.5 adds besides
 _BASELINE = "8a"
@@ -86,7 +89,7 @@ def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) ->
     """
     version = _version(cpu, bits_decide=bits_decide)
     flags = cpu.flags or frozenset()
-    known = tables.AARCH64_FEATURES if reference else _ABILITIES
+    known = tables.FEATURES if reference else _ABILITIES
     warnings = cpu.warnings
     if cpu.flags is None:
         words = "the processor's abilities could not be found out; only 8a is assumed"
@@ -109,7 +112,7 @@ def _version(cpu: Cpu, *, bits_decide: bool) -> str:
     flags = cpu.flags or frozenset()
     of_core = _version_of_core(cpu)
     reached = _BASELINE
-    for version, needed in tables.AARCH64_REQUIREMENTS:
+    for version, needed in tables.REQUIREMENTS:
         has_bits = needed <= flags
         if _is_newer(version, _LAST_FROM_BITS):
             fits = has_bits and of_core is not None and not _is_newer(version, of_core)

@@ -16,6 +16,7 @@ from wheelfit.platforms.features import Detection, DeviceValues, Evidence, Featu
 from wheelfit.platforms.probes import nvidia_files
 from wheelfit.platforms.providers.endpoint import as_plugin_features
 from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.platforms.tables import nvidia as tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from wheelfit.platforms.providers.endpoint import PluginFeature
 
 __all__ = [
+    "DATA_VERSION",
     "NAMESPACE",
     "accepts",
     "detect",
@@ -38,6 +40,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
+DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "nvidia"
 _SOURCE = "built-in nvidia provider"
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidConfiguration
-from wheelfit.platforms import overrides, tables
+from wheelfit.platforms import overrides
 from wheelfit.platforms.facts import Cpu
 from wheelfit.platforms.features import Detection, Evidence, FeatureConfig, Status
 from wheelfit.platforms.probes import cpuid, proc_cpuinfo, sysctl
 from wheelfit.platforms.providers.endpoint import as_plugin_features
 from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.platforms.tables import x86_64 as tables
 
 if TYPE_CHECKING:
     from wheelfit.platforms.facts import CpuidTable
     from wheelfit.platforms.providers.endpoint import PluginFeature
 
 __all__ = [
+    "DATA_VERSION",
     "NAMESPACE",
     "accepts",
     "detect",
@@ -36,14 +38,15 @@ def __dir__() -> list[str]:
     return __all__
 
 
+DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "x86_64"
 _SOURCE = "built-in x86_64 provider"
 
 _LEVEL = "level"
-_LEVELS = tuple(name for name, _ in reversed(tables.X86_LEVELS))  # v4 first
-_FLAGS = (*tables.X86_FEATURES, *tables.X86_APPENDED)
+_LEVELS = tuple(name for name, _ in reversed(tables.LEVELS))  # v4 first
+_FLAGS = (*tables.FEATURES, *tables.APPENDED)
 _ORDER = (_LEVEL, *_FLAGS)
-_LEVEL_FLAGS: frozenset[str] = frozenset().union(*(flags for _, flags in tables.X86_LEVELS))
+_LEVEL_FLAGS: frozenset[str] = frozenset().union(*(flags for _, flags in tables.LEVELS))
 
 
 def detect(surroundings: Surroundings) -> Detection:
@@ -91,11 +94,11 @@ def supported(cpu: Cpu, *, reference: bool = False) -> Detection:
             ),
         )
     levels = []
-    for name, needed in tables.X86_LEVELS:  # P-102: each level needs the ones below
+    for name, needed in tables.LEVELS:  # P-102: each level needs the ones below
         if not needed <= cpu.flags:
             break
         levels.append(name)
-    known = tables.X86_FEATURES if reference else _FLAGS
+    known = tables.FEATURES if reference else _FLAGS
     return Detection(
         NAMESPACE,
         (
