@@ -24,6 +24,7 @@ from wheelfit.core.providers import (
     recognise,
 )
 from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.strict_json import path_of
 from wheelfit.errors import InvalidDocument, InvalidRequirement
 
@@ -46,7 +47,7 @@ def __dir__() -> list[str]:
 
 _CURRENT = frozenset(["L5", "L7"])
 _HASH_LABEL = re.compile(r"[0-9a-f]{8}")
-_FAMILIAR = HARDWARE | {ABI_DEPENDENCY, "blas_lapack", "openmp", "priority"}
+_FAMILIAR = HARDWARE | {ABI_DEPENDENCY, *STATIC_FAMILIES}
 _MOST = 20
 """Values that a message lists."""
 

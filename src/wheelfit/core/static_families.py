@@ -1,0 +1,104 @@
+"""Static families: lists of values that no machine is asked about, as dated data (P-160 to P-162).
+
+Some properties describe a build and not the machine, as which BLAS it is linked with.
+Every machine supports all their values; the list only ranks them. Nothing is detected:
+a project copies a family into its ``pyproject.toml`` and is free to change it there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit.core.providers import StaticProvider
+from wheelfit.platforms.features import FeatureConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["DATA_VERSION", "STATIC_FAMILIES", "StaticFamily"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+DATA_VERSION = "2026-11"
+"""When the lists were last compared with the published packages."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFamily:
+    """Hold a namespace of static properties with the values that are in use."""
+
+    namespace: str
+    """As ``openmp``."""
+    purpose: str
+    """What its values tell apart, one sentence."""
+    features: tuple[FeatureConfig, ...]
+    """Features and their values, most preferred first."""
+
+    def as_provider(self) -> StaticProvider:
+        """Return the family as the provider of a document."""
+        return StaticProvider(self.features)
+
+    def template(self) -> str:
+        """Return what a project writes into its ``pyproject.toml`` to use the family (P-162).
+
+        The text is TOML, a whole ``[variant]`` table. In a project that has one
+        already, the namespace joins the list of priorities and the provider the others.
+
+        >>> print(STATIC_FAMILIES["openmp"].template())
+        # Which OpenMP runtime a build is linked with.
+        [variant.default-priorities]
+        namespace = ["openmp"]
+        <BLANKLINE>
+        [variant.providers.openmp]
+        static-properties.provider = ["gnu", "intel", "llvm"]
+        <BLANKLINE>
+        """
+        names = [feature.name for feature in self.features]
+        lines = [
+            f"# {self.purpose}",
+            "[variant.default-priorities]",
+            f"namespace = {_array([self.namespace])}",
+            "",
+            f"[variant.providers.{self.namespace}]",
+        ]
+        if len(names) > 1:  # P-5
+            lines.append(f"feature-order = {_array(names)}")
+        lines += [f"static-properties.{f.name} = {_array(f.values)}" for f in self.features]
+        return "\n".join(lines) + "\n"
+
+
+def _array(words: tuple[str, ...] | list[str]) -> str:
+    # F-2 leaves nothing in a name or value that TOML would have escaped.
+    return "[" + ", ".join(f'"{word}"' for word in words) + "]"
+
+
+STATIC_FAMILIES: Mapping[str, StaticFamily] = MappingProxyType(
+    {
+        family.namespace: family
+        for family in (
+            # P-160: as blas-lapack-variant-provider and openmp-variant-provider list them.
+            StaticFamily(
+                "blas_lapack",
+                "Which library a build takes its linear algebra from.",
+                (FeatureConfig("provider", ("accelerate", "openblas", "mkl")),),
+            ),
+            StaticFamily(
+                "openmp",
+                "Which OpenMP runtime a build is linked with.",
+                (FeatureConfig("provider", ("gnu", "intel", "llvm")),),
+            ),
+            # P-161
+            StaticFamily(
+                "priority",
+                "Which of several builds for the same hardware comes first.",
+                (FeatureConfig("order", ("1", "2", "3")),),
+            ),
+        )
+    }
+)
+"""By namespace."""
