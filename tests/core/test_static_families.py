@@ -109,7 +109,8 @@ def test_a_priority_only_ranks() -> None:
 def test_nothing_is_detected(family: StaticFamily) -> None:
     """P-162: no provider of ours has the namespace; the list is the answer."""
     assert family.namespace not in BUILT_IN
-    document = wheel_document(table_of(family), Label("null"), PropertySet.from_mapping({}))
+    properties = {family.namespace: {f.name: [f.values[-1]] for f in family.features}}
+    document = wheel_document(table_of(family), Label("x"), PropertySet.from_mapping(properties))
     support = support_for(document, FixedDetector(), environment={})
     assert support.detections[family.namespace].features == family.features
 
