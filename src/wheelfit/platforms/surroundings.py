@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from wheelfit.platforms.children import RealProcesses
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from wheelfit.platforms.children import Processes
     from wheelfit.platforms.facts import CpuidTable
@@ -34,6 +34,8 @@ __all__ = [
 def __dir__() -> list[str]:
     return __all__
 
+
+_Kept = TypeVar("_Kept")
 
 _FILE_LIMIT = 16 * 1024 * 1024
 """Bytes read from one file at most; ``/proc/cpuinfo`` of 1,000 processors is 2 MiB."""
@@ -89,12 +91,16 @@ class Surroundings:
     """Folders, not below the root, in which driver libraries are looked for first."""
     processes: Processes = field(default_factory=RealProcesses)
     """Who answers what only a child process may find out (P-71)."""
+    replayed: bool = False
+    """Whether ``processes`` only plays back: then a child may be asked by any name, for
+    nothing of the machine this runs on is reached."""
     recorded_cpuid: CpuidTable | None = None
     """Answers of the CPUID instruction; None: ask the processor, if the root is real."""
     recorded_sysctl: Mapping[str, bytes] | None = None
     """Answers of ``sysctlbyname``; None: ask the system, if the root is real."""
     reference: bool = False
     """Whether to answer exactly as the reference plugins do (P-43)."""
+    _kept: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def is_real(self) -> bool:
@@ -104,11 +110,24 @@ class Surroundings:
     def path(self, name: str) -> str:
         """Return where the file lies that the machine calls ``name``.
 
-        :param name: absolute path with ``/``; below a root, ``C:/…`` lies in ``C/…``.
+        :param name: absolute path with ``/``; below a root, ``C:/…`` lies in ``C/…``, and
+            the colon of a PCI address is ``_``, so that any system can hold the file.
         """
         if self.is_real:
             return name
-        return os.path.join(self.root, name.lstrip("/").replace(":", ""))
+        drive, _, rest = name.lstrip("/").partition(":/")
+        name = f"{drive}/{rest}" if rest and len(drive) == 1 else name.lstrip("/")
+        return os.path.join(self.root, name.replace(":", "_"))
+
+    def once(self, name: str, look: Callable[[Surroundings], _Kept]) -> _Kept:
+        """Return what a look at these surroundings brings, and look once.
+
+        :param name: what is kept, as ``pci devices``; one for each look.
+        :param look: takes the surroundings.
+        """
+        if name not in self._kept:
+            self._kept[name] = look(self)
+        return cast(_Kept, self._kept[name])
 
     def program(self, name: str) -> str | None:
         """Return where a program lies that the machine finds on its ``PATH``, or None.
