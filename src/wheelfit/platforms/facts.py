@@ -16,9 +16,15 @@ __all__ = [
     "Cpu",
     "CpuidRegisters",
     "CpuidTable",
+    "DeviceIp",
+    "IntelDriver",
+    "IntelFiles",
+    "IntelGpu",
     "NvidiaDriver",
     "NvidiaFiles",
     "NvidiaGpu",
+    "TpuChip",
+    "TpuFiles",
 ]
 
 
@@ -151,3 +157,96 @@ class NvidiaDriver:
     """Whether the problem is a failure (crash, hang, mismatch) and not just absence."""
     evidence: tuple[Evidence, ...] = ()
     warnings: tuple[str, ...] = ()
+
+
+# --- Intel -------------------------------------------------------------------------
+
+
+class DeviceIp(NamedTuple):
+    """Hold the version of a GPU's design; compares as numbers do (P-133)."""
+
+    architecture: int
+    release: int
+    revision: int
+
+    def __str__(self) -> str:
+        return f"{self.architecture}.{self.release}.{self.revision}"
+
+
+@dataclass(frozen=True, slots=True)
+class IntelGpu:
+    """Hold one GPU of Intel's that a driver shows."""
+
+    index: int
+    """Its number in the drivers' order."""
+    name: str
+    """Its product name; empty when unknown."""
+    ip: DeviceIp
+    integrated: bool = False
+    """Whether it is a part of the processor."""
+
+    def __str__(self) -> str:
+        words = f"{self.name}, {self.ip}" if self.name else f"{self.ip}"
+        return f"GPU {self.index} ({words})"
+
+
+@dataclass(frozen=True, slots=True)
+class IntelFiles:
+    """Hold what files alone say about Intel's GPUs (P-133)."""
+
+    bound: tuple[str, ...] = ()
+    """PCI addresses of graphics devices that a driver has which can compute."""
+    unbound: tuple[str, ...] = ()
+    """PCI addresses of the others."""
+    hidden_nodes: tuple[str, ...] = ()
+    """Device nodes of the bound ones, as ``/dev/dri/renderD128``, if there is none of them."""
+    unlisted: bool = False
+    """Whether a GPU may be there that no bus lists: Windows, or its Linux (``/dev/dxg``)."""
+    libraries: tuple[str, ...] = ()
+    """Where the Level Zero loader lies, as the machine names it."""
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def is_worth_asking(self) -> bool:
+        """Say whether starting a child process can bring anything."""
+        if self.unlisted:
+            return bool(self.libraries)
+        return bool(self.bound) and not self.hidden_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class IntelDriver:
+    """Hold what Level Zero says."""
+
+    gpus: tuple[IntelGpu, ...] = ()
+    """The usable devices, in the drivers' order."""
+    problem: str = ""
+    """Why there is none, one clause; empty when nothing is wrong."""
+    broken: bool = False
+    """Whether the problem is a failure (crash, hang, error) and not just absence."""
+    evidence: tuple[Evidence, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+# --- Google ------------------------------------------------------------------------
+
+
+class TpuChip(NamedTuple):
+    """Hold one TPU on the bus."""
+
+    address: str
+    """As ``0000:00:05.0``."""
+    device: int
+    """As 0x0063."""
+    generation: str
+    """As ``v5e``; empty when it has no public name."""
+
+
+@dataclass(frozen=True, slots=True)
+class TpuFiles:
+    """Hold what files say about TPUs (P-151)."""
+
+    chips: tuple[TpuChip, ...] = ()
+    nodes: tuple[str, ...] = ()
+    """Device nodes through which programs reach them, as ``/dev/accel0``."""
+    evidence: tuple[Evidence, ...] = ()
