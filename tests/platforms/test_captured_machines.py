@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.platforms.discovery import Machine
 from wheelfit.testing.drivers import find_compiler
-from wheelfit.testing.machines import capture, expectation, needs_driver, open_machine
+from wheelfit.testing.machines import expectation, needs_driver, open_machine
 
 MACHINES = Path(__file__).parents[1] / "machines"
 
@@ -21,26 +20,3 @@ def test_a_captured_machine_is_described_as_expected(folder: Path, tmp_path: Pat
         pytest.skip("needs a C compiler (cc, gcc or clang) for the fake NVIDIA driver")
     expected = json.loads((folder / "expected.json").read_text("utf-8"))
     assert expectation(open_machine(folder, tmp_path)) == expected
-
-
-def test_a_capture_of_this_machine_answers_as_this_machine_does(tmp_path: Path) -> None:
-    """P-75: what probes read is enough to replay the decision elsewhere."""
-    here = Machine(environ={"WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH": "75_real", "HOME": "/secret"})
-    capture(tmp_path / "machine", here)
-    replayed = open_machine(tmp_path / "machine", tmp_path / "driver")
-    for namespace in here.namespaces:
-        live, replay = here.detect(namespace), replayed.detect(namespace)
-        assert live is not None
-        assert replay is not None
-        assert (replay.features, replay.status) == (live.features, live.status)
-    assert "HOME" not in (tmp_path / "machine" / "environ.json").read_text()
-
-
-def test_a_capture_of_a_machine_with_gpus_has_a_driver_that_shows_them(tmp_path: Path) -> None:
-    """P-75: a driver cannot be copied; what it said is."""
-    if find_compiler() is None:
-        pytest.skip("needs a C compiler (cc, gcc or clang) for the fake NVIDIA driver")
-    original = open_machine(MACHINES / "linux-x86-two-unlike-gpus", tmp_path / "driver")
-    capture(tmp_path / "machine", original)
-    replayed = open_machine(tmp_path / "machine", tmp_path / "driver again")
-    assert expectation(replayed) == expectation(original)

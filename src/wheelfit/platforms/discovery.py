@@ -78,6 +78,7 @@ class Machine:
     :param reference: answer exactly as the reference plugins do (P-43).
     :param processes: who answers what only child processes may find out; default:
         real ones.
+    :param replayed: whether those only play back.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Machine:
         recorded_sysctl: Mapping[str, bytes] | None = None,
         reference: bool = False,
         processes: Processes | None = None,
+        replayed: bool = False,
     ) -> None:
         self.surroundings = Surroundings(
             root=os.fspath(root),
@@ -107,9 +109,20 @@ class Machine:
             recorded_sysctl=recorded_sysctl,
             reference=reference,
             processes=processes or RealProcesses(),
+            replayed=replayed,
         )
         self._known: dict[str, Detection] = {}
         self._locks = {namespace: threading.Lock() for namespace in BUILT_IN}
+
+    @classmethod
+    def over(cls, surroundings: Surroundings) -> Machine:
+        """Return the machine that surroundings show.
+
+        :param surroundings: what may be looked at.
+        """
+        machine = cls(environ={})
+        machine.surroundings = surroundings
+        return machine
 
     @property
     def namespaces(self) -> tuple[str, ...]:

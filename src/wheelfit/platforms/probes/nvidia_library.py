@@ -95,7 +95,7 @@ def candidates(surroundings: Surroundings, files: NvidiaFiles) -> Candidates:
             found.append(tuple(path for path in given if os.path.exists(path)))  # noqa: PTH110
             continue
         paths = [surroundings.path(path) for path in files.libraries if path.endswith(name)]
-        if surroundings.is_real and system == "Linux":
+        if (surroundings.is_real or surroundings.replayed) and system == "Linux":
             # The loader's own search comes first, for that is what programs will get.
             place = 1 if files.wsl else 0
             paths.insert(place, name)

@@ -1,0 +1,131 @@
+"""Take out of a record what identifies a machine or its user.
+
+Names are replaced everywhere, whatever file or answer they stand in; identifiers are
+known by their form, or by the word in front of them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wheelfit.platforms.surroundings import Surroundings
+
+__all__ = ["Scrubber", "concerns_detection"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_PREFIXES = (
+    "AMD_VARIANT_PROVIDER_",
+    "ASCEND_",
+    "CUDA_",
+    "GPU_DEVICE_ORDINAL",
+    "HIP_",
+    "HSA_",
+    "INTEL_VARIANT_PROVIDER_",
+    "LD_LIBRARY_PATH",
+    "NPU_",
+    "NVIDIA_",
+    "NV_PROVIDER_",
+    "NV_VARIANT_PROVIDER_",
+    "ONEAPI_",
+    "PATH",
+    "PROGRAMFILES",
+    "ROCM_",
+    "ROCR_",
+    "SYSTEMROOT",
+    "TPU_",
+    "WHEELFIT_OVERRIDE_",
+    "ZE_",
+)
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re.IGNORECASE)
+
+_UUID = re.compile(
+    r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}(?![0-9A-Fa-f])"
+)
+_MAC = re.compile(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])")
+_WORDS = (
+    r"(?:pci |board |product |vnpu |card |gpu |mig |npu )*(?:"
+    r"serial(?:[ _-]?(?:number|num|no\.?))?|s/n|unique[ _-]?id|asset[ _-]?tag|machine[ _-]?id|"
+    r"uuid|guid|board id|vdie id|die id|chip uid|part number|host ?name|user ?name)"
+)
+# As in: Serial Number : 1320…; unique_id 123…; "serial": "1320…"; | Serial | 1320… |
+_NAMED = re.compile(
+    rf"""(?im)(?<![A-Za-z])({_WORDS}"?[ \t]*[:=| \t][ \t]*"?)"""
+    r"""((?=[^\s",;|]*[0-9])[0-9A-Za-z][^\s",;|]*)"""
+)
+_SHORTEST = 3
+"""Characters a name has at least to be replaced; a user ``a`` cannot be hidden."""
+_COMMON = frozenset({"root", "localhost", "user", "host"})
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubber:
+    """Replace what identifies a machine or its user."""
+
+    names: tuple[tuple[str, str], ...]
+    """What is replaced, and by what; longest first."""
+
+    @classmethod
+    def of(cls, surroundings: Surroundings) -> Scrubber:
+        """Return a scrubber that knows the names of a machine and of its user.
+
+        :param surroundings: of that machine; what it is called is not kept.
+        """
+        environ = surroundings.environ
+        found: dict[str, str] = {}
+        for variable in ("HOME", "USERPROFILE"):
+            home = environ.get(variable, "").rstrip("/\\")
+            if home not in ("", "/root") and len(home) > _SHORTEST:
+                found[home] = found[home.replace("\\", "/")] = "/home/user"
+        for variable in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
+            _add(found, environ.get(variable, ""), "user")
+        hosts = [environ.get("HOSTNAME", ""), environ.get("COMPUTERNAME", "")]
+        hosts += [
+            surroundings.read_text(path) or ""
+            for path in ("/proc/sys/kernel/hostname", "/etc/hostname")
+        ]
+        if surroundings.is_real:
+            import socket  # noqa: PLC0415 - only a recording comes here
+
+            hosts.append(socket.gethostname())
+        for host in hosts:
+            _add(found, host, "host")
+            _add(found, host.partition(".")[0], "host")
+        return cls(tuple(sorted(found.items(), key=lambda item: -len(item[0]))))
+
+    def text(self, text: str) -> str:
+        """Return a text without what identifies."""
+        for name, instead in self.names:
+            pattern = rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])"
+            text = re.sub(pattern, instead, text)
+        text = _UUID.sub("00000000-0000-0000-0000-000000000000", text)
+        text = _MAC.sub("00:00:00:00:00:00", text)
+        return _NAMED.sub(_zero, text)
+
+    def data(self, data: bytes) -> bytes:
+        """Return bytes without what identifies; what is no text keeps its bytes."""
+        return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+def _add(found: dict[str, str], name: str, instead: str) -> None:
+    if len(name) >= _SHORTEST and name.lower() not in _COMMON:
+        found.setdefault(name, instead)
+
+
+def _zero(match: re.Match[str]) -> str:
+    """Keep the word in front, and how an identifier is written: ``GPU-000…``."""
+    return match[1] + re.sub(r"(?!GPU-|MIG-|0x)[0-9A-Za-z](?<!GPU)(?<!MIG)", "0", match[2])
+
+
+def concerns_detection(name: str) -> bool:
+    """Say whether a variable concerns detection; no other leaves the machine.
+
+    :param name: of the variable.
+    """
+    return name.upper().startswith(_PREFIXES) and not _SECRET_NAME.search(name)
