@@ -41,7 +41,9 @@ WheelfitError
 │   ├── EnvironmentBusy                   environment-busy
 │   └── EnvironmentReadOnly               environment-read-only
 ├── PolicyRefusal                exit 7   allowed by nobody
-│   └── ExternallyManaged                 externally-managed
+│   ├── ExternallyManaged                 externally-managed
+│   ├── NoConsent                         no-consent
+│   └── UnusablePolicy                    unusable-policy
 └── BadMetadata                  exit 8   bad-metadata
 ```
 """
@@ -81,6 +83,7 @@ __all__ = [
     "MetadataDisagreement",
     "NetworkError",
     "NoCompatibleWheel",
+    "NoConsent",
     "NoFit",
     "NoSolution",
     "NotInstalled",
@@ -92,6 +95,7 @@ __all__ = [
     "Unreachable",
     "UnsupportedSchema",
     "UnusableInterpreter",
+    "UnusablePolicy",
     "UsageError",
     "UserError",
     "WheelfitError",
@@ -506,6 +510,18 @@ class ExternallyManaged(PolicyRefusal):
     """The environment belongs to another package manager (PEP 668)."""
 
     reference = "externally-managed"
+
+
+class NoConsent(PolicyRefusal):
+    """What was asked needs the user's consent, and nobody was there to give it (P-18)."""
+
+    reference = "no-consent"
+
+
+class UnusablePolicy(PolicyRefusal):
+    """A site's policy cannot be understood, so nothing may be done that it might forbid."""
+
+    reference = "unusable-policy"
 
 
 # --- 8: what --strict does not pass over ----------------------------------------------

@@ -304,7 +304,8 @@ class TestStep4:
         detection = ask(provider, FixedDetector(), "intel").detections["intel"]
         assert detection == Detection(
             "intel",
-            source="wheelfit does not stand in for intel-variant-provider yet",
+            source="wheelfit does not stand in for intel-variant-provider yet, "
+            "and wheelfit runs no plugins",
             step="not-trusted",
         )
 

@@ -112,6 +112,7 @@ class TestContract:
                     "step": "built-in",
                     "source": "told by a test",
                     "warnings": [],
+                    "plugin": None,
                 }
             ],
             "source": "fake",

@@ -7,7 +7,7 @@ The first that applies decides:
 3. a list the user supplied, as a host file (P-12);
 4. a provider of wheelfit's own that stands in for the plugin (P-13);
 5. the plugin is not trusted: nothing is supported (P-14);
-6. the plugin is asked (P-15) - wheelfit does not run plugins, so 5 and 6 end alike.
+6. the plugin is installed and asked (P-15), by whoever can.
 
 A built-in provider takes the place of steps 2 to 6 (P-16).
 """
@@ -27,8 +27,10 @@ from wheelfit.core.providers import (
     BrokenProvider,
     BuiltinProvider,
     PluginProvider,
+    PluginQuestion,
     StaticProvider,
     recognise,
+    required_packages,
 )
 from wheelfit.errors import InvalidMarker
 from wheelfit.platforms.features import Detection, Evidence, Status
@@ -39,9 +41,9 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.providers import Provider
+    from wheelfit.core.providers import Provider, Recognition
 
-__all__ = ["Detector", "DevicePolicy", "ProviderPolicy", "Steps"]
+__all__ = ["Detector", "DevicePolicy", "NoPlugins", "Plugins", "ProviderPolicy", "Steps"]
 
 
 def __dir__() -> list[str]:
@@ -72,6 +74,47 @@ class Detector(Protocol):
         ...
 
 
+class Plugins(Protocol):
+    """Carry out steps 5 and 6 for one target.
+
+    Asking may be slow the first time only. A plugin that fails is an answer
+    (``Status.FAILED``), not an exception.
+    """
+
+    def refusal(self, question: PluginQuestion) -> str | None:
+        """Return why a plugin may not be asked, one clause; None when it may (P-14).
+
+        Neither a source nor the plugin is touched.
+
+        :param question: what the document says of it.
+        """
+        ...
+
+    def ask(self, question: PluginQuestion) -> Detection:
+        """Return what a plugin that may be asked says is supported (P-15).
+
+        :param question: what the document says of it.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoPlugins:
+    """Ask no plugin, whatever is trusted."""
+
+    why: str = "wheelfit runs no plugins"
+    """One clause."""
+
+    def refusal(self, question: PluginQuestion) -> str | None:
+        """Return why no plugin is asked."""
+        del question
+        return self.why
+
+    def ask(self, question: PluginQuestion) -> Detection:
+        """Answer that nobody was asked."""
+        return _unknown(question.namespace, self.why, "not-trusted")
+
+
 @dataclass(frozen=True, slots=True)
 class ProviderPolicy:
     """Hold what the user decided about providers."""
@@ -80,6 +123,8 @@ class ProviderPolicy:
     """Namespaces whose optional provider may answer (P-2, P-10)."""
     disabled: frozenset[str] = frozenset()
     """Namespaces that are switched off (P-10)."""
+    forbidden: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Namespaces that a site's policy switches off, and the file that says so (P-10)."""
     ignore_static: frozenset[str] = frozenset()
     """Namespaces whose static list gives way to what the detector knows (P-20)."""
     table: tuple[EmulatedPlugin, ...] = EMULATED_PLUGINS
@@ -101,6 +146,7 @@ class Steps:
     :param environment: marker environment of the target, for legacy ``enable-if`` (F-51).
     :param policy: what the user decided.
     :param known: the versions of packages that builds may be made for (P-51).
+    :param plugins: who decides step 5 and answers step 6.
     """
 
     def __init__(
@@ -111,6 +157,7 @@ class Steps:
         environment: Mapping[str, str],
         policy: ProviderPolicy,
         known: KnownVersions = KnownVersions(),  # noqa: B008 - frozen
+        plugins: Plugins = NoPlugins(),
     ) -> None:
         self.detections: dict[str, Detection] = {}
         """The answers so far, by namespace."""
@@ -122,6 +169,7 @@ class Steps:
         self._environment = environment
         self._policy = policy
         self._known = known
+        self._plugins = plugins
         self._left_out: dict[str, list[str]] = {}
 
     @property
@@ -157,6 +205,8 @@ class Steps:
         def disabled(why: str, *warnings: str) -> Detection:
             return Detection(namespace, status=Status.DISABLED, source=why, warnings=warnings)
 
+        if namespace in self._policy.forbidden:
+            return disabled(f"switched off by {self._policy.forbidden[namespace]}")
         if namespace in self._policy.disabled:
             return disabled("switched off by the user")
         if provider is None or isinstance(provider, BrokenProvider):
@@ -217,24 +267,39 @@ class Steps:
             answer = listed or _unknown(namespace, "nobody was asked")
             self._left_out.setdefault(answer.source, []).append(namespace)
             return answer
-        if plugin is None:
+        if plugin is None or provider is None:
             return _unknown(namespace, "the metadata names no provider for it", "missing")
-        if plugin.builtin is None:
-            # P-14, P-18, P-63: nothing is trusted, installed or run.
-            why = f"{plugin.reason}, and wheelfit runs no plugins"
-            return _unknown(namespace, why, "not-trusted")
+        if plugin.builtin is None:  # P-63
+            return self._plugin(namespace, provider, plugin, plugin.reason)
         detected = self._detected(plugin.builtin, package, plugin_api)  # P-13
         if detected is None:
             why = f"wheelfit does not stand in for {package} yet"
-            return _unknown(namespace, why, "not-trusted")
+            return self._plugin(namespace, provider, plugin, why)
         source = detected.source
         if (
-            provider is not None
-            and self._policy.table != EMULATED_PLUGINS
+            self._policy.table != EMULATED_PLUGINS
             and recognise(namespace, provider, self._environment).builtin is None
         ):
             source += f", which {plugin.reason} by the configured table"  # P-64
         return replace(detected, namespace=namespace, source=source)
+
+    def _plugin(
+        self, namespace: str, provider: PluginProvider, plugin: Recognition, why: str
+    ) -> Detection:
+        """Answer by the plugin itself, if it may be asked; say why nobody stands in for it."""
+        required = required_packages(provider, self._environment)
+        if not required or plugin.plugin_api is None:
+            fault = "" if not required else ", and its plugin-api is no object reference"
+            return _unknown(namespace, f"{why}{fault}", "not-trusted")
+        question = PluginQuestion(namespace, required, plugin.plugin_api)
+        refusal = self._plugins.refusal(question)  # P-14, P-18: neither installed nor run
+        if refusal is not None:
+            return _unknown(namespace, f"{why}, and {refusal}", "not-trusted")
+        try:
+            answer = self._plugins.ask(question)  # P-15
+        except Exception as error:  # noqa: BLE001 - P-17: whatever it is, it is an answer
+            return _failed(namespace, f"plugin {question}", error, "plugin")
+        return replace(answer, namespace=namespace)
 
     def _listed(
         self, namespace: str, package: str | None = None, plugin_api: str | None = None
@@ -266,12 +331,17 @@ def _detect(
     try:
         return detector.detect(namespace, package=package, plugin_api=plugin_api)
     except Exception as error:  # noqa: BLE001 - P-17: whatever it is, it is an answer
-        return Detection(
-            namespace,
-            status=Status.FAILED,
-            source=f"detection of {namespace}",
-            evidence=(Evidence(type(error).__name__, str(error)),),
-        )
+        return _failed(namespace, f"detection of {namespace}", error)
+
+
+def _failed(namespace: str, source: str, error: Exception, step: str = "") -> Detection:
+    return Detection(
+        namespace,
+        status=Status.FAILED,
+        source=source,
+        evidence=(Evidence(type(error).__name__, str(error)),),
+        step=step,
+    )
 
 
 def _unknown(namespace: str, source: str, step: str = "") -> Detection:

@@ -29,6 +29,7 @@ __all__ = [
     "BrokenProvider",
     "BuiltinProvider",
     "PluginProvider",
+    "PluginQuestion",
     "Provider",
     "Recognition",
     "StaticProvider",
@@ -110,6 +111,20 @@ class Recognition:
     """Normalised name of the first package that is required here; None when none is."""
     plugin_api: str | None = None
     """Effective endpoint, blanks removed (P-7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginQuestion:
+    """Hold what a document says of a plugin that would have to be asked (P-15)."""
+
+    namespace: str
+    requirements: tuple[Requirement, ...]
+    """The packages to install, of which markers hold in the plugin's environment; at least one."""
+    endpoint: str
+    """Effective object reference, blanks removed (P-7)."""
+
+    def __str__(self) -> str:
+        return ", ".join(f"{one.name}{one.specifier}" for one in self.requirements)
 
 
 _ENDPOINT = re.compile(

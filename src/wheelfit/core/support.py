@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from wheelfit.core import abi_dependency, phrases
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.properties import Feature, PropertySet
-from wheelfit.core.provider_steps import Detector, DevicePolicy, ProviderPolicy, Steps
+from wheelfit.core.provider_steps import (
+    Detector,
+    DevicePolicy,
+    NoPlugins,
+    Plugins,
+    ProviderPolicy,
+    Steps,
+)
 from wheelfit.platforms.features import Detection, Status
 
 if TYPE_CHECKING:
@@ -30,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Detector",
     "DevicePolicy",
+    "NoPlugins",
+    "Plugins",
     "ProviderPolicy",
     "Support",
     "namespaces_used",
@@ -218,6 +227,7 @@ def support_for(
     policy: ProviderPolicy = ProviderPolicy(),  # noqa: B008 - frozen
     namespaces: Iterable[str] | None = None,
     known: KnownVersions = KnownVersions(),  # noqa: B008 - frozen
+    plugins: Plugins = NoPlugins(),  # noqa: B008 - frozen
 ) -> Support:
     """Ask the six steps about every namespace and return the answers.
 
@@ -233,9 +243,10 @@ def support_for(
     :param policy: what the user decided.
     :param namespaces: whom to ask about; None: every namespace that a label uses.
     :param known: the versions of packages that builds may be made for (P-51).
+    :param plugins: who decides step 5 and answers step 6; default: no plugin is asked.
     """
     wanted = namespaces_used(document.variants.values()) if namespaces is None else namespaces
-    steps = Steps(document, machine, user_lists, environment, policy, known)
+    steps = Steps(document, machine, user_lists, environment, policy, known, plugins)
     # Priority order, so that what is printed and probed does not depend on hashing.
     order = {namespace: index for index, namespace in enumerate(document.priorities)}
     for namespace in sorted(set(wanted), key=lambda item: (order.get(item, len(order)), item)):

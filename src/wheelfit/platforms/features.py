@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["Detection", "DeviceValues", "Evidence", "FeatureConfig", "Status"]
+__all__ = ["Detection", "DeviceValues", "Evidence", "FeatureConfig", "PluginOrigin", "Status"]
 
 
 def __dir__() -> list[str]:
@@ -65,6 +65,25 @@ class DeviceValues:
 
 
 @dataclass(frozen=True, slots=True)
+class PluginOrigin:
+    """Name the plugin that answered, down to its bytes (P-38)."""
+
+    name: str
+    """Normalised name of its distribution."""
+    version: str
+    files: tuple[tuple[str, str], ...]
+    """Every wheel of its environment: file name and SHA-256."""
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "files": [{"filename": name, "sha256": digest} for name, digest in self.files],
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Detection:
     """Hold the answer for one namespace: what is supported, and how that was found (P-21)."""
 
@@ -84,3 +103,5 @@ class Detection:
     """Version of the provider's knowledge, as ``2026-11``, or of the plugin's package."""
     seconds: float = field(default=0.0, compare=False)
     """How long the look took."""
+    plugin: PluginOrigin | None = None
+    """Which plugin was asked (P-15); None: no plugin was."""

@@ -17,7 +17,7 @@ from wheelfit.core.degradations import Degradation, in_one_line
 from wheelfit.core.index_metadata import disagreement, read_wheel_document
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.selection import select
-from wheelfit.core.support import ProviderPolicy, namespaces_used, support_for
+from wheelfit.core.support import NoPlugins, ProviderPolicy, namespaces_used, support_for
 from wheelfit.errors import InvalidRequirement, InvalidWheel, MetadataDisagreement
 from wheelfit.resolve.listing import NO_TAG, AllowedHashes, Listing, sort_page
 from wheelfit.resolve.once import Once
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.core.support import Detector, Support
+    from wheelfit.core.support import Detector, Plugins, Support
     from wheelfit.core.target import Target
     from wheelfit.resolve.listing import Release, Wheel
     from wheelfit.sources.page import File, ProjectPage
@@ -76,6 +76,7 @@ class Candidates:
     :param machine: who says what the target supports; None: only the user's lists do.
     :param policy: what the user decided.
     :param user_lists: a host file; it answers before the machine (P-44).
+    :param plugins: who asks plugins that are trusted; default: nobody (P-14, P-15).
     """
 
     def __init__(
@@ -86,12 +87,14 @@ class Candidates:
         policy: ChoicePolicy = ChoicePolicy(),
         *,
         user_lists: Detector | None = None,
+        plugins: Plugins = NoPlugins(),  # noqa: B008 - frozen
     ) -> None:
         self.repository = repository
         self.target = target
         self.policy = policy
         self._machine = machine
         self._user_lists = user_lists
+        self._plugins = plugins
         self._asking = RLock()
         self._given: dict[NormalizedName, ProjectPage] = {}
         self._rejected: dict[str, str] = {}
@@ -283,6 +286,7 @@ class Candidates:
                 policy=self.policy.providers,
                 namespaces=namespaces,
                 known=self._known if known is None else known,
+                plugins=self._plugins,
             )
 
     def _choose(

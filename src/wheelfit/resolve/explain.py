@@ -109,6 +109,7 @@ class Explanation:
                     "step": one.step or None,
                     "source": one.source,
                     "warnings": list(one.warnings),
+                    "plugin": None if one.plugin is None else one.plugin.to_mapping(),
                 }
                 for one in self.detections
             ],

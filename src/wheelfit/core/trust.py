@@ -1,0 +1,316 @@
+"""Which plugins may be run: what the user trusts, and what the site allows (P-14, P-18).
+
+Trust names a package, the versions that are meant, and the hash of every file that would be
+installed for it, its dependencies included. A name alone proves nothing (P-19). A site's
+policy limits that; it can never be loosened by a user.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.phrases import alternatives
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from packaging.specifiers import SpecifierSet
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.providers import PluginQuestion
+    from wheelfit.core.requirements import Requirement
+
+__all__ = [
+    "NO_POLICY",
+    "NO_TRUST",
+    "PluginRule",
+    "PolicyFile",
+    "SitePolicy",
+    "Trust",
+    "TrustEntry",
+    "TrustedFile",
+    "TrustedTree",
+    "command_that_trusts",
+    "judge",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+PluginRule: TypeAlias = Literal["user", "listed", "never"]
+"""Who decides about plugins: the user; the site's own list, besides the user; nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedFile:
+    """Hold one plain wheel that may be installed for a plugin."""
+
+    filename: str
+    """Name of the wheel."""
+    sha256: str
+    """Its digest, 64 hexadecimal digits in lower case."""
+
+    @property
+    def name(self) -> NormalizedName:
+        """The distribution it belongs to."""
+        return parse_wheel_filename(self.filename).name
+
+    @property
+    def version(self) -> Version:
+        """The version of that distribution."""
+        return parse_wheel_filename(self.filename).version
+
+
+@dataclass(frozen=True, slots=True)
+class TrustEntry:
+    """Hold the trust in one plugin: its package, versions and files."""
+
+    package: NormalizedName
+    """The package that a provider entry requires."""
+    versions: SpecifierSet
+    """Which versions of it are meant; empty: those of the files."""
+    files: tuple[TrustedFile, ...]
+    """Every wheel that may be installed, of the package and of what it needs."""
+    namespace: str | None = None
+    """The only namespace it may answer for; None: any that asks for it."""
+    plugin_api: str | None = None
+    """The only endpoint that may be called; None: any that is asked for."""
+    source: str = ""
+    """Where the files were found, without credentials."""
+    added: str = ""
+    """When trust was given, as ``2026-11-22``."""
+
+    def applies(self, question: PluginQuestion) -> bool:
+        """Say whether the entry speaks of a namespace and an endpoint."""
+        return self.namespace in (None, question.namespace) and self.plugin_api in (
+            None,
+            question.endpoint,
+        )
+
+    def usable_files(self) -> Iterable[TrustedFile]:
+        """Yield the files, without those of the package that are outside of its versions."""
+        for file in self.files:
+            if file.name != self.package or self.versions.contains(file.version, prereleases=True):
+                yield file
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Hold what the user decided with ``wheelfit providers``."""
+
+    entries: tuple[TrustEntry, ...] = ()
+    """At most one for each package and namespace."""
+    enabled: frozenset[str] = frozenset()
+    """Namespaces whose optional provider may answer (P-10)."""
+    disabled: frozenset[str] = frozenset()
+    """Namespaces that are switched off (P-10)."""
+
+    def of(self, package: NormalizedName) -> tuple[TrustEntry, ...]:
+        """Return what is trusted of a package."""
+        return tuple(entry for entry in self.entries if entry.package == package)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFile:
+    """Hold one policy; several count together, the strictest word of each."""
+
+    where: str
+    """The file, for messages."""
+    plugins: PluginRule = "user"
+    entries: tuple[TrustEntry, ...] = ()
+    """Plugins the site has looked at."""
+    disabled: frozenset[str] = frozenset()
+    """Namespaces that nobody may use."""
+    ignore_static: frozenset[str] = frozenset()
+    """Namespaces in which no package's own list counts before the machine (P-20)."""
+    no_env_override: bool = False
+    """Whether variables that override detection are ignored."""
+    forbid_trust_all: bool = False
+    """Whether ``--trust-all-plugins`` is refused; it is by any other rule than ``user``."""
+    grants: bool = False
+    """Whether its entries are trusted without the user, and do not merely limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class SitePolicy:
+    """Hold every policy that is in force."""
+
+    files: tuple[PolicyFile, ...] = ()
+
+    @property
+    def disabled(self) -> Mapping[str, str]:
+        """Which namespaces are switched off, and by which file."""
+        return MappingProxyType(
+            {name: file.where for file in reversed(self.files) for name in file.disabled}
+        )
+
+    @property
+    def ignore_static(self) -> frozenset[str]:
+        """Namespaces in which no package's own list counts before the machine."""
+        return frozenset(name for file in self.files for name in file.ignore_static)
+
+    @property
+    def no_env_override(self) -> str | None:
+        """Which file forbids that variables override detection."""
+        return next((file.where for file in self.files if file.no_env_override), None)
+
+    @property
+    def forbids_plugins(self) -> str | None:
+        """Which file forbids every plugin."""
+        return next((file.where for file in self.files if file.plugins == "never"), None)
+
+    @property
+    def forbids_trust_all(self) -> tuple[str, str] | None:
+        """Which file forbids ``--trust-all-plugins``, and by which key."""
+        for file in self.files:
+            if file.plugins != "user":
+                return file.where, f'plugins = "{file.plugins}"'
+            if file.forbid_trust_all:
+                return file.where, "forbid-trust-all = true"
+        return None
+
+    @property
+    def granted(self) -> tuple[TrustEntry, ...]:
+        """What is trusted without the user."""
+        return tuple(entry for file in self.files if file.grants for entry in file.entries)
+
+    @property
+    def lists(self) -> tuple[PolicyFile, ...]:
+        """The files outside of whose list nothing is allowed."""
+        return tuple(file for file in self.files if file.plugins == "listed")
+
+
+NO_TRUST = Trust()
+NO_POLICY = SitePolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedTree:
+    """Say what may be installed for a plugin, or why nothing may."""
+
+    files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    """File name to SHA-256, of everything that may be installed."""
+    anything: bool = False
+    """Whether the user trusts everything; ``files`` does not limit then."""
+    refusal: str | None = None
+    """Why the plugin is not trusted, one clause; None: it is."""
+
+
+def judge(
+    question: PluginQuestion,
+    trust: Trust = NO_TRUST,
+    policy: SitePolicy = NO_POLICY,
+    *,
+    everything: bool = False,
+) -> TrustedTree:
+    """Decide the fifth step: whether a plugin may be installed and run (P-14, P-18).
+
+    :param question: namespace, packages and endpoint that a document names.
+    :param trust: what the user trusts.
+    :param policy: what the site allows.
+    :param everything: the user trusts everything, for this one command.
+    """
+    never = policy.forbids_plugins
+    if never is not None:
+        return TrustedTree(refusal=f'plugins are forbidden by {never} (plugins = "never")')
+    if everything and policy.forbids_trust_all is None:
+        return TrustedTree(anything=True)
+    for requirement in question.requirements:
+        if requirement.url is not None or requirement.extras:
+            return TrustedTree(
+                refusal=f"{requirement.name} is asked for with an extra or from a URL, "
+                "which cannot be trusted"
+            )
+    files: dict[str, str] = {}
+    for requirement in question.requirements:
+        entries = [
+            entry
+            for entry in (*trust.entries, *policy.granted)
+            if entry.package == requirement.name
+        ]
+        refusal = _objection(requirement, entries, question)
+        if refusal is not None:
+            return TrustedTree(refusal=refusal)
+        for entry in entries:
+            if entry.applies(question):
+                files |= {file.filename: file.sha256 for file in entry.usable_files()}
+    for listing in policy.lists:
+        allowed = {
+            (file.filename, file.sha256)
+            for entry in listing.entries
+            if entry.applies(question)
+            for file in entry.usable_files()
+        }
+        files = {name: digest for name, digest in files.items() if (name, digest) in allowed}
+        for requirement in question.requirements:
+            if not _fitting(requirement, files):
+                return TrustedTree(
+                    refusal=f"{requirement} is not in the list of {listing.where} "
+                    '(plugins = "listed")'
+                )
+    return TrustedTree(MappingProxyType(files))
+
+
+def command_that_trusts(requirement: Requirement, question: PluginQuestion) -> str:
+    """Return what to type to trust one package of a plugin.
+
+    :param requirement: one of the packages.
+    :param question: who asks for it, and at which endpoint.
+    """
+    # A stranger wrote the specifier, and people paste what they read into a shell.
+    wanted = shlex.quote(f"{requirement.name}{requirement.specifier}")
+    return (
+        f"wheelfit providers trust {wanted} --namespace {question.namespace} "
+        f"--plugin-api {question.endpoint}"
+    )
+
+
+def _objection(
+    requirement: Requirement, entries: Sequence[TrustEntry], question: PluginQuestion
+) -> str | None:
+    trusting = command_that_trusts(requirement, question)
+    if not entries:
+        return f"{requirement.name} is not trusted; to trust it: {trusting}"
+    applying = [entry for entry in entries if entry.applies(question)]
+    if not applying:
+        bounds = [
+            " at ".join(filter(None, (entry.namespace, entry.plugin_api))) for entry in entries
+        ]
+        return (
+            f"{requirement.name} is trusted for {alternatives(bounds)} only; "
+            f"to trust it here: {trusting}"
+        )
+    files = {file.filename: file.sha256 for entry in applying for file in entry.usable_files()}
+    if not _fitting(requirement, files):
+        own = sorted(
+            {
+                file.version
+                for entry in applying
+                for file in entry.usable_files()
+                if file.name == entry.package
+            }
+        )
+        which = alternatives([str(version) for version in own]) if own else "no version"
+        return (
+            f"{requirement} is asked for, and {requirement.name} is trusted in version {which} "
+            f"only; to trust it: {trusting}"
+        )
+    return None
+
+
+def _fitting(requirement: Requirement, files: Iterable[str]) -> bool:
+    """Say whether one of the files is a version that is asked for."""
+    for name in files:
+        filename = parse_wheel_filename(name)
+        if filename.name == requirement.name and requirement.specifier.contains(
+            filename.version, prereleases=True
+        ):
+            return True
+    return False
