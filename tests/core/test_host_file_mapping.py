@@ -12,9 +12,10 @@ import tomli_w
 from packaging.tags import Tag
 from packaging.version import Version
 
-from wheelfit.core.compatible_tags import linux_platforms
+from wheelfit.core.compatible_tags import linux_platforms, macos_platforms
 from wheelfit.core.host_file import HostFile, HostInterpreter, HostProvider
 from wheelfit.core.host_file_mapping import read_host_file, to_mapping
+from wheelfit.core.toml_lines import line_of
 from wheelfit.errors import InvalidHostFile
 from wheelfit.platforms.features import DeviceValues, Evidence, FeatureConfig
 
@@ -67,7 +68,10 @@ def test_file_of_the_uv_experiment() -> None:
         ),
         created_by="uv 0.9",
     )
-    assert file.notes == ()
+    assert file.notes == (
+        "written by uv 0.9: it says nothing of interpreter and platform, so those in use count",
+        "written by uv 0.9: no order of the features of nvidia, so that of the file counts",
+    )
 
 
 def test_feature_order() -> None:
@@ -90,6 +94,8 @@ FULL = HostFile(
             resolved=("p==1",),
             evidence=(Evidence("libcuda.so.1", "12090"), Evidence("x", "")),
             devices=(DeviceValues("b", "GPU 0", frozenset(["1", "2"])),),
+            version="2026-11",
+            warnings=("the driver is old",),
         ),
         HostProvider("x86_64"),
     ),
@@ -97,6 +103,8 @@ FULL = HostFile(
     interpreter=HostInterpreter(Version("3.13.1"), "cpython", ("cp313t",)),
     platforms=linux_platforms("x86_64", glibc=39),
     environment={"platform_release": "6.1"},
+    origin="this machine",
+    overrides=("WHEELFIT_OVERRIDE_NVIDIA_B=2,1", "--disable-provider x86_64"),
 )
 
 
@@ -108,6 +116,10 @@ FULL = HostFile(
         HostFile(platforms=("win_amd64",)),
         HostFile(platforms=linux_platforms("aarch64", musl=2)),
         HostFile(platforms=linux_platforms("aarch64", glibc=39)[1:]),
+        HostFile(platforms=macos_platforms("arm64", 14)),
+        HostFile(platforms=macos_platforms("x86_64", 10, 15)),
+        HostFile(platforms=macos_platforms("arm64", 14)[1:]),
+        HostFile(platforms=("macosx_99999999999999_0_arm64",)),
         HostFile(
             interpreter=HostInterpreter(Version("3.13"), tags=(Tag("cp313", "x", "y"),)),
         ),
@@ -123,6 +135,8 @@ def test_round_trip(file: HostFile) -> None:
 def test_platform_is_written_in_three_facts() -> None:
     """A file that people edit does not list forty tags."""
     assert to_mapping(FULL)["platform"] == {"machine": "x86_64", "glibc": "2.39"}
+    mac = HostFile(platforms=macos_platforms("arm64", 14))
+    assert to_mapping(mac)["platform"] == {"machine": "arm64", "macos": "14.0"}
 
 
 def test_one_abi_as_a_string() -> None:
@@ -146,6 +160,19 @@ def test_unknown_keys_are_noted() -> None:
     )
 
 
+def test_newer_format() -> None:
+    """P-44: a newer version adds keys only: what is known counts, the rest is ignored and noted."""
+    file = read_host_file(
+        {"metadata": {"version": "0.2", "created_by": "x"}, "providers": 1}, "node.toml"
+    )
+    assert file.version == "0.2"
+    assert file.notes == (
+        "version 0.2 of the format is newer than 0.1; what is not known is ignored",
+        "unknown key providers is ignored",
+        "unknown key metadata.created_by is ignored",
+    )
+
+
 def test_unknown_platform_is_noted() -> None:
     """Markers of a platform nobody knows are not guessed in silence."""
     (note,) = read('platform = {tags = ["freebsd_14_amd64"]}').notes
@@ -158,9 +185,18 @@ def test_examples_of_the_documentation() -> None:
     """Every example of the reference page is a host file without slips."""
     page = Path(__file__).parents[2] / "docs" / "reference" / "host-files.md"
     examples = re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) >= 2
     for example in examples:
         assert read_host_file(tomllib.loads(example), "example").notes == ()
+
+
+def test_errors_name_the_line() -> None:
+    """Whoever edits a file wants to be led to the line."""
+    text = UV_FILE.replace('"90_real"', '"SM90"')
+    with pytest.raises(InvalidHostFile) as caught:
+        read_host_file(tomllib.loads(text), "node.toml", lambda path: line_of(text, path))
+    assert caught.value.where == "node.toml, line 13"
+    assert text.splitlines()[12].startswith("sm_arch")
 
 
 PROVIDER = {"namespace": "n", "properties": {"f": ["1"]}}
@@ -173,6 +209,10 @@ PROVIDER = {"namespace": "n", "properties": {"f": ["1"]}}
         ({"metadata": {}}, "metadata.version is missing"),
         ({"metadata": {"version": 0.1}}, "metadata.version must be a string"),
         ({"metadata": {"version": "2.0"}}, "metadata.version is '2.0', and only '0.1' is known"),
+        ({"metadata": {"version": "0.0"}}, "metadata.version is '0.0', and only '0.1' is known"),
+        ({"metadata": {"version": "new"}}, "metadata.version is 'new', and only '0.1' is known"),
+        ({"metadata": {"version": "0.1", "overrides": "x"}}, "metadata.overrides must be a list"),
+        ({"metadata": {"version": "0.1", "orgin": "x"}}, "metadata.orgin is not a known key"),
         ({"providers": []}, "providers is not a known key"),
         ({"provider": PROVIDER}, "provider must be a list of tables"),
         ({"provider": [PROVIDER, {"namespace": "n"}]}, "provider[1].properties is missing"),
@@ -202,6 +242,11 @@ PROVIDER = {"namespace": "n", "properties": {"f": ["1"]}}
         ({"platform": {"glibc": "2.39"}}, "platform.machine is missing"),
         ({"platform": {"machine": "x86_64", "tags": ["a"]}}, "platform.tags and machine cannot"),
         ({"platform": {"machine": "x86_64", "glibc": "39"}}, "platform.glibc is not a version"),
+        ({"platform": {"macos": "14.0"}}, "platform.machine is missing; macos alone"),
+        ({"platform": {"machine": "arm64", "macos": "9.0"}}, "platform.macos is not a version"),
+        ({"platform": {"machine": "arm64", "macos": "14"}}, "platform.macos is not a version"),
+        ({"platform": {"machine": "arm64", "macos": "14.0", "musl": "1.2"}},
+         "platform.musl and macos cannot be given together"),
         ({"environment": {"os_nam": "x"}}, "environment.os_nam is not a marker variable"),
         ({"environment": {"extra": "x"}}, "environment.extra is not a marker variable"),
         ({"environment": {"variant_label": "x"}}, "environment.variant_label is not a marker"),

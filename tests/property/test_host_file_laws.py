@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import tomllib
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
+import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wheelfit.core.host_file import HostFile, HostProvider
+from wheelfit.core.host_file import HostDetector, HostFile, HostProvider
 from wheelfit.core.host_file_mapping import read_host_file, to_mapping
 from wheelfit.errors import InvalidHostFile
-from wheelfit.platforms.features import DeviceValues, Evidence, FeatureConfig
+from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
 
 NAMES = st.from_regex(r"[a-z0-9_]{1,4}", fullmatch=True)
 VALUES = st.from_regex(r"[a-z0-9_.]{1,4}", fullmatch=True)
@@ -36,17 +39,61 @@ PROVIDERS = st.builds(
     devices=st.lists(
         st.builds(DeviceValues, NAMES, TEXTS, st.frozensets(VALUES, max_size=3)), max_size=2
     ).map(tuple),
+    version=st.text(max_size=4),
+    warnings=st.lists(TEXTS, max_size=2, unique=True).map(tuple),
+)
+DETECTIONS = st.builds(
+    Detection,
+    NAMES,
+    FEATURES,
+    st.sampled_from(Status),
+    source=TEXTS,
+    evidence=st.lists(st.builds(Evidence, TEXTS, st.text(max_size=8)), max_size=2).map(tuple),
+    warnings=st.lists(TEXTS, max_size=2, unique=True).map(tuple),
+    devices=st.lists(
+        st.builds(DeviceValues, NAMES, TEXTS, st.frozensets(VALUES, max_size=3)), max_size=2
+    ).map(tuple),
+    version=st.text(max_size=4),
 )
 
 
 @settings(max_examples=150)
-@given(st.lists(PROVIDERS, max_size=3).map(tuple), st.text(max_size=8))
-def test_round_trip(providers: tuple[HostProvider, ...], created_by: str) -> None:
-    """P-44: what is written reads back equal, without notes."""
-    file = HostFile(providers, created_by)
-    again = read_host_file(to_mapping(file), "f")
+@given(
+    st.lists(PROVIDERS, max_size=3).map(tuple),
+    st.text(max_size=8).filter(lambda text: not text.lower().startswith("uv")),
+    st.text(max_size=8),
+    st.lists(TEXTS, max_size=2, unique=True).map(tuple),
+)
+def test_round_trip(
+    providers: tuple[HostProvider, ...],
+    created_by: str,
+    origin: str,
+    overrides: tuple[str, ...],
+) -> None:
+    """P-44: what is written reads back equal, without notes, through TOML too."""
+    file = HostFile(providers, created_by, origin=origin, overrides=overrides)
+    again = read_host_file(tomllib.loads(tomli_w.dumps(to_mapping(file))), "f")
     assert again == file
     assert again.notes == ()
+
+
+@settings(max_examples=150)
+@given(st.lists(DETECTIONS, max_size=3, unique_by=lambda found: found.namespace))
+def test_detections_come_back(detections: list[Detection]) -> None:
+    """P-12, P-44: what was answered is answered again; what was not is unknown."""
+    file = HostFile.from_detections(detections)
+    again = HostDetector(read_host_file(to_mapping(file), "f"), "f")
+    for found in detections:
+        told = again.detect(found.namespace)
+        if found.status in (Status.UNKNOWN, Status.FAILED):
+            assert told.status is Status.UNKNOWN
+            continue
+        some = any(feature.values for feature in found.features)
+        assert told == replace(
+            found,
+            status=Status.SUPPORTED if some else Status.NOTHING,
+            source="host file f",
+        )
 
 
 KEYS = st.sampled_from(

@@ -10,7 +10,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from packaging.tags import INTERPRETER_SHORT_NAMES, compatible_tags, cpython_tags, generic_tags
+from packaging.tags import (
+    INTERPRETER_SHORT_NAMES,
+    compatible_tags,
+    cpython_tags,
+    generic_tags,
+    mac_platforms,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,6 +28,7 @@ __all__ = [
     "ShortTags",
     "interpreter_values",
     "linux_platforms",
+    "macos_platforms",
     "platform_values",
     "shorten",
     "tags_for",
@@ -111,6 +118,19 @@ def linux_platforms(
             yield f"musllinux_1_{minor}_{machine}"
 
     return tuple(tags())
+
+
+def macos_platforms(machine: str, major: int, minor: int = 0) -> tuple[str, ...]:
+    """Return the platform tags of a Mac, best first.
+
+    >>> macos_platforms("arm64", 11)[:2]
+    ('macosx_11_0_arm64', 'macosx_11_0_universal2')
+
+    :param machine: as ``uname -m`` says: ``arm64``, ``x86_64``.
+    :param major: first number of the version of macOS, 10 or more.
+    :param minor: second number; counts up to macOS 10 only.
+    """
+    return tuple(mac_platforms((major, minor), machine))
 
 
 _LINUX = re.compile(r"(?:linux|manylinux1|manylinux20\d\d|(?:many|musl)linux_\d+_\d+)_(.+)")

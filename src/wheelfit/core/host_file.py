@@ -27,7 +27,7 @@ from wheelfit.core.target import Target
 from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from packaging.tags import Tag
     from packaging.version import Version
@@ -64,6 +64,10 @@ class HostProvider:
     """How it was found out."""
     devices: tuple[DeviceValues, ...] = ()
     """What runs on which of several unlike devices (P-88)."""
+    version: str = ""
+    """Version of the provider that was asked, as ``2026-11``; empty: not said."""
+    warnings: tuple[str, ...] = ()
+    """What the provider warned of."""
 
     def applies(self, package: str | None, plugin_api: str | None) -> bool:
         """Say whether the entry answers for a provider of its namespace (P-44).
@@ -112,6 +116,10 @@ class HostFile:
     """Platform tags, best first; empty: those of the current platform count."""
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Marker values that do not follow from interpreter and platform."""
+    origin: str = ""
+    """What it describes, as ``this machine`` or ``preset cuda-12.8-sm90``; empty: not said."""
+    overrides: tuple[str, ...] = ()
+    """What replaced detection when it was written: ``NAME=value``, or an option."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """What was ignored on reading."""
 
@@ -120,7 +128,14 @@ class HostFile:
 
     @classmethod
     def from_detections(
-        cls, detections: Iterable[Detection], target: Target | None = None, *, created_by: str = ""
+        cls,
+        detections: Iterable[Detection],
+        target: Target | None = None,
+        *,
+        created_by: str = "",
+        origin: str = "",
+        overrides: Iterable[str] = (),
+        scrub: Callable[[str], str] = str,
     ) -> HostFile:
         """Write down what was detected.
 
@@ -130,6 +145,10 @@ class HostFile:
         :param detections: one per namespace.
         :param target: interpreter and platform to write down; none: leave them out.
         :param created_by: program and version.
+        :param origin: what is described, as ``this machine``.
+        :param overrides: what replaced detection.
+        :param scrub: takes out of a text what identifies the machine or its user; people
+            share these files.
         """
         known = (found for found in detections if found.status not in _UNANSWERED)
         file = cls(
@@ -137,12 +156,18 @@ class HostFile:
                 HostProvider(
                     found.namespace,
                     features=found.features,
-                    evidence=found.evidence,
-                    devices=found.devices,
+                    evidence=tuple(
+                        Evidence(scrub(one.source), scrub(one.value)) for one in found.evidence
+                    ),
+                    devices=tuple(replace(one, device=scrub(one.device)) for one in found.devices),
+                    version=found.version,
+                    warnings=tuple(dict.fromkeys(map(scrub, found.warnings))),
                 )
                 for found in known
             ),
             created_by=created_by,
+            origin=origin,
+            overrides=tuple(dict.fromkeys(map(scrub, overrides))),
         )
         return file if target is None else _with_target(file, target)
 
@@ -245,7 +270,9 @@ class HostDetector:
                     status=Status.SUPPORTED if supported else Status.NOTHING,
                     source=f"host file {self.name}",
                     evidence=entry.evidence,
+                    warnings=entry.warnings,
                     devices=entry.devices,
+                    version=entry.version,
                 )
         source = (
             f"host file {self.name} has {namespace} for another provider only"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from packaging.tags import Tag
 from packaging.version import InvalidVersion
 
-from wheelfit.core.compatible_tags import linux_platforms, platform_values
+from wheelfit.core.compatible_tags import linux_platforms, macos_platforms, platform_values
 from wheelfit.core.host_file import FILE_VERSION, HostFile, HostInterpreter, HostProvider
 from wheelfit.core.marker_grammar import SET_VARIABLES, VARIABLES, VARIANT_VARIABLES
 from wheelfit.core.properties import is_name, is_value
@@ -24,7 +24,7 @@ from wheelfit.errors import InvalidHostFile, InvalidRequirement
 from wheelfit.platforms.features import DeviceValues, Evidence, FeatureConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["read_host_file", "to_mapping"]
 
@@ -33,22 +33,26 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def read_host_file(mapping: Mapping[str, Any], where: str) -> HostFile:
+def read_host_file(
+    mapping: Mapping[str, Any], where: str, line_of: Callable[[str], int | None] | None = None
+) -> HostFile:
     """Read a host file.
 
     :param mapping: the parsed TOML.
     :param where: the file, for errors.
+    :param line_of: says on which line a path of the document stands, for errors.
     :raises InvalidHostFile: the file is of another version, a key is missing or
         misspelled, or a value is not what it should be; names the place.
     """
-    reader = _Reader(where)
+    reader = _Reader(where, line_of)
     root = _Table(reader, "", mapping)
-    root.only("metadata", "provider", "interpreter", "platform", "environment")
     metadata = root.table("metadata")
     if metadata is None:
+        root.only(*_ROOT)  # a slip of the word is the better thing to say
         reader.fail("metadata", "is missing", hint=f'write [metadata] version = "{FILE_VERSION}"')
-    metadata.only("version", "created-by")
     version = _file_version(metadata)
+    root.only(*_ROOT)
+    metadata.only("version", "created-by", "origin", "overrides")
     platform = root.table("platform")
     interpreter = root.table("interpreter")
     environment = root.table("environment")
@@ -56,6 +60,8 @@ def read_host_file(mapping: Mapping[str, Any], where: str) -> HostFile:
         providers=tuple(_provider(item) for item in root.tables("provider")),
         created_by=metadata.text("created-by") or "",
         version=version,
+        origin=metadata.text("origin") or "",
+        overrides=metadata.texts("overrides"),
         interpreter=None if interpreter is None else _interpreter(interpreter),
         platforms=() if platform is None else _platforms(platform),
         environment={} if environment is None else _environment(environment),
@@ -65,7 +71,28 @@ def read_host_file(mapping: Mapping[str, Any], where: str) -> HostFile:
             f"of platform {file.platforms[0]} no marker values are known; "
             "those of the current platform count, unless [environment] has others"
         )
+    reader.notes += _unsaid(file, root)
     return replace(file, notes=tuple(reader.notes))
+
+
+_ROOT: Final = ("metadata", "provider", "interpreter", "platform", "environment")
+
+
+def _unsaid(file: HostFile, root: _Table) -> Iterator[str]:
+    """Yield how a file of uv's experiment is understood where it says less than ours do."""
+    if not file.created_by.lower().startswith("uv"):
+        return
+    if file.interpreter is None and not file.platforms:
+        yield (
+            f"written by {file.created_by}: it says nothing of interpreter and platform, "
+            "so those in use count"
+        )
+    for provider, table in zip(file.providers, root.tables("provider"), strict=True):
+        if len(provider.features) > 1 and "feature-order" not in table.content:
+            yield (
+                f"written by {file.created_by}: no order of the features of "
+                f"{provider.namespace}, so that of the file counts"
+            )
 
 
 def to_mapping(file: HostFile) -> dict[str, Any]:
@@ -77,6 +104,10 @@ def to_mapping(file: HostFile) -> dict[str, Any]:
     if file.created_by:
         mapping["metadata"]["created-by"] = file.created_by
     mapping["metadata"]["version"] = file.version
+    if file.origin:
+        mapping["metadata"]["origin"] = file.origin
+    if file.overrides:
+        mapping["metadata"]["overrides"] = list(file.overrides)
     if file.interpreter is not None:
         mapping["interpreter"] = _interpreter_mapping(file.interpreter)
     if file.platforms:
@@ -88,15 +119,20 @@ def to_mapping(file: HostFile) -> dict[str, Any]:
     return mapping
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Reader:
     """Hold the name of the file, and collect notes."""
 
     where: str
+    line_of: Callable[[str], int | None] | None = None
+    is_newer: bool = False
+    """Whether the file may have keys that were not known when this was written."""
     notes: list[str] = field(default_factory=list)
 
     def fail(self, path: str, message: str, *, hint: str | None = None) -> NoReturn:
-        raise InvalidHostFile(f"{path} {message}", where=self.where, hint=hint)
+        line = None if self.line_of is None else self.line_of(path)
+        where = self.where if line is None else f"{self.where}, line {line}"
+        raise InvalidHostFile(f"{path} {message}", where=where, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +154,8 @@ class _Table:
         for key in self.content:
             if key in known:
                 continue
-            if near := get_close_matches(key, known, n=1, cutoff=0.75):
+            near = get_close_matches(key, known, n=1, cutoff=0.75)
+            if near and not self.reader.is_newer:  # else it may be a key of the newer format
                 self.fail(key, "is not a known key", hint=f"did you mean {near[0]}?")
             self.reader.notes.append(f"unknown key {self.at(key)} is ignored")
 
@@ -163,12 +200,21 @@ class _Table:
 
 
 def _file_version(metadata: _Table) -> str:
+    """Return the version of the format; a newer one of the same first number adds keys only."""
     version = metadata.required("version")
     if version != FILE_VERSION:
-        metadata.fail(
-            "version",
-            f"is {version!r}, and only {FILE_VERSION!r} is known",
-            hint="it is the version of the file format; write the file anew with probe -o",
+        known, match = FILE_VERSION.split("."), re.fullmatch(r"(\d{1,9})\.(\d{1,9})", version)
+        if match is None or match[1] != known[0] or int(match[2]) < int(known[1]):
+            metadata.fail(
+                "version",
+                f"is {version!r}, and only {FILE_VERSION!r} is known",
+                hint="it is the version of the file format; upgrade wheelfit, "
+                "or write the file anew with probe -o",
+            )
+        metadata.reader.is_newer = True
+        metadata.reader.notes.append(
+            f"version {version} of the format is newer than {FILE_VERSION}; "
+            "what is not known is ignored"
         )
     return version
 
@@ -176,7 +222,7 @@ def _file_version(metadata: _Table) -> str:
 def _provider(table: _Table) -> HostProvider:
     table.only(
         "namespace", "plugin-api", "resolved", "feature-order", "properties", "multi-value",
-        "evidence", "devices",
+        "evidence", "devices", "version", "warnings",
     )  # fmt: skip
     namespace = table.required("namespace")
     if not is_name(namespace):
@@ -194,6 +240,8 @@ def _provider(table: _Table) -> HostProvider:
         resolved=resolved,
         evidence=tuple(_evidence(item) for item in table.tables("evidence")),
         devices=tuple(_device(item) for item in table.tables("devices")),
+        version=table.text("version") or "",
+        warnings=table.texts("warnings"),
     )
 
 
@@ -267,11 +315,14 @@ def _tag(table: _Table, text: str) -> Tag:
 _LIBC_VERSION: Final = {"glibc": re.compile(r"2\.(\d{1,3})"), "musl": re.compile(r"1\.(\d{1,3})")}
 
 
+_MACOS_VERSION: Final = re.compile(r"(10|1[1-9]|[2-9]\d)\.(\d{1,2})")
+
+
 def _platforms(table: _Table) -> tuple[str, ...]:
-    table.only("tags", "machine", "glibc", "musl")
+    table.only("tags", "machine", "glibc", "musl", "macos")
     machine = table.text("machine")
     if machine is None:
-        for key in _LIBC_VERSION:
+        for key in (*_LIBC_VERSION, "macos"):
             if key in table.content:
                 table.fail("machine", f"is missing; {key} alone does not say enough")
         tags = table.texts("tags")
@@ -280,6 +331,14 @@ def _platforms(table: _Table) -> tuple[str, ...]:
         return tags
     if "tags" in table.content:
         table.fail("tags", "and machine cannot be given together")
+    if (macos := table.text("macos")) is not None:
+        for key in _LIBC_VERSION:
+            if key in table.content:
+                table.fail(key, "and macos cannot be given together")
+        match = _MACOS_VERSION.fullmatch(macos)
+        if match is None:
+            table.fail("macos", f"is not a version of macOS: {macos!r}", hint="write 14.0")
+        return macos_platforms(machine, int(match[1]), int(match[2]))
     minors: dict[str, int] = {}
     for key, pattern in _LIBC_VERSION.items():
         text = table.text(key)
@@ -319,6 +378,10 @@ _FIRST_TAGS = re.compile(
     r"linux_(?P<machine>\S+) (?:many|musl)linux_[12]_(?P<minor>\d+)_(?P=machine)"
 )
 
+_FIRST_OF_MACOS = re.compile(
+    r"macosx_(?P<major>[1-9]\d{1,8})_(?P<minor>0|[1-9]\d{0,8})_(?P<machine>\S+)"
+)
+
 
 def _platform_mapping(platforms: tuple[str, ...]) -> dict[str, Any]:
     """Write three facts instead of forty tags where they say the same."""
@@ -328,6 +391,11 @@ def _platform_mapping(platforms: tuple[str, ...]) -> dict[str, Any]:
             return {"machine": machine, "glibc": f"2.{minor}"}
         if platforms == linux_platforms(machine, musl=minor):
             return {"machine": machine, "musl": f"1.{minor}"}
+    if match := _FIRST_OF_MACOS.fullmatch(platforms[0]):
+        version, machine = f"{match['major']}.{match['minor']}", match["machine"]
+        known = _MACOS_VERSION.fullmatch(version)
+        if known and platforms == macos_platforms(machine, int(known[1]), int(known[2])):
+            return {"machine": machine, "macos": version}
     return {"tags": list(platforms)}
 
 
@@ -339,9 +407,13 @@ def _provider_mapping(provider: HostProvider) -> dict[str, Any]:
         mapping["resolved"] = list(provider.resolved)
     if len(provider.features) > 1:
         mapping["feature-order"] = [feature.name for feature in provider.features]
+    if provider.version:
+        mapping["version"] = provider.version
     if several := [feature.name for feature in provider.features if feature.multi_value]:
         mapping["multi-value"] = several
     mapping["properties"] = {feature.name: list(feature.values) for feature in provider.features}
+    if provider.warnings:
+        mapping["warnings"] = list(provider.warnings)
     if provider.evidence:
         mapping["evidence"] = [
             {"source": item.source, "value": item.value} for item in provider.evidence
