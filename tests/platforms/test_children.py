@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import threading
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 
 from wheelfit.platforms import children
 from wheelfit.platforms.children import Ending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
 
@@ -48,10 +56,140 @@ def test_a_hanging_child_is_killed_at_the_deadline() -> None:
 def test_a_child_that_cannot_be_collected_is_abandoned() -> None:
     """P-37: pipes held by someone else are not waited for without limit."""
     started = time.monotonic()
-    answer = _run("echo before; sleep 4", deadline=0.3)  # killing the shell leaves the sleeper
-    assert time.monotonic() - started < 3.5
+    # In a session of its own the sleeper outlives the kill.
+    sleeper = "import os, time; os.setsid(); time.sleep(5)"
+    answer = _run(f"echo before; exec 3>&1; {sys.executable} -c '{sleeper}' & sleep 9", 0.3)
+    assert time.monotonic() - started < 4.5
     assert answer.ending is Ending.LATE
     assert answer.output == b"before\n"
+
+
+def test_what_the_child_started_is_killed_with_it(tmp_path: Path) -> None:
+    """P-37: a kill ends the whole session, so no grandchild goes on."""
+    mark = tmp_path / "alive"
+    answer = _run(f"(sleep 1.2; echo > '{mark}') & sleep 9", deadline=0.2)
+    assert answer.ending is Ending.LATE
+    time.sleep(1.5)
+    assert not mark.exists()
+
+
+def test_a_child_is_out_of_reach_of_the_terminal() -> None:
+    """P-37: it leads a session, so neither a prompt nor an interrupt at a terminal reaches it."""
+    program = "import os; print(os.getsid(0) == os.getpid())"
+    answer = children.run([sys.executable, "-c", program], environ={}, deadline=20)
+    assert answer.output == b"True\n"
+
+
+def test_a_flood_is_cut_off() -> None:
+    """P-37: endless output costs neither memory nor the whole deadline."""
+    started = time.monotonic()
+    answer = children.run(
+        ["/bin/sh", "-c", "yes"], environ={"PATH": os.environ["PATH"]}, deadline=60, limit=100_000
+    )
+    assert time.monotonic() - started < 30
+    assert answer.ending is Ending.FLOODED
+    assert len(answer.output) == 100_000
+
+
+def test_a_flood_of_errors_is_cut_off_too() -> None:
+    """P-37: standard error has the same limit."""
+    answer = children.run(
+        ["/bin/sh", "-c", "yes >&2"],
+        environ={"PATH": os.environ["PATH"]},
+        deadline=60,
+        limit=100_000,
+    )
+    assert (answer.ending, len(answer.errors)) == (Ending.FLOODED, 100_000)
+
+
+def test_output_up_to_the_limit_is_kept_whole() -> None:
+    """P-37: a long answer within the limit arrives as it was written."""
+    program = "import sys; sys.stdout.write('x' * 300_000)"
+    answer = children.run([sys.executable, "-c", program], environ={}, deadline=30, limit=300_001)
+    assert answer == children.Answer(Ending.EXITED, 0, b"x" * 300_000)
+
+
+def test_an_abandoned_child_neither_delays_the_end_nor_is_complained_about() -> None:
+    """P-37: who leaves a child behind exits at once, without a word, warnings as errors."""
+    program = (
+        "import subprocess, gc\n"
+        "from wheelfit.platforms import children\n"
+        "child = subprocess.Popen(['sleep', '20'], stdout=-3, stderr=-3)\n"
+        "print(child.pid, flush=True)\n"
+        "children.abandon(child)\n"
+        "del child; gc.collect()\n"
+    )
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    os.kill(int(done.stdout), 9)
+    assert time.monotonic() - started < 15
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_child_whose_pipes_are_held_does_not_delay_the_end() -> None:
+    """P-37: the threads that listened to it are not waited for either."""
+    sleeper = "import os, time; os.setsid(); time.sleep(6)"
+    program = (
+        "import sys\n"
+        "from wheelfit.platforms import children\n"
+        f"script = [sys.executable, '-c', {sleeper!r}]\n"
+        "nested = 'import subprocess, sys; subprocess.Popen(sys.argv[1:]).wait()'\n"
+        "arguments = [sys.executable, '-c', nested, *script]\n"
+        "print(children.run(arguments, environ={}, deadline=1.0).ending)\n"
+    )
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert time.monotonic() - started < 5.5
+    assert (done.returncode, done.stdout, done.stderr) == (0, "late\n", "")
+
+
+# --- threads, where there is no interpreter to start ------------------------------------------
+
+
+def test_a_thread_answers_as_a_child_would() -> None:
+    """P-71: a frozen application asks in a thread, and gets the same kind of answer."""
+
+    def ask(trace: Callable[[str], None]) -> bytes:
+        trace("calling nvmlInit_v2")
+        return b"answer"
+
+    answer = children.run_in_thread(ask, 10)
+    assert answer == children.Answer(Ending.EXITED, 0, b"answer", b"calling nvmlInit_v2\n")
+
+
+def test_a_thread_that_raises_is_a_script_that_failed() -> None:
+    """P-71: an exception is data."""
+
+    def ask(_: Callable[[str], None]) -> bytes:
+        raise OSError("no such library")
+
+    assert children.run_in_thread(ask, 10) == children.Answer(
+        Ending.EXITED, 1, b"", b"OSError: no such library\n"
+    )
+
+
+def test_a_thread_that_hangs_is_left_behind() -> None:
+    """P-37: the deadline holds for threads, and what was called last is known."""
+    forever = threading.Event()
+
+    def ask(trace: Callable[[str], None]) -> bytes:
+        trace("calling cuDriverGetVersion")
+        forever.wait(20)
+        return b""
+
+    answer = children.run_in_thread(ask, 0.2)
+    forever.set()
+    assert answer == children.Answer(Ending.LATE, errors=b"calling cuDriverGetVersion\n")
 
 
 def test_only_the_given_environment_is_seen() -> None:

@@ -7,15 +7,29 @@ or a wrapper that remembers answers, records them or plays recorded ones back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import IO
 
-__all__ = ["Answer", "Ending", "Processes", "Question", "RealProcesses", "run"]
+__all__ = [
+    "Answer",
+    "Ending",
+    "Processes",
+    "Question",
+    "RealProcesses",
+    "abandon",
+    "run",
+    "run_in_thread",
+]
 
 
 def __dir__() -> list[str]:
@@ -24,6 +38,9 @@ def __dir__() -> list[str]:
 
 _GRACE = 1.0
 """Seconds a killed process gets to disappear before it is abandoned."""
+_PIECE = 64 * 1024
+_OUTPUT_LIMIT = 8 * 1024 * 1024
+"""Bytes a child may write to standard output, and to standard error."""
 
 
 class Ending(StrEnum):
@@ -34,6 +51,8 @@ class Ending(StrEnum):
     """By a signal that was not ours: it crashed."""
     LATE = "late"
     """The deadline passed; it was killed, or abandoned if it could not be."""
+    FLOODED = "wrote too much"
+    """It wrote more than is read of a child, and was killed."""
     NOT_STARTED = "not started"
 
 
@@ -80,12 +99,23 @@ class RealProcesses:
         return run(question.arguments, environ=question.environ, deadline=question.deadline)
 
 
-def run(arguments: Sequence[str], *, environ: Mapping[str, str], deadline: float) -> Answer:
+def run(
+    arguments: Sequence[str],
+    *,
+    environ: Mapping[str, str],
+    deadline: float,
+    limit: int = _OUTPUT_LIMIT,
+) -> Answer:
     """Run a program without input and return everything about it; never raises for it.
+
+    The child leads a session of its own: what it started ends with it, and the
+    terminal is not its concern. What of it stays stuck in the kernel is not waited
+    for, neither here nor when the interpreter exits (P-37).
 
     :param arguments: program and arguments.
     :param environ: the child's whole environment.
     :param deadline: seconds it may take.
+    :param limit: bytes it may write to each of its two outputs.
     """
     import subprocess  # noqa: PLC0415 - most machines never come here
 
@@ -93,45 +123,135 @@ def run(arguments: Sequence[str], *, environ: Mapping[str, str], deadline: float
         # No "with": leaving it would wait without limit for a process stuck in the kernel.
         process = subprocess.Popen(
             arguments,
+            bufsize=0,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=dict(environ),
+            start_new_session=True,  # without effect on Windows
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
     except (OSError, ValueError) as error:
         return Answer(Ending.NOT_STARTED, errors=str(error).encode())
     try:
-        output, errors = process.communicate(timeout=deadline)
-    except subprocess.TimeoutExpired as late:
-        return _end(process, late)
+        return _listen(process, time.monotonic() + deadline, limit)
     except BaseException:
-        process.kill()
-        _abandon(process)
+        _kill(process)
+        abandon(process)
         raise
+
+
+def _listen(process: subprocess.Popen[bytes], end: float, limit: int) -> Answer:
+    """Collect what a child writes until it ends, floods, or the time is up."""
+    assert process.stdout is not None  # noqa: S101 - for the type checker
+    assert process.stderr is not None  # noqa: S101
+    news = threading.Semaphore(0)
+    listeners = [_Listener(pipe, limit, news.release) for pipe in (process.stdout, process.stderr)]
+    is_late = False
+    while not is_late and not all(one.done for one in listeners):
+        is_late = not news.acquire(timeout=max(0.0, end - time.monotonic()))
+        if any(one.flooded for one in listeners):
+            break
+    is_flooded = any(one.flooded for one in listeners)
+    if not is_flooded:
+        is_late = is_late or not _ended_by(process, end)
+    if is_flooded or is_late:
+        _kill(process)
+        end = time.monotonic() + _GRACE
+        if not _ended_by(process, end):
+            abandon(process)  # stuck in the kernel
+        for one in listeners:  # or a grandchild that left the session holds the pipes
+            one.thread.join(max(0.0, end - time.monotonic()))
+    output, errors = (bytes(one.data) for one in listeners)
+    if is_flooded:
+        return Answer(Ending.FLOODED, 0, output, errors)
+    if is_late:
+        return Answer(Ending.LATE, 0, output, errors)
     if process.returncode < 0:
         return Answer(Ending.KILLED, -process.returncode, output, errors)
     return Answer(Ending.EXITED, process.returncode, output, errors)
 
 
-def _end(process: subprocess.Popen[bytes], late: subprocess.TimeoutExpired) -> Answer:
+class _Listener:
+    """Read one output of a child in a thread, up to a limit."""
+
+    def __init__(self, pipe: IO[bytes], limit: int, done: Callable[[], None]) -> None:
+        self.data = bytearray()
+        """What came so far."""
+        self.flooded = False
+        """Whether more came than is read."""
+        self.done = False
+        """Whether nothing more will be read."""
+        # A daemon: where someone else holds the pipe for ever, nobody waits for the thread.
+        self.thread = threading.Thread(
+            target=self._read, args=(pipe, limit, done), name="output of a child", daemon=True
+        )
+        self.thread.start()
+
+    def _read(self, pipe: IO[bytes], limit: int, done: Callable[[], None]) -> None:
+        # Whoever reads also closes: a number that another thread closes may be in use again.
+        with pipe:
+            while not self.flooded and (piece := pipe.read(_PIECE)):
+                self.data += piece[: limit - len(self.data)]
+                self.flooded = len(self.data) == limit
+        self.done = True
+        done()
+
+
+def _ended_by(process: subprocess.Popen[bytes], end: float) -> bool:
+    """Wait for a child to end, no longer than given, and say whether it did."""
     import subprocess  # noqa: PLC0415 - see run()
 
-    process.kill()
     try:
-        output, errors = process.communicate(timeout=_GRACE)
-    except subprocess.TimeoutExpired as still_there:
-        # Stuck in the kernel, or a grandchild holds the pipes: take what came so far.
-        _abandon(process)
-        output = still_there.output or late.output or b""
-        errors = still_there.stderr or late.stderr or b""
-    return Answer(Ending.LATE, 0, output, errors)
+        process.wait(max(0.0, end - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
-def _abandon(process: subprocess.Popen[bytes]) -> None:
-    """Close our ends of the pipes; a thread collects the process when it goes at last."""
-    import threading  # noqa: PLC0415 - see run()
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a child with everything it started, as far as that stayed in its session."""
+    if process.returncode is None and hasattr(os, "killpg"):
+        import signal  # noqa: PLC0415 - see run()
 
-    for pipe in (process.stdout, process.stderr):
-        if pipe is not None:
-            pipe.close()
+        with suppress(OSError):  # its number is its own until it is collected
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+
+
+def abandon(process: subprocess.Popen[bytes]) -> None:
+    """Let a thread collect a process whenever it goes; nobody waits for the thread.
+
+    :param process: killed, and yet there.
+    """
     threading.Thread(target=process.wait, name="abandoned child", daemon=True).start()
+
+
+def run_in_thread(ask: Callable[[Callable[[str], None]], bytes], deadline: float) -> Answer:
+    """Ask in a thread where no interpreter can be started, as in a frozen application (P-71).
+
+    A thread that hangs is left behind; one that crashes takes the process with it.
+
+    :param ask: does what the isolated script does, and returns its answer; is given what
+        takes a line for standard error, as ``calling nvmlInit_v2``.
+    :param deadline: seconds it may take.
+    """
+    answers: list[Answer] = []
+    lines: list[str] = []
+
+    def errors() -> bytes:
+        return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+
+    def work() -> None:
+        try:
+            answers.append(Answer(Ending.EXITED, 0, ask(lines.append)))
+        except Exception as error:  # noqa: BLE001 - as a script that ends with a traceback
+            lines.append(f"{type(error).__name__}: {error}")
+            answers.append(Answer(Ending.EXITED, 1))
+
+    thread = threading.Thread(target=work, name="asking a driver", daemon=True)
+    thread.start()
+    thread.join(deadline)
+    if not answers:
+        return Answer(Ending.LATE, errors=errors())
+    return replace(answers[0], errors=errors())

@@ -6,7 +6,7 @@ recorded answers of instructions and system calls are given in too (P-70). On th
 real machine the root is ``/`` and nothing is recorded.
 """
 # The names are the machine's, not ours: text, with / on every system.
-# ruff: noqa: PTH110, PTH118, PTH123, PTH208
+# ruff: noqa: PTH110, PTH113, PTH118, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def architecture_of_this_process() -> str:
 
 def interpreter_of_this_process() -> str | None:
     """Return the running Python; None in a frozen application, whose program is no Python."""
-    return None if getattr(sys, "frozen", False) else sys.executable or None
+    # Nuitka sets no sys.frozen, and names a program that does not exist.
+    is_frozen = getattr(sys, "frozen", False) or "__compiled__" in globals()
+    return None if is_frozen or not os.path.isfile(sys.executable or "") else sys.executable
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ class Surroundings:
     """Answers of the CPUID instruction; None: ask the processor, if the root is real."""
     recorded_sysctl: Mapping[str, bytes] | None = None
     """Answers of ``sysctlbyname``; None: ask the system, if the root is real."""
+    recorded_features: frozenset[int] | None = None
+    """Numbers that ``IsProcessorFeaturePresent`` affirms; None: ask, if the root is real."""
     reference: bool = False
     """Whether to answer exactly as the reference plugins do (P-43)."""
     _kept: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)

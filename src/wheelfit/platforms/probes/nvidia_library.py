@@ -9,19 +9,18 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.platforms.children import Answer, Ending, Question
+from wheelfit.platforms.children import Answer, Ending, Question, run_in_thread
 from wheelfit.platforms.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.isolated import nvidia_child
 from wheelfit.platforms.probes import nvidia_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from wheelfit.platforms.facts import NvidiaFiles
     from wheelfit.platforms.surroundings import Surroundings
@@ -115,7 +114,18 @@ def read(surroundings: Surroundings, libraries: Candidates) -> Answer:
     """
     script = Path(nvidia_child.__file__)
     if surroundings.interpreter is None or not script.is_file():
-        return _ask_in_thread(libraries, surroundings.deadline)
+
+        def ask(trace: Callable[[str], None]) -> bytes:
+            # Without initialising CUDA, which would break a later fork (P-72).
+            report = nvidia_child.observe(
+                libraries.nvml,
+                libraries.cuda,
+                initialise=False,
+                trace=lambda what: trace(f"calling {what}"),
+            )
+            return json.dumps(report).encode()
+
+        return run_in_thread(ask, surroundings.deadline)
     return surroundings.processes.ask(
         Question(
             "nvidia libraries",
@@ -124,27 +134,6 @@ def read(surroundings: Surroundings, libraries: Candidates) -> Answer:
             deadline=surroundings.deadline,
         )
     )
-
-
-def _ask_in_thread(libraries: Candidates, deadline: float) -> Answer:
-    """Ask where no interpreter can be started, without initialising CUDA (P-71, P-72)."""
-    reports: list[dict[str, Any]] = []
-    traces: list[str] = []
-
-    def ask() -> None:
-        reports.append(
-            nvidia_child.observe(
-                libraries.nvml, libraries.cuda, initialise=False, trace=traces.append
-            )
-        )
-
-    thread = threading.Thread(target=ask, name="nvidia probe", daemon=True)
-    thread.start()
-    thread.join(deadline)
-    errors = "".join(f"calling {trace}\n" for trace in traces).encode()
-    if not reports:
-        return Answer(Ending.LATE, errors=errors)
-    return Answer(Ending.EXITED, 0, json.dumps(reports[0]).encode(), errors)
 
 
 def parse(answer: Answer, files: NvidiaFiles, deadline: float = 10.0) -> NvidiaDriver:
@@ -163,6 +152,8 @@ def parse(answer: Answer, files: NvidiaFiles, deadline: float = 10.0) -> NvidiaD
             return _failed(f"the NVIDIA driver crashed with {name}{where}", answer)
         case Ending.NOT_STARTED:
             return _failed("the NVIDIA driver could not be asked: no child process", answer)
+        case Ending.FLOODED:
+            return _failed(f"the NVIDIA driver wrote more than is read{where}", answer)
         case Ending.EXITED:
             pass
     report = _report(answer.output) if answer.code == 0 else None
