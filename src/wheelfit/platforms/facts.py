@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from wheelfit.platforms.features import Evidence
 
 __all__ = [
+    "AmdDriver",
+    "AmdGpu",
+    "AscendCard",
+    "AscendDriver",
+    "AscendFiles",
     "Capability",
     "Core",
     "Cpu",
@@ -20,6 +25,7 @@ __all__ = [
     "IntelDriver",
     "IntelFiles",
     "IntelGpu",
+    "KfdTopology",
     "NvidiaDriver",
     "NvidiaFiles",
     "NvidiaGpu",
@@ -208,10 +214,8 @@ class IntelFiles:
 
     @property
     def is_worth_asking(self) -> bool:
-        """Say whether starting a child process can bring anything."""
-        if self.unlisted:
-            return bool(self.libraries)
-        return bool(self.bound) and not self.hidden_nodes
+        """Say whether a loader, if there is one, can bring anything."""
+        return self.unlisted or (bool(self.bound) and not self.hidden_nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,3 +254,100 @@ class TpuFiles:
     nodes: tuple[str, ...] = ()
     """Device nodes through which programs reach them, as ``/dev/accel0``."""
     evidence: tuple[Evidence, ...] = ()
+
+
+# --- AMD ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AmdGpu:
+    """Hold one GPU that the kernel or a tool lists."""
+
+    node: int
+    """Number of its node among the kernel's, or its place in a tool's list."""
+    name: str
+    """Which code it runs, as ``gfx942``; empty when nobody says."""
+    integrated: bool = False
+    """Whether it shares a chip with a processor."""
+    problem: str = ""
+    """Why it cannot be used here, one clause; empty when it can."""
+
+    def __str__(self) -> str:
+        words = f"{self.name}, integrated" if self.integrated else self.name
+        return f"GPU at node {self.node} ({words})" if words else f"GPU at node {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class KfdTopology:
+    """Hold what AMD's compute driver in the kernel says (P-124)."""
+
+    is_listed: bool = False
+    """Whether there is a list of nodes at all; processors are nodes too."""
+    gpus: tuple[AmdGpu, ...] = ()
+    """Those that can be used and those that cannot, in the order of the nodes."""
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AmdDriver:
+    """Hold what files, or else AMD's tools, say of GPUs and ROCm."""
+
+    gpus: tuple[AmdGpu, ...] = ()
+    """Those that can be used and those that cannot, in the order of the nodes."""
+    rocm_version: tuple[int, int] | None = None
+    """Major and minor of the installed ROCm; None when none was found."""
+    problem: str = ""
+    """Why no tool could be asked, one clause; empty when none had to be, or one answered."""
+    broken: bool = False
+    """Whether the problem is a failure (crash, hang) and not just absence."""
+    evidence: tuple[Evidence, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+# --- Huawei Ascend -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AscendCard:
+    """Hold one NPU."""
+
+    index: int
+    """Its number in the tool's order, or its place on the bus."""
+    chip: str
+    """What the tool calls it, in lower case and without ``ascend``, as ``910b3``."""
+
+    def __str__(self) -> str:
+        return f"NPU {self.index} ({self.chip})"
+
+
+@dataclass(frozen=True, slots=True)
+class AscendFiles:
+    """Hold what files alone say about NPUs and their driver (P-143)."""
+
+    devices: tuple[int, ...] = ()
+    """PCI device numbers of the NPUs, as 0xd802, in the order of their addresses."""
+    nodes: tuple[str, ...] = ()
+    """Device nodes through which programs reach NPUs, as ``/dev/davinci0``."""
+    driver_version: str | None = None
+    """As the driver's file spells it, as ``24.1.rc3``."""
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AscendDriver:
+    """Hold what files, or else Huawei's tool, say of NPUs, driver and CANN."""
+
+    cards: tuple[AscendCard, ...] = ()
+    """The usable NPUs, in the driver's order."""
+    driver_version: str | None = None
+    """As its source spells it."""
+    cann_version: str | None = None
+    """As its source spells it."""
+    present: bool = False
+    """Whether an NPU can be used, whatever its type."""
+    problem: str = ""
+    """Why NPUs or their types could not be found out, one clause; empty when they were."""
+    broken: bool = False
+    """Whether the problem is a failure (crash, hang) and not just absence."""
+    evidence: tuple[Evidence, ...] = ()
+    warnings: tuple[str, ...] = ()

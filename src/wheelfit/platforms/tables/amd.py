@@ -1,0 +1,55 @@
+"""What is known about AMD's GPUs and ROCm (P-120 to P-123)."""
+# ruff: noqa: SIM905  # long lists of words are easier to compare with their source as text
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+__all__ = [
+    "APPENDED_GFX",
+    "APPENDED_ROCM",
+    "DATA_VERSION",
+    "INTEGRATED_GFX",
+    "PACKAGE_OWNERS",
+    "PUBLISHED_GFX",
+    "PUBLISHED_ROCM",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+DATA_VERSION = "2026-11"
+"""When these tables were last compared with their sources."""
+
+# P-120: what the amd-variant-provider package calls valid, in its order.
+PUBLISHED_GFX: tuple[str, ...] = tuple(
+    "gfx900 gfx906 gfx908 gfx90a gfx942 gfx1030 gfx1100 gfx1101 gfx1102 gfx1200 gfx1201".split()
+)
+PUBLISHED_ROCM: tuple[str, ...] = (*(f"7.{minor}" for minor in range(10, -1, -1)), "6.4", "6.3")
+
+# P-121: ours, after all of the reference; the other names of rocm-bootstrap, in its order.
+APPENDED_GFX: tuple[str, ...] = tuple(
+    """
+    gfx902 gfx904 gfx909 gfx90c gfx950 gfx1010 gfx1011 gfx1012 gfx1013 gfx1031 gfx1032 gfx1033
+    gfx1034 gfx1035 gfx1036 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153 gfx1250 gfx1251
+    """.split()
+)
+# P-123: older releases that are still installed; same-major lists reach down to them.
+APPENDED_ROCM: tuple[str, ...] = (
+    *(f"6.{minor}" for minor in range(2, -1, -1)),
+    *(f"5.{minor}" for minor in range(7, -1, -1)),
+)
+
+# P-122: code for these names runs on GPUs that share a chip with a processor, and on no others
+# (LLVM's list of AMDGPU processors). gfx942 is both, and its machines hold nothing else.
+INTEGRATED_GFX: frozenset[str] = frozenset(
+    """
+    gfx902 gfx909 gfx90c gfx1013 gfx1033 gfx1035 gfx1036 gfx1037 gfx1103 gfx1150 gfx1151 gfx1152
+    gfx1153
+    """.split()
+)
+
+# P-120: names that rocm-bootstrap publishes under another name.
+PACKAGE_OWNERS: MappingProxyType[str, str] = MappingProxyType({"gfx1250-strict": "gfx1250"})

@@ -1,0 +1,49 @@
+"""What is known about Huawei's Ascend NPUs (P-140, P-141)."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+__all__ = [
+    "ALIASES",
+    "APPENDED_TYPES",
+    "DATA_VERSION",
+    "PUBLISHED_TYPES",
+    "TYPE_OF_CHIP",
+    "TYPE_OF_DEVICE",
+    "TYPE_OF_FAMILY",
+    "VENDOR",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+DATA_VERSION = "2026-11"
+"""When these tables were last compared with their sources."""
+
+VENDOR: Final = 0x19E5
+"""Huawei's number on the PCI bus."""
+
+PUBLISHED_TYPES: Final = ("910b", "310p", "a3")
+"""What the reference plugin makes of the chips it was written for."""
+APPENDED_TYPES: Final = ("910c",)
+"""What published wheels say besides."""
+
+# P-140: chips that are called by the name of a product; the tool calls the second generation
+# of "910" exactly that.
+TYPE_OF_CHIP: MappingProxyType[str, str] = MappingProxyType({"910": "a3"})
+
+# P-140: chips of one family take the same code, as 910b3 and 910b4.
+TYPE_OF_FAMILY: tuple[str, ...] = ("910b", "310p")
+
+# P-141: two names of one thing; whichever a machine or a user says first, the other follows.
+ALIASES: MappingProxyType[str, str] = MappingProxyType({"a3": "910c", "910c": "a3"})
+
+# P-143: PCI devices whose number alone tells the type. Others are left out, as the first 910
+# (0xd801): the tool has several names for it.
+TYPE_OF_DEVICE: MappingProxyType[int, str] = MappingProxyType(
+    {0xD100: "310", 0xD500: "310p", 0xD802: "910b", 0xD803: "a3"}
+)
