@@ -75,6 +75,7 @@ class Machine:
         for, as ``x86_64``; default: this process's.
     :param recorded_cpuid: recorded answers of the CPUID instruction.
     :param recorded_sysctl: recorded answers of macOS, by name.
+    :param recorded_features: recorded answers of Windows, the numbers of what it affirms.
     :param reference: answer exactly as the reference plugins do (P-43).
     :param processes: who answers what only child processes may find out; default:
         real ones.
@@ -93,6 +94,7 @@ class Machine:
         architecture: str | None = None,
         recorded_cpuid: CpuidTable | None = None,
         recorded_sysctl: Mapping[str, bytes] | None = None,
+        recorded_features: frozenset[int] | None = None,
         reference: bool = False,
         processes: Processes | None = None,
         replayed: bool = False,
@@ -107,6 +109,7 @@ class Machine:
             library_folders=tuple(os.fspath(folder) for folder in library_folders),
             recorded_cpuid=recorded_cpuid,
             recorded_sysctl=recorded_sysctl,
+            recorded_features=recorded_features,
             reference=reference,
             processes=processes or RealProcesses(),
             replayed=replayed,

@@ -9,7 +9,8 @@ A captured machine is a folder with
 ``machine.toml``
     ``description``, ``origin``, ``system``, ``architecture``; if need be ``[cpuid]``
     (recorded answers of the instruction: ``"7.0" = "eax:ebx:ecx:edx"`` in hexadecimal,
-    and ``xcr0``) and ``[sysctl]`` (macOS);
+    and ``xcr0``), ``[sysctl]`` (macOS) and ``processor-features`` (Windows: the numbers that
+    ``IsProcessorFeaturePresent`` affirms);
 ``answers.json``
     what child processes answered, by the name of the question (may be missing: none was
     asked): ``ending``, ``code``, ``output``, ``errors``; bytes that are no text are
@@ -35,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.platforms.children import Answer, Ending
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import CpuidRegisters, CpuidTable
-from wheelfit.platforms.probes import cpuid, sysctl
+from wheelfit.platforms.probes import cpuid, sysctl, windows_features
 from wheelfit.platforms.scrubbing import Scrubber, concerns_detection
 from wheelfit.platforms.surroundings import Surroundings
 
@@ -69,6 +70,8 @@ _EXPECTED = "expected.json"
 _ROOT = "root"
 _PARTS = frozenset({_MACHINE, _ANSWERS, _ENVIRON, _EXPECTED, _ROOT})
 
+_FEATURES = "processor-features"
+"""Key of ``machine.toml``."""
 _CACHE = "/etc/ld.so.cache"
 _SECRET = re.compile(r"/proc/(?:self/|\d+/)?(?:cmdline|environ)\b.*")
 _LISTED = ("/proc/", "/sys/")
@@ -177,6 +180,7 @@ def surroundings_of(folder: Path) -> dict[str, Any]:
         "architecture": told["architecture"],
         "recorded_cpuid": _cpuid_table(told["cpuid"]) if "cpuid" in told else None,
         "recorded_sysctl": _sysctl_answers(told["sysctl"]) if "sysctl" in told else None,
+        "recorded_features": frozenset(told[_FEATURES]) if _FEATURES in told else None,
         "interpreter": "python",  # none is ever started
         "replayed": bool(answers),
         "processes": RecordedProcesses(
@@ -446,6 +450,9 @@ def _machine_toml(seen: Surroundings, description: str, origin: str) -> str:
     answers = sysctl.read(seen, (*sysctl.X86_NAMES, *sysctl.ARM_NAMES))
     if answers:
         told["sysctl"] = {name: _sysctl_value(raw) for name, raw in answers.items()}
+    affirmed = windows_features.read(seen)
+    if affirmed is not None:
+        told[_FEATURES] = sorted(affirmed)
     return _as_toml(told)
 
 
@@ -456,7 +463,7 @@ def _sysctl_value(raw: bytes) -> int | str:
 
 
 def _as_toml(told: Mapping[str, Any]) -> str:
-    """Return texts and numbers as TOML, tables last; JSON's strings are TOML's as well."""
+    """Return texts, numbers and lists as TOML, tables last; JSON's strings are TOML's as well."""
     lines = [
         f"{_quoted_key(name)} = {_quoted(value)}"
         for name, value in told.items()
@@ -469,7 +476,7 @@ def _as_toml(told: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _quoted(value: str | int) -> str:
+def _quoted(value: str | int | list[int]) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import CpuidRegisters, CpuidTable
+from wheelfit.platforms.features import Status
 from wheelfit.platforms.probes import cpuid, proc_cpuinfo
 from wheelfit.platforms.providers import x86_64
 from wheelfit.platforms.surroundings import Surroundings, architecture_of_this_process
@@ -46,7 +50,7 @@ def test_register_states_mean_nothing_without_osxsave(ice_lake: CpuidTable) -> N
     cleared = {**ice_lake.leaves, (1, 0): leaf._replace(ecx=leaf.ecx & ~(1 << 27))}
     flags = cpuid.parse(CpuidTable(cleared, xcr0=0xE7))
     assert "sse4_2" in flags
-    assert not flags & {"avx", "avx2", "fma", "avx512f"}
+    assert not flags & {"avx", "avx2", "fma", "avx512f", "xsave", "xsaveopt", "xsavec"}
 
 
 def test_every_position_is_a_flag_of_the_vocabulary() -> None:
@@ -84,6 +88,32 @@ def test_the_real_instruction_agrees_with_the_kernel() -> None:
     # A kernel may hide an ability or learn it elsewhere; what decides a level may not differ.
     levels = {flag for _, flags in LEVELS for flag in flags}
     assert kernel & levels == told & levels
+
+
+REFUSED = """
+import ctypes, sys
+# From now on nothing that was writable becomes executable (PR_SET_MDWE, Linux 6.3).
+if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):
+    sys.exit(77)
+from wheelfit.platforms.discovery import Machine
+from wheelfit.platforms.probes import cpuid
+from wheelfit.platforms.surroundings import Surroundings
+assert cpuid.read(Surroundings()) is None
+print(*Machine(environ={}).detect("x86_64").features[0].values)
+"""
+
+
+def test_a_system_that_refuses_the_code_is_no_accident() -> None:
+    """P-74, P-107: the answer is that there is none, and the file still counts."""
+    detection = Machine(environ={}).detect("x86_64")
+    if sys.platform != "linux" or detection is None or detection.status is not Status.SUPPORTED:
+        pytest.skip("needs Linux on x86-64")
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSED], capture_output=True, text=True, check=False
+    )
+    if done.returncode == 77:
+        pytest.skip("this kernel cannot refuse")
+    assert done.stdout.split() == list(detection.features[0].values), done.stderr
 
 
 def test_the_instruction_is_never_issued_for_a_captured_machine(tmp_path: Path) -> None:

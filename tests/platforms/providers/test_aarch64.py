@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import struct
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import Core, Cpu
+from wheelfit.platforms.features import Detection
 from wheelfit.platforms.providers import aarch64
-from wheelfit.platforms.tables.aarch64 import APPENDED, FEATURES, REQUIREMENTS
+from wheelfit.platforms.tables.aarch64 import (
+    APPENDED,
+    CORE_VERSIONS,
+    FEATURES,
+    HWCAP_BITS,
+    REQUIREMENTS,
+)
 
 UP_TO: dict[str, frozenset[str]] = {}
 for _version, _needed in REQUIREMENTS:
@@ -60,7 +72,13 @@ def test_a_known_core_needs_its_bits_too() -> None:
     [
         ("Apple M1 Pro", "8.4a"),
         ("Apple M2", "8.5a"),
+        ("Apple M3 Max", "8.5a"),
+        ("Apple M4 Pro", "8.5a"),
+        ("Apple M5", "8.5a"),
         ("Apple M10 Ultra", "8.5a"),
+        ("Apple A14", "8.4a"),
+        ("Apple A18 Pro", "8.5a"),
+        ("Apple A12Z", "8a"),
         ("Apple processor", "8a"),
         ("", "8a"),
     ],
@@ -68,6 +86,96 @@ def test_a_known_core_needs_its_bits_too() -> None:
 def test_on_macos_the_brand_identifies_the_core(brand: str, version: str) -> None:
     """P-113, section 11: a name that identifies nothing is 8a."""
     assert _version_of(Cpu(EVERYTHING, brand=brand), bits_decide=False) == version
+
+
+@pytest.mark.parametrize(
+    ("implementer", "part", "version"),
+    [
+        (0x41, 0xD0C, "8.2a"), (0x41, 0xD40, "8.4a"), (0x41, 0xD49, "9.0a"),
+        (0x41, 0xD4F, "9.0a"), (0x6D, 0xD49, "9.0a"), (0x46, 0x001, "8.2a"),
+        (0x42, 0x516, "8.1a"), (0x43, 0x0AF, "8.1a"), (0xC0, 0xAC3, "8.4a"),
+        (0xC0, 0xAC4, "8.4a"), (0x61, 0x020, "8.4a"), (0x61, 0x025, "8.4a"),
+        (0x61, 0x028, "8.4a"), (0x61, 0x029, "8.4a"), (0x61, 0x030, "8.5a"),
+        (0x61, 0x039, "8.5a"), (0x61, 0x043, "8.5a"), (0x61, 0x053, "8.5a"),
+        (0x41, 0xD84, "9.0a"), (0x41, 0xD8E, "9.0a"), (0x4E, 0x010, "9.0a"),
+    ],
+)  # fmt: skip
+def test_known_cores(implementer: int, part: int, version: str) -> None:
+    """P-113, P-115: the table of the rule, and newer ones by their part numbers."""
+    assert CORE_VERSIONS[Core(implementer, part)] == version
+
+
+@pytest.mark.parametrize("part", [0xD08, 0xD0B, 0xD41, 0xD44])
+def test_cores_before_armv9_promise_nothing(part: int) -> None:
+    """P-113: Cortex-A72, A76, A78 and X1 are not in the table; the bits decide."""
+    assert _version_of(Cpu(UP_TO["8.2a"], (Core(0x41, part),))) == "8.2a"
+    assert Core(0x41, part) not in CORE_VERSIONS
+
+
+def test_an_unknown_core_that_alone_stands_in_the_way_is_named() -> None:
+    """P-75, P-113: who has a newer processor than the table can see why it does not count."""
+    detection = aarch64.supported(Cpu(EVERYTHING, (V2, UNKNOWN)))
+    assert "unknown: 0x41/0xfff" in detection.evidence[-1].value
+    assert aarch64.supported(Cpu(EVERYTHING, (V2,))).evidence == ()
+    assert aarch64.supported(Cpu(UP_TO["8.2a"], (UNKNOWN,))).evidence == ()
+
+
+def _machine(root: Path, system: str, architecture: str = "aarch64", **recorded: Any) -> Detection:
+    machine = Machine(root, {}, system=system, architecture=architecture, **recorded)
+    detection = machine.detect("aarch64")
+    assert detection is not None
+    return detection
+
+
+def test_windows_tells_some_abilities_and_no_version(tmp_path: Path) -> None:
+    """Section 11: treated as 8a; what Windows affirms is there all the same."""
+    affirmed = frozenset({19, 29, 30, 31, 34, 43, 44, 45})
+    detection = _machine(tmp_path, "Windows", recorded_features=affirmed)
+    assert detection.features[0].values == ("8a",)
+    assert [feature.name for feature in detection.features[1:]] == [
+        "jscvt", "asimddp", "lrcpc", "atomics", "aes", "asimd", "crc32", "fp", "pmull", "sha1",
+        "sha2",
+    ]  # fmt: skip
+    assert [f.name for f in _machine(tmp_path, "FreeBSD").features] == ["version"]
+
+
+@pytest.mark.parametrize("architecture", ["x86_64", "armv8l", "armv7l"])
+def test_another_interpreter_supports_nothing(tmp_path: Path, architecture: str) -> None:
+    """P-110: a 32-bit Python on such a processor loads other wheels."""
+    assert _machine(tmp_path, "Linux", architecture).features == ()
+
+
+def _linux(root: Path, cpuinfo: str, vector: bytes | None = None) -> Detection:
+    (root / "proc/self").mkdir(parents=True)
+    (root / "proc/cpuinfo").write_text(cpuinfo)
+    if vector is not None:
+        (root / "proc/self/auxv").write_bytes(vector)
+    return _machine(root, "Linux")
+
+
+def test_the_vector_counts_more_than_the_file(tmp_path: Path) -> None:
+    """P-112, P-114: HWCAP is what this process may use, with bit 20 masked it is 8.3a."""
+    words = {name: bit for bit, name in enumerate(HWCAP_BITS)}
+    first = sum(1 << words[name] for name in UP_TO["8.4a"] & words.keys()) & ~(1 << 20)
+    vector = struct.pack("<6Q", 16, first, 26, 0, 0, 0)
+    cpuinfo = f"Features : {' '.join(EVERYTHING)}\nCPU implementer : 0x41\nCPU part : 0xd4f\n"
+    assert _linux(tmp_path, cpuinfo, vector).features[0].values[0] == "8.3a"
+
+
+def test_cores_come_from_the_registers_when_the_file_has_none(tmp_path: Path) -> None:
+    """P-113: ``midr_el1`` in /sys."""
+    folder = tmp_path / "sys/devices/system/cpu/cpu0/regs/identification"
+    folder.mkdir(parents=True)
+    (folder / "midr_el1").write_text("0x00000000410fd4f0\n")
+    detection = _linux(tmp_path, f"Features : {' '.join(EVERYTHING)}\n")
+    assert detection.features[0].values[0] == "9.0a"
+
+
+def test_an_emulator_that_shows_an_x86_host_tells_nothing(tmp_path: Path) -> None:
+    """P-74, P-112: flags of another architecture are not abilities of this one."""
+    detection = _linux(tmp_path, "flags : fpu sse2 avx2\n")
+    assert [feature.name for feature in detection.features] == ["version"]
+    assert "8a" in detection.warnings[0]
 
 
 def test_features_have_the_order_of_the_reference() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import Cpu, CpuidRegisters, CpuidTable
-from wheelfit.platforms.features import Status
+from wheelfit.platforms.features import Detection, Status
 from wheelfit.platforms.providers import x86_64
 from wheelfit.platforms.tables.x86_64 import APPENDED, FEATURES, LEVELS
 
@@ -90,6 +91,68 @@ def test_the_file_of_another_architecture_is_not_believed(tmp_path: Path) -> Non
     detection = machine.detect("x86_64")
     assert detection is not None
     assert [feature.name for feature in detection.features] == ["level", "sse3"]
+
+
+@pytest.mark.parametrize("architecture", ["i686", "aarch64", "armv7l", "ppc64le"])
+def test_another_interpreter_supports_nothing(tmp_path: Path, architecture: str) -> None:
+    """P-104: the interpreter counts, and the processor is not even looked at."""
+    table = CpuidTable({(1, 0): CpuidRegisters(0, 0, 1, 0)})
+    machine = Machine(tmp_path, {}, system="Linux", architecture=architecture, recorded_cpuid=table)
+    detection = machine.detect("x86_64")
+    assert detection is not None
+    assert (detection.status, detection.features) == (Status.NOTHING, ())
+
+
+def test_flags_are_those_of_the_processor_and_not_of_its_model() -> None:
+    """P-103: a flag that no published model of the family has is still a flag."""
+    flags = V3 | {"vaes", "sse4a"}
+    names = {feature.name for feature in x86_64.supported(Cpu(flags)).features}
+    assert names == {"level", *flags}
+
+
+def test_what_every_processor_has_counts(tmp_path: Path) -> None:
+    """P-105: with unlike processors the intersection decides the level."""
+    (tmp_path / "proc").mkdir()
+    both = f"flags : {' '.join(V4)}\n\nflags : {' '.join(V3)}\n"
+    (tmp_path / "proc" / "cpuinfo").write_text(both)
+    detection = Machine(tmp_path, {}, system="Linux", architecture="x86_64").detect("x86_64")
+    assert detection is not None
+    assert detection.features[0].values == ("v3", "v2", "v1")
+
+
+def _windows(root: Path, **recorded: Any) -> Detection:
+    machine = Machine(root, {}, system="Windows", architecture="x86_64", **recorded)
+    detection = machine.detect("x86_64")
+    assert detection is not None
+    return detection
+
+
+def test_windows_alone_tells_too_little_for_a_level(tmp_path: Path) -> None:
+    """P-107: where the instruction is refused, it is v1, the flags that are sure, and a warning."""
+    affirmed = frozenset({2, 3, 6, 8, 10, 12, 13, 14, 17, 28, 36, 37, 38, 39, 40})
+    detection = _windows(tmp_path, recorded_features=affirmed)
+    assert detection.features[0].values == ("v1",)
+    assert "avx2" in [feature.name for feature in detection.features]
+    assert "v1 is assumed" in detection.warnings[0]
+    assert [evidence.source for evidence in detection.evidence] == [
+        "CPUID",
+        "IsProcessorFeaturePresent",
+    ]
+
+
+def test_the_instruction_comes_before_windows(tmp_path: Path) -> None:
+    """P-107: who can ask the processor asks nobody else."""
+    table = CpuidTable({(1, 0): CpuidRegisters(0, 0, 1, 0)})
+    detection = _windows(tmp_path, recorded_cpuid=table, recorded_features=frozenset({36, 37, 38}))
+    assert [feature.name for feature in detection.features] == ["level", "sse3"]
+    assert detection.warnings == ()
+
+
+def test_nobody_to_ask_is_v1_with_a_warning(tmp_path: Path) -> None:
+    """P-104, P-107: no instruction, no file, no system."""
+    detection = _windows(tmp_path)
+    assert detection.features[0].values == ("v1",)
+    assert "could not be found out" in detection.warnings[0]
 
 
 def test_the_level_is_the_one_of_the_dynamic_loader() -> None:

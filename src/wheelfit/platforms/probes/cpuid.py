@@ -74,6 +74,8 @@ def parse(table: CpuidTable) -> frozenset[str]:
     # XCR0 means something only if the system has switched it on.
     osxsave = table.leaves.get((1, 0), zero).ecx & _OSXSAVE
     state = (table.xcr0 or 0) if osxsave else 0
+    if not osxsave:
+        flags -= tables.NEEDS_XSAVE
     if state & _YMM_STATE != _YMM_STATE:
         flags -= tables.NEEDS_YMM_STATE
     if state & _AVX512_STATE != _AVX512_STATE:

@@ -83,9 +83,7 @@ def parse_x86(answers: Mapping[str, bytes]) -> Cpu:
     flags = {x86_64.MACOS_FLAGS.get(word, word) for word in words}
     warnings: tuple[str, ...] = ()
     if flags and _is_on(answers, _TRANSLATED):
-        # Rosetta: what needs the wide registers may be listed but not translated.
-        flags -= x86_64.NEEDS_YMM_STATE | x86_64.NEEDS_AVX512_STATE | x86_64.NEEDS_AMX_STATE
-        flags -= {"bmi1", "bmi2"}
+        flags -= x86_64.NOT_TRANSLATED
         warnings = ("this Python is translated by Rosetta; AVX and newer are left out",)
     return Cpu(
         flags=frozenset(flags) or None,

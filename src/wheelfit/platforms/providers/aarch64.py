@@ -12,7 +12,7 @@ from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms import overrides
 from wheelfit.platforms.facts import Cpu
 from wheelfit.platforms.features import Detection, Evidence, FeatureConfig, Status
-from wheelfit.platforms.probes import auxv, midr, proc_cpuinfo, sysctl
+from wheelfit.platforms.probes import auxv, midr, proc_cpuinfo, sysctl, windows_features
 from wheelfit.platforms.providers.endpoint import as_plugin_features
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.platforms.tables import aarch64 as tables
@@ -46,9 +46,10 @@ _VERSIONS = tables.VERSIONS  # newest first
 _ABILITIES = (*tables.FEATURES, *tables.APPENDED)
 _ORDER = (_VERSION, *_ABILITIES)
 _LAST_FROM_BITS = "8.4a"  # P-112: no bit tells of what 8.5 adds besides
+_FIRST_OF_CORES = "8.5a"
 _BASELINE = "8a"
 
-_APPLE = re.compile(r"Apple M([0-9]+)\b")
+_APPLE = re.compile(r"Apple ([AM])([0-9]+)\b")
 
 
 def detect(surroundings: Surroundings) -> Detection:
@@ -102,9 +103,26 @@ def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) ->
         ),
         status=Status.SUPPORTED,
         source=_SOURCE,
-        evidence=cpu.evidence,
+        evidence=(*cpu.evidence, *_held_back(cpu, version, bits_decide=bits_decide)),
         warnings=warnings,
     )
+
+
+def _held_back(cpu: Cpu, version: str, *, bits_decide: bool) -> tuple[Evidence, ...]:
+    """Say when nothing but an unknown core stands in the way of a newer version (P-113)."""
+    if _version_of_core(cpu) is not None:
+        return ()
+    if bits_decide:
+        needed = dict(tables.REQUIREMENTS)[_FIRST_OF_CORES]
+        if version != _LAST_FROM_BITS or not needed <= (cpu.flags or frozenset()):
+            return ()
+        unknown = [str(core) for core in cpu.cores if core not in tables.CORE_VERSIONS]
+        what = f"unknown: {', '.join(unknown)}" if unknown else "no core was identified"
+    elif cpu.brand:
+        what = f"{cpu.brand!r} names no kind of core"
+    else:
+        return ()
+    return (Evidence("table of cores", f"{what}; nothing newer than {version} is sure"),)
 
 
 def _version(cpu: Cpu, *, bits_decide: bool) -> str:
@@ -133,10 +151,11 @@ def _version_of_core(cpu: Cpu) -> str | None:
         found = [tables.CORE_VERSIONS.get(core) for core in cpu.cores]
         known = [version for version in found if version is not None]
         return max(known, key=_VERSIONS.index) if len(known) == len(found) else None
-    generation = _APPLE.match(cpu.brand)  # "Apple processor" identifies nothing
-    if generation is None:
+    chip = _APPLE.match(cpu.brand)  # "Apple processor" identifies nothing
+    if chip is None:
         return None
-    return tables.APPLE_CORES.get(min(int(generation[1]), max(tables.APPLE_CORES)))
+    generations = tables.APPLE_CORES[chip[1]]
+    return generations.get(min(int(chip[2]), max(generations)))
 
 
 def _is_newer(version: str, other: str) -> bool:
@@ -149,8 +168,13 @@ def read(surroundings: Surroundings) -> Cpu:
         return sysctl.parse_arm(sysctl.read(surroundings, sysctl.ARM_NAMES))
     if surroundings.system == "Linux":
         return _read_linux(surroundings)
-    seen = (Evidence(surroundings.system, "tells too little about the processor"),)
-    return Cpu(flags=frozenset(), evidence=seen)
+    seen = Evidence(surroundings.system, "tells too little about the processor")
+    affirmed = windows_features.read(surroundings) if surroundings.system == "Windows" else None
+    if affirmed is None:
+        return Cpu(flags=frozenset(), evidence=(seen,))
+    numbers = " ".join(map(str, sorted(affirmed)))
+    flags = windows_features.parse(affirmed, tables.WINDOWS_FEATURES)
+    return Cpu(flags, evidence=(Evidence(windows_features.NAME, numbers), seen))
 
 
 def _read_linux(surroundings: Surroundings) -> Cpu:

@@ -11,7 +11,7 @@ from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms import overrides
 from wheelfit.platforms.facts import Cpu
 from wheelfit.platforms.features import Detection, Evidence, FeatureConfig, Status
-from wheelfit.platforms.probes import cpuid, proc_cpuinfo, sysctl
+from wheelfit.platforms.probes import cpuid, proc_cpuinfo, sysctl, windows_features
 from wheelfit.platforms.providers.endpoint import as_plugin_features
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.platforms.tables import x86_64 as tables
@@ -117,6 +117,10 @@ def read(surroundings: Surroundings) -> Cpu:
     if surroundings.system == "Darwin":
         return sysctl.parse_x86(sysctl.read(surroundings, sysctl.X86_NAMES))
     table = cpuid.read(surroundings)
+    if table is None and surroundings.system == "Windows":
+        affirmed = windows_features.read(surroundings)
+        if affirmed is not None:
+            return _from_windows(affirmed)
     text = proc_cpuinfo.read(surroundings) if surroundings.system == "Linux" else None
     if text is None:
         return from_cpuid(table)
@@ -153,6 +157,23 @@ def from_cpuid(table: CpuidTable | None) -> Cpu:
     if table is None:
         return Cpu(evidence=(Evidence("CPUID", "could not be asked"),))
     return Cpu(cpuid.parse(table), evidence=(Evidence("CPUID", _shown(table)),))
+
+
+def _from_windows(affirmed: frozenset[int]) -> Cpu:
+    """Return the little that Windows says, where the instruction may not be issued (P-107)."""
+    numbers = " ".join(map(str, sorted(affirmed)))
+    words = (
+        "this system refuses to run the CPUID instruction, and Windows tells too little of "
+        "the processor; only x86-64 v1 is assumed"
+    )
+    return Cpu(
+        windows_features.parse(affirmed, tables.WINDOWS_FEATURES),
+        evidence=(
+            Evidence("CPUID", "could not be asked"),
+            Evidence(windows_features.NAME, numbers),
+        ),
+        warnings=(words,),
+    )
 
 
 def _shown(table: CpuidTable) -> str:

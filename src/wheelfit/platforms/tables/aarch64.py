@@ -18,6 +18,7 @@ __all__ = [
     "MACOS_FLAGS",
     "REQUIREMENTS",
     "VERSIONS",
+    "WINDOWS_FEATURES",
 ]
 
 
@@ -55,31 +56,54 @@ REQUIREMENTS: tuple[tuple[str, frozenset[str]], ...] = (
     ("9.0a", frozenset(["sve2"])),
 )
 
-# P-115; "and newer" of P-113 from the Linux kernel's list of part numbers.
+# P-115; "and newer" of P-113 by the part numbers that the Linux kernel and util-linux know.
 CORE_VERSIONS: MappingProxyType[Core, str] = MappingProxyType(
     {
         Core(0x41, 0xD0C): "8.2a",  # Neoverse N1
         Core(0x41, 0xD40): "8.4a",  # Neoverse V1
+        Core(0x41, 0xD46): "9.0a",  # Cortex-A510
+        Core(0x41, 0xD47): "9.0a",  # Cortex-A710
+        Core(0x41, 0xD48): "9.0a",  # Cortex-X2
         Core(0x41, 0xD49): "9.0a",  # Neoverse N2
+        Core(0x41, 0xD4D): "9.0a",  # Cortex-A715
+        Core(0x41, 0xD4E): "9.0a",  # Cortex-X3
         Core(0x41, 0xD4F): "9.0a",  # Neoverse V2
+        Core(0x41, 0xD80): "9.0a",  # Cortex-A520
+        Core(0x41, 0xD81): "9.0a",  # Cortex-A720
+        Core(0x41, 0xD82): "9.0a",  # Cortex-X4
         Core(0x41, 0xD83): "9.0a",  # Neoverse V3AE
         Core(0x41, 0xD84): "9.0a",  # Neoverse V3
         Core(0x41, 0xD85): "9.0a",  # Cortex-X925
         Core(0x41, 0xD87): "9.0a",  # Cortex-A725
+        Core(0x41, 0xD88): "9.0a",  # Cortex-A520AE
+        Core(0x41, 0xD89): "9.0a",  # Cortex-A720AE
+        Core(0x41, 0xD8A): "9.0a",  # C1-Nano
+        Core(0x41, 0xD8B): "9.0a",  # C1-Pro
+        Core(0x41, 0xD8C): "9.0a",  # C1-Ultra
         Core(0x41, 0xD8E): "9.0a",  # Neoverse N3
-        Core(0x6D, 0xD49): "9.0a",  # Cobalt 100
-        Core(0x46, 0x001): "8.2a",  # A64FX
+        Core(0x41, 0xD8F): "9.0a",  # Cortex-A320
+        Core(0x41, 0xD90): "9.0a",  # C1-Premium
         Core(0x42, 0x516): "8.1a",  # ThunderX2
         Core(0x43, 0x0AF): "8.1a",  # ThunderX2
-        Core(0xC0, 0xAC3): "8.4a",  # AmpereOne
-        Core(0xC0, 0xAC4): "8.4a",  # AmpereOne
+        Core(0x46, 0x001): "8.2a",  # A64FX
+        Core(0x4E, 0x010): "9.0a",  # Olympus
+        Core(0x51, 0x001): "8.5a",  # Oryon
         **{Core(0x61, part): "8.4a" for part in (*range(0x20, 0x26), 0x28, 0x29)},  # Apple M1
         **{Core(0x61, part): "8.5a" for part in range(0x30, 0x100)},  # Apple M2 and newer
+        Core(0x6D, 0xD49): "9.0a",  # Cobalt 100
+        Core(0xC0, 0xAC3): "8.4a",  # AmpereOne
+        Core(0xC0, 0xAC4): "8.4a",  # AmpereOne
     }
 )
 
-# Generations by brand name, for macOS; later ones count as the latest listed.
-APPLE_CORES: MappingProxyType[int, str] = MappingProxyType({1: "8.4a", 2: "8.5a"})
+# P-113: generations by brand name, for macOS; later ones count as the latest listed.
+# The A14 has the cores of the M1, the A15 those of the M2.
+APPLE_CORES: MappingProxyType[str, MappingProxyType[int, str]] = MappingProxyType(
+    {
+        "M": MappingProxyType({1: "8.4a", 2: "8.5a"}),
+        "A": MappingProxyType({14: "8.4a", 15: "8.5a"}),
+    }
+)
 
 HWCAP_BITS: tuple[str, ...] = tuple(
     """
@@ -140,5 +164,36 @@ MACOS_FLAGS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
         "arm.FEAT_I8MM": ("i8mm",),
         "arm.FEAT_SME": ("sme",),
         "arm.FEAT_SME2": ("sme2",),
+    }
+)
+
+# Numbers of IsProcessorFeaturePresent; far too few to tell a version (section 11).
+WINDOWS_FEATURES: MappingProxyType[int, tuple[str, ...]] = MappingProxyType(
+    {
+        29: ("fp", "asimd"),
+        30: ("aes", "pmull", "sha1", "sha2"),
+        31: ("crc32",),
+        34: ("atomics",),
+        43: ("asimddp",),
+        44: ("jscvt",),
+        45: ("lrcpc",),
+        46: ("sve",),
+        47: ("sve2",),
+        48: ("sve2p1",),
+        49: ("sveaes",),
+        50: ("svepmull",),
+        51: ("svebitperm",),
+        52: ("svebf16",),
+        55: ("svesha3",),
+        57: ("svei8mm",),
+        62: ("uscat",),
+        64: ("sha3",),
+        65: ("sha512",),
+        66: ("i8mm",),
+        67: ("fphp", "asimdhp"),
+        68: ("bf16",),
+        69: ("ebf16",),
+        70: ("sme",),
+        71: ("sme2",),
     }
 )

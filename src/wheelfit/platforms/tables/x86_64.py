@@ -14,7 +14,10 @@ __all__ = [
     "MACOS_FLAGS",
     "NEEDS_AMX_STATE",
     "NEEDS_AVX512_STATE",
+    "NEEDS_XSAVE",
     "NEEDS_YMM_STATE",
+    "NOT_TRANSLATED",
+    "WINDOWS_FEATURES",
 ]
 
 
@@ -87,6 +90,7 @@ CPUID_FLAGS: MappingProxyType[tuple[int, int, str], dict[int, str]] = MappingPro
 )  # fmt: skip
 
 # P-107: what the system must save before these may be used (as the Linux kernel masks them).
+NEEDS_XSAVE: frozenset[str] = frozenset(["xsave", "xsaveopt", "xsavec"])
 NEEDS_YMM_STATE: frozenset[str] = frozenset(
     """
     avx avx2 fma f16c vaes vpclmulqdq avx_vnni avx_ifma avx_ne_convert avx_vnni_int8 avx_vnni_int16
@@ -109,5 +113,31 @@ MACOS_FLAGS: MappingProxyType[str, str] = MappingProxyType(
         "lzcnt": "abm",
         "clfsopt": "clflushopt",
         "rdwrfsgs": "fsgsbase",
+    }
+)
+
+# P-106: what Rosetta may list and not translate: the group that came with AVX, and all newer ones.
+NOT_TRANSLATED: frozenset[str] = frozenset((*FEATURES[: FEATURES.index("rdrand")], *APPENDED))
+
+# P-107: numbers of IsProcessorFeaturePresent. None tells of lahf_lm or popcnt, so of no level.
+WINDOWS_FEATURES: MappingProxyType[int, tuple[str, ...]] = MappingProxyType(
+    {
+        3: ("mmx",),
+        6: ("sse",),
+        10: ("sse2",),
+        13: ("sse3",),
+        14: ("cx16",),
+        17: ("xsave",),
+        22: ("fsgsbase",),
+        28: ("rdrand",),
+        33: ("rdpid",),
+        36: ("ssse3",),
+        37: ("sse4_1",),
+        38: ("sse4_2",),
+        39: ("avx",),
+        40: ("avx2",),
+        41: ("avx512f",),
+        60: ("bmi2",),
+        61: ("movdir64b",),
     }
 )
