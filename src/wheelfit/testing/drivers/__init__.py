@@ -1,6 +1,7 @@
-"""A fake NVIDIA driver: two small C libraries that describe any machine one likes.
+"""Fake drivers: small C libraries that describe any machine one likes.
 
-What they understand is written at the top of ``fake_driver.h``.
+What NVIDIA's two understand is written at the top of ``fake_driver.h``, what Intel's
+Level Zero understands at the top of ``level_zero.c``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["FakeDriver", "compile_fake_driver", "find_compiler"]
+__all__ = [
+    "FakeDriver",
+    "FakeLevelZero",
+    "compile_fake_driver",
+    "compile_fake_level_zero",
+    "find_compiler",
+]
 
 
 def __dir__() -> list[str]:
@@ -57,6 +64,27 @@ class FakeDriver:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class FakeLevelZero:
+    """Hold a compiled fake Level Zero loader and describe machines with it."""
+
+    folder: Path
+    """Where the library is; give it to ``Machine(library_folders=…)``."""
+
+    def environ(self, *drivers: Iterable[str], **settings: str | int) -> dict[str, str]:
+        """Return the environment that makes the loader show a machine.
+
+        :param drivers: the devices of each driver: vendor, version, place and name of
+            each, as ``8086 12.55.8 discrete Intel Arc A770``.
+        :param settings: other variables of ``level_zero.c``, without their prefix and
+            in lower case, as ``ze_lost=1``.
+        """
+        return {
+            "WHEELFIT_FAKE_ZE_DEVICES": "|".join(";".join(devices) for devices in drivers),
+            **{f"WHEELFIT_FAKE_{name.upper()}": str(value) for name, value in settings.items()},
+        }
+
+
 def find_compiler() -> str | None:
     """Return a C compiler, or None where there is none."""
     return shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -73,13 +101,30 @@ def compile_fake_driver(
     :raises FileNotFoundError: there is no C compiler; ask :func:`find_compiler` first.
     :raises subprocess.CalledProcessError: the compiler refuses.
     """
+    extra = ["-DWITHOUT_V2"] if without_v2 else []
+    for library in libraries:
+        _compile(_LIBRARIES[library], folder / library, extra)
+    return FakeDriver(folder)
+
+
+def compile_fake_level_zero(folder: Path, *, without_init_drivers: bool = False) -> FakeLevelZero:
+    """Compile the loader into a folder.
+
+    :param folder: where it goes; made if missing.
+    :param without_init_drivers: leave out the function that old loaders lack.
+    :raises FileNotFoundError: there is no C compiler; ask :func:`find_compiler` first.
+    :raises subprocess.CalledProcessError: the compiler refuses.
+    """
+    extra = ["-DWITHOUT_INIT_DRIVERS"] if without_init_drivers else []
+    _compile("level_zero.c", folder / "libze_loader.so.1", extra)
+    return FakeLevelZero(folder)
+
+
+def _compile(source: str, library: Path, extra: Iterable[str]) -> None:
     compiler = find_compiler()
     if compiler is None:
         raise FileNotFoundError("no C compiler: cc, gcc or clang")
-    folder.mkdir(parents=True, exist_ok=True)
-    extra = ["-DWITHOUT_V2"] if without_v2 else []
-    for library in libraries:
-        source = _SOURCES / _LIBRARIES[library]
-        options = ["-shared", "-fPIC", "-O1", "-w", f"-Wl,-soname,{library}", *extra]
-        subprocess.run([compiler, *options, "-o", str(folder / library), str(source)], check=True)
-    return FakeDriver(folder)
+    library.parent.mkdir(parents=True, exist_ok=True)
+    options = ["-shared", "-fPIC", "-O1", "-w", f"-Wl,-soname,{library.name}", *extra]
+    command = [compiler, *options, "-o", str(library), str(_SOURCES / source)]
+    subprocess.run(command, check=True)

@@ -1,0 +1,203 @@
+"""Say for which of Intel's GPUs this machine runs code (P-130 to P-135).
+
+Reachable as a PEP 850 plugin: ``wheelfit.platforms.providers.intel``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import InvalidConfiguration
+from wheelfit.platforms import overrides
+from wheelfit.platforms.facts import DeviceIp, IntelDriver
+from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
+from wheelfit.platforms.probes import intel_files
+from wheelfit.platforms.providers.endpoint import as_plugin_features
+from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.platforms.tables import intel as tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wheelfit.platforms.facts import IntelGpu
+    from wheelfit.platforms.providers.endpoint import PluginFeature
+
+__all__ = [
+    "DATA_VERSION",
+    "NAMESPACE",
+    "accepts",
+    "detect",
+    "get_all_configs",
+    "get_supported_configs",
+    "overrides_in_effect",
+    "read",
+    "supported",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+DATA_VERSION = tables.DATA_VERSION
+NAMESPACE = "intel"
+_SOURCE = "built-in intel provider"
+
+_DEVICE_IP = "device_ip"
+_ORDER = (_DEVICE_IP,)
+
+_FORCE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
+
+_NUMBER = "(0|[1-9][0-9]{0,3})"
+_VALUE = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}")
+_LARGEST = DeviceIp(1023, 255, 63)  # what Level Zero has bits for
+
+
+def detect(surroundings: Surroundings) -> Detection:
+    """Find out what is supported, overrides included; never raises for what it finds.
+
+    :param surroundings: what may be looked at.
+    """
+    environ = surroundings.environ
+    try:
+        own = overrides.read(NAMESPACE, environ, accepts)
+        forced = _read_forced(environ)
+    except InvalidConfiguration as error:
+        return overrides.disabled(NAMESPACE, _SOURCE, error)
+    if own:  # nothing that could be found out would count
+        found = Detection(NAMESPACE, source=_SOURCE)
+    elif forced is not None:
+        found = _forced(forced, reference=surroundings.reference)
+    else:
+        found = supported(read(surroundings), reference=surroundings.reference)
+    return overrides.apply(own, found, _ORDER, lambda _: True)
+
+
+def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
+    """Return the variables that replace something, as ``NAME=value``."""
+    try:
+        own = overrides.read(NAMESPACE, surroundings.environ, accepts)
+        forced = _read_forced(surroundings.environ)
+    except InvalidConfiguration:
+        return ()  # it switches the provider off and is told as a warning
+    texts = tuple(str(override) for override in own)
+    return texts if forced is None else (f"{_FORCE}={forced}", *texts)
+
+
+def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
+    """Return the values of each device, and of what it is derived from (P-131).
+
+    :param driver: what Level Zero says.
+    :param reference: answer exactly as the reference plugin does: only devices it
+        knows, and no narrowing (P-43).
+    """
+    values = dict.fromkeys(value for gpu in driver.gpus for value in _values(gpu.ip))
+    kept = tuple(value for value in values if value in tables.VALUES or not reference)
+    problem = (driver.problem,) if driver.problem else ()
+    nothing = Status.FAILED if driver.broken else Status.NOTHING
+    return Detection(
+        NAMESPACE,
+        (FeatureConfig(_DEVICE_IP, kept, multi_value=True),) if kept else (),
+        status=Status.SUPPORTED if kept else nothing,
+        source=_SOURCE,
+        evidence=driver.evidence,
+        warnings=(*driver.warnings, *problem),
+        devices=() if reference else _device_values(driver.gpus),
+    )
+
+
+def _values(ip: DeviceIp) -> tuple[str, ...]:
+    base = tables.BASES.get(ip)
+    return (str(ip),) if base is None else (str(ip), str(base))
+
+
+def _device_values(gpus: Sequence[IntelGpu]) -> tuple[DeviceValues, ...]:
+    """Return what runs on each of several unlike devices, the best first (P-88)."""
+    if len({gpu.ip for gpu in gpus}) < 2:
+        return ()  # what runs on one runs on all
+    # A part of the processor may be newer than the card beside it, and is still the lesser.
+    ordered = sorted(gpus, key=lambda gpu: (not gpu.integrated, gpu.ip), reverse=True)
+    return tuple(DeviceValues(_DEVICE_IP, str(gpu), frozenset(_values(gpu.ip))) for gpu in ordered)
+
+
+# --- looking -------------------------------------------------------------------------
+
+
+def read(surroundings: Surroundings) -> IntelDriver:
+    """Look at files, and only if they give reason to, ask Level Zero (P-133, P-135)."""
+    if surroundings.system not in intel_files.LOADER_NAMES:
+        return IntelDriver(evidence=(Evidence("system", surroundings.system),))
+    files = intel_files.parse(intel_files.read(surroundings), surroundings.system)
+    if not files.evidence:
+        return IntelDriver(evidence=(Evidence("files", "no sign of an Intel GPU"),))
+    libraries = intel_files.candidates(surroundings, files) if files.is_worth_asking else ()
+    if not libraries:
+        return IntelDriver(problem=intel_files.missing(files), evidence=files.evidence)
+    # What child processes need takes longer to import than the rest of the provider,
+    # and most machines never come here.
+    from wheelfit.platforms.probes import level_zero  # noqa: PLC0415
+
+    driver = level_zero.parse(level_zero.read(surroundings, libraries), surroundings.deadline)
+    return replace(driver, evidence=(*files.evidence, *driver.evidence))
+
+
+# --- Intel's own variable (P-134) ------------------------------------------------------
+
+
+def _read_forced(environ: Mapping[str, str]) -> DeviceIp | None:
+    """Read Intel's variable.
+
+    :raises InvalidConfiguration: it cannot be used (P-73).
+    """
+    text = overrides.value_of(environ, _FORCE)
+    if text is None:
+        return None
+    ip = _parse(text)
+    if ip is None:
+        raise overrides.unreadable(_FORCE, text, "one value as 20.1.0 is wanted")
+    return ip
+
+
+def _forced(ip: DeviceIp, *, reference: bool) -> Detection:
+    values = _values(ip)
+    if reference:  # it drops what it does not know, and expands nothing
+        values = tuple(value for value in values[:1] if value in tables.VALUES)
+    return Detection(
+        NAMESPACE,
+        (FeatureConfig(_DEVICE_IP, values, multi_value=True),) if values else (),
+        status=Status.SUPPORTED if values else Status.NOTHING,
+        source=_SOURCE,
+        evidence=(Evidence(_FORCE, str(ip)),),
+    )
+
+
+def _parse(text: str) -> DeviceIp | None:
+    match = _VALUE.fullmatch(text)
+    if match is None:
+        return None
+    ip = DeviceIp(*map(int, match.groups()))
+    fits = all(number <= largest for number, largest in zip(ip, _LARGEST, strict=True))
+    return ip if fits else None
+
+
+def accepts(feature: str, value: str) -> bool | None:
+    """Say whether a value can be one of a feature; None when there is no such feature."""
+    return _parse(value) is not None if feature == _DEVICE_IP else None
+
+
+# --- PEP 850's plugin interface ----------------------------------------------------
+
+
+def get_supported_configs() -> list[PluginFeature]:
+    """Return what the running machine supports, most preferred first (P-26)."""
+    return as_plugin_features(detect(Surroundings()).features)
+
+
+def get_all_configs() -> list[PluginFeature]:
+    """Return every feature and value of the vocabulary, independent of the machine (P-28).
+
+    A GPU newer than the vocabulary supports its own value besides (P-132).
+    """
+    return as_plugin_features((FeatureConfig(_DEVICE_IP, tables.VALUES, multi_value=True),))
