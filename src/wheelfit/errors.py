@@ -17,6 +17,8 @@ WheelfitError
 │   │   └── InvalidLock                   invalid-lock
 │   ├── InconsistentDocuments             inconsistent-documents
 │   ├── InvalidHostFile                   invalid-host-file
+│   ├── InvalidPreset                     invalid-preset
+│   ├── UnknownHost                       unknown-host
 │   ├── InvalidConfiguration              invalid-configuration
 │   ├── FileProblem                       file-problem
 │   ├── UnusableInterpreter               unusable-interpreter
@@ -77,6 +79,7 @@ __all__ = [
     "InvalidLock",
     "InvalidMarker",
     "InvalidPage",
+    "InvalidPreset",
     "InvalidProperty",
     "InvalidRequirement",
     "InvalidWheel",
@@ -91,6 +94,7 @@ __all__ = [
     "PolicyRefusal",
     "ProjectNotFound",
     "UnexpectedStatus",
+    "UnknownHost",
     "UnknownLabel",
     "Unreachable",
     "UnsupportedSchema",
@@ -306,6 +310,18 @@ class InvalidHostFile(UserError):
     """A host file cannot be understood (P-44)."""
 
     reference = "invalid-host-file"
+
+
+class InvalidPreset(UserError):
+    """Parts of a preset of a machine contradict each other."""
+
+    reference = "invalid-preset"
+
+
+class UnknownHost(UserError):
+    """A name is neither a preset nor a host file."""
+
+    reference = "unknown-host"
 
 
 class InvalidConfiguration(UserError):
