@@ -46,6 +46,7 @@ _FLAGS = frozenset(
     ]
 )
 _NAMES = frozenset(["disable-provider", "enable-provider", "ignore-static"])
+_CHOICES: Mapping[str, tuple[str, ...]] = {"rocm-compat": ("exact", "same-major")}
 _LIMIT = "limit"
 _TABLE = "provider"
 _ROW = frozenset(["namespace", "package", "plugin-api", "versions"])
@@ -135,12 +136,16 @@ class _Reading:
                 defaults[name] = value
             elif key in _NAMES:
                 defaults[name] = self._texts(key, value)
+            elif key in _CHOICES:
+                if value not in _CHOICES[key]:
+                    self._refuse(key, f"is none of {', '.join(_CHOICES[key])}")
+                defaults[name] = value
             elif key == _LIMIT:
                 defaults[name] = self._limits(value)
             elif key == _TABLE:
                 defaults["provider_table"] = self._rows(value)
             else:
-                self._unknown(key, (*_FLAGS, *_NAMES, _LIMIT, _TABLE))
+                self._unknown(key, (*_FLAGS, *_NAMES, *_CHOICES, _LIMIT, _TABLE))
         return defaults
 
     def _limits(self, value: object) -> list[tuple[str, int]]:

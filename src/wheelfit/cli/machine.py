@@ -110,7 +110,11 @@ def choose_machine(
         abi_dependency=not arguments.no_abi_dependency,
         abi_versions=_declared_versions(environ, output),
     )
-    here = Machine(environ=environ, architecture=current.architecture)
+    here = Machine(
+        environ=environ,
+        architecture=current.architecture,
+        rocm_same_major=arguments.rocm_compat == "same-major",
+    )
     if arguments.host is None:
         in_effect = _overrides(here, environ, output)
         return ChosenMachine(

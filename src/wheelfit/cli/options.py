@@ -163,6 +163,12 @@ def add_machine(parser: ArgumentParser) -> None:
         help="with several unlike GPUs: a wheel must run on all, on the highest, or on any",
     )
     group.add_argument(
+        "--rocm-compat",
+        choices=("exact", "same-major"),
+        default="exact",
+        help="which ROCm a wheel may want: the installed one, or older ones of its major too",
+    )
+    group.add_argument(
         "--enable-provider",
         action="append",
         default=[],

@@ -40,6 +40,9 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "nvidia": "wheelfit.platforms.providers.nvidia",
         "x86_64": "wheelfit.platforms.providers.x86_64",
         "aarch64": "wheelfit.platforms.providers.aarch64",
+        "amd": "wheelfit.platforms.providers.amd",
+        "intel": "wheelfit.platforms.providers.intel",
+        "tpu": "wheelfit.platforms.providers.tpu",
     }
 )
 """Namespaces with a provider of ours, and the module that is the provider."""
@@ -77,6 +80,9 @@ class Machine:
     :param recorded_sysctl: recorded answers of macOS, by name.
     :param recorded_features: recorded answers of Windows, the numbers of what it affirms.
     :param reference: answer exactly as the reference plugins do (P-43).
+    :param rocm_same_major: count older minors of the installed ROCm's major as installed
+        too (P-123).
+    :param tpu_generation: tell of a TPU's generation too (P-153).
     :param processes: who answers what only child processes may find out; default:
         real ones.
     :param replayed: whether those only play back.
@@ -96,6 +102,8 @@ class Machine:
         recorded_sysctl: Mapping[str, bytes] | None = None,
         recorded_features: frozenset[int] | None = None,
         reference: bool = False,
+        rocm_same_major: bool = False,
+        tpu_generation: bool = False,
         processes: Processes | None = None,
         replayed: bool = False,
     ) -> None:
@@ -111,6 +119,8 @@ class Machine:
             recorded_sysctl=recorded_sysctl,
             recorded_features=recorded_features,
             reference=reference,
+            rocm_same_major=rocm_same_major,
+            tpu_generation=tpu_generation,
             processes=processes or RealProcesses(),
             replayed=replayed,
         )

@@ -34,7 +34,9 @@ def __dir__() -> list[str]:
 
 
 _PREFIX = "WHEELFIT_OVERRIDE_"
-_ANY = re.compile(rf"{_PREFIX}|[A-Z0-9]+_(VARIANT_)?PROVIDER_FORCE_")
+_ANY = re.compile(
+    rf"{_PREFIX}|[A-Z0-9]+_(VARIANT_)?PROVIDER_FORCE_|ROCM_BOOTSTRAP_(FORCE_|DISABLE_DETECTION$)"
+)
 _NAME = re.compile(r"[a-z0-9_]+")
 _VALUE = re.compile(r"[a-z0-9_.]+")
 

@@ -104,6 +104,10 @@ class Surroundings:
     """Numbers that ``IsProcessorFeaturePresent`` affirms; None: ask, if the root is real."""
     reference: bool = False
     """Whether to answer exactly as the reference plugins do (P-43)."""
+    rocm_same_major: bool = False
+    """Whether older minors of the installed ROCm's major count as installed too (P-123)."""
+    tpu_generation: bool = False
+    """Whether to tell of a TPU's generation too, which no published plugin does (P-153)."""
     _kept: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property

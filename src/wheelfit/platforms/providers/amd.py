@@ -1,0 +1,351 @@
+"""Say which AMD GPUs and which ROCm this machine has (P-120 to P-126).
+
+Reachable as a PEP 850 plugin: ``wheelfit.platforms.providers.amd``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import InvalidConfiguration
+from wheelfit.platforms import overrides
+from wheelfit.platforms.children import Ending
+from wheelfit.platforms.facts import AmdDriver, AmdGpu
+from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
+from wheelfit.platforms.probes import kfd, rocm_release
+from wheelfit.platforms.providers.endpoint import as_plugin_features
+from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.platforms.tables import amd as tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wheelfit.platforms.probes.rocm_tools import Told
+    from wheelfit.platforms.providers.endpoint import PluginFeature
+
+__all__ = [
+    "DATA_VERSION",
+    "NAMESPACE",
+    "accepts",
+    "detect",
+    "get_all_configs",
+    "get_supported_configs",
+    "overrides_in_effect",
+    "read",
+    "supported",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+DATA_VERSION = tables.DATA_VERSION
+NAMESPACE = "amd"
+_SOURCE = "built-in amd provider"
+
+_GFX = "gfx_arch"
+_ROCM = "rocm_version"
+_ORDER = (_GFX, _ROCM)
+
+_FORCE_GFX = "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"
+_FORCE_ROCM = "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION"
+_BOOTSTRAP_GFX = "ROCM_BOOTSTRAP_FORCE_GFX_ARCH"
+_BOOTSTRAP_OFF = "ROCM_BOOTSTRAP_DISABLE_DETECTION"
+_DISGUISE = "HSA_OVERRIDE_GFX_VERSION"
+_OWN_GFX = "WHEELFIT_OVERRIDE_AMD_GFX_ARCH"
+_OWN_ROCM = "WHEELFIT_OVERRIDE_AMD_ROCM_VERSION"
+
+_DXG = "/dev/dxg"
+
+_GFX_VALUE = re.compile(r"gfx[1-9][0-9]?[0-9a-f]{2}")
+_ROCM_VALUE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}")
+_FORCED_ROCM = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]{1,9})?")
+
+
+def detect(surroundings: Surroundings) -> Detection:
+    """Find out what is supported, overrides included; never raises for what it finds.
+
+    :param surroundings: what may be looked at.
+    """
+    environ = surroundings.environ
+    try:
+        own = overrides.read(NAMESPACE, environ, accepts)
+        forced = _read_forced(environ)
+    except InvalidConfiguration as error:
+        return overrides.disabled(NAMESPACE, _SOURCE, error)
+    if forced.off:
+        found = Detection(
+            NAMESPACE, status=Status.DISABLED, source=_SOURCE, evidence=forced.evidence
+        )
+        return overrides.apply(own, found, _ORDER, _is_multi_value)
+    if {override.feature for override in own} == set(_ORDER) or forced.is_complete:
+        driver = AmdDriver()  # nothing that could be found out would count
+    else:
+        driver = read(surroundings)
+    driver = forced.applied_to(driver)
+    found = supported(
+        driver, same_major=surroundings.rocm_same_major, reference=surroundings.reference
+    )
+    hints = _hints(driver, environ, {override.feature for override in own})
+    found = replace(found, warnings=(*found.warnings, *hints))
+    return overrides.apply(own, found, _ORDER, _is_multi_value)
+
+
+def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
+    """Return the variables that replace something, as ``NAME=value``."""
+    try:
+        own = overrides.read(NAMESPACE, surroundings.environ, accepts)
+        forced = _read_forced(surroundings.environ)
+    except InvalidConfiguration:
+        return ()  # it switches the provider off and is told as a warning
+    return (*(f"{e.source}={e.value}" for e in forced.evidence), *(str(o) for o in own))
+
+
+def supported(driver: AmdDriver, *, same_major: bool = False, reference: bool = False) -> Detection:
+    """Return the code that the GPUs run, and the versions of ROCm that count as installed.
+
+    :param driver: what is known of GPUs and ROCm.
+    :param same_major: count older minors of the same major as installed too (P-123).
+    :param reference: answer exactly as amd-variant-provider does: names sorted as text,
+        none at all if it does not know one, and only the installed version (P-43).
+    """
+    usable = [gpu for gpu in driver.gpus if not gpu.problem]
+    ordered = sorted(usable, key=lambda gpu: (gpu.integrated, gpu.node))  # P-122
+    names = tuple(dict.fromkeys(gpu.name for gpu in ordered))
+    if reference:
+        names = tuple(sorted(names)) if set(names) <= set(tables.PUBLISHED_GFX) else ()
+    versions = _rocm_values(driver.rocm_version, same_major and not reference)
+    configs = (FeatureConfig(_GFX, names, multi_value=True), FeatureConfig(_ROCM, versions))
+    features = tuple(feature for feature in configs if feature.values)
+    status = Status.FAILED if driver.broken else Status.NOTHING
+    return Detection(
+        NAMESPACE,
+        features,
+        status=Status.SUPPORTED if features else status,
+        source=_SOURCE,
+        evidence=driver.evidence,
+        warnings=driver.warnings if reference else (*driver.warnings, *_warnings(driver, ordered)),
+        devices=() if reference else _device_values(ordered),
+    )
+
+
+def _rocm_values(version: tuple[int, int] | None, same_major: bool) -> tuple[str, ...]:  # noqa: FBT001
+    """Return the installed version, and if wanted the older ones of its major (P-123)."""
+    if version is None:
+        return ()
+    major, minor = version
+    oldest = 0 if same_major else minor
+    return tuple(f"{major}.{number}" for number in range(minor, oldest - 1, -1))
+
+
+def _device_values(ordered: Sequence[AmdGpu]) -> tuple[DeviceValues, ...]:
+    """Return what runs on each of several unlike GPUs, discrete ones first (P-122)."""
+    if len({gpu.name for gpu in ordered}) < 2:
+        return ()  # what runs on one runs on all
+    return tuple(DeviceValues(_GFX, str(gpu), frozenset({gpu.name})) for gpu in ordered)
+
+
+def _warnings(driver: AmdDriver, usable: Sequence[AmdGpu]) -> tuple[str, ...]:
+    """Return what keeps wheels from being chosen though a GPU is there."""
+    warnings = [driver.problem] if driver.problem else []
+    if driver.gpus and not usable:
+        warnings += [f"{gpu} cannot be used: {gpu.problem}" for gpu in driver.gpus[:1]]
+        others = len(driver.gpus) - 1
+        if others:
+            warnings[-1] += f"; likewise {others} more"
+    discrete = [gpu for gpu in usable if not gpu.integrated]
+    other = [gpu for gpu in usable if gpu.integrated and gpu.name != usable[0].name]
+    if discrete and other:
+        warnings.append(
+            f"{other[0]} stands beside {discrete[0]}, and a wheel must run on both; "
+            f"choose for the first one alone with --devices highest"
+        )
+    return tuple(warnings)
+
+
+def _is_multi_value(feature: str) -> bool:
+    return feature == _GFX
+
+
+# --- looking -------------------------------------------------------------------------
+
+
+def read(surroundings: Surroundings) -> AmdDriver:
+    """Look at files, and only if they give reason to, ask AMD's tools (P-124, P-125)."""
+    files = kfd.read(surroundings) if surroundings.system == "Linux" else None
+    topology = kfd.parse(files) if files is not None else None
+    driver = AmdDriver(
+        gpus=topology.gpus if topology else (), evidence=topology.evidence if topology else ()
+    )
+    if topology is None or not topology.is_listed:
+        driver = _ask_tools(surroundings, driver)
+    driver = _with_release(driver, surroundings)
+    if not driver.evidence:
+        driver = replace(driver, evidence=(Evidence("files", "no sign of an AMD GPU or ROCm"),))
+    return driver
+
+
+def _with_release(driver: AmdDriver, surroundings: Surroundings) -> AmdDriver:
+    """Add which ROCm is installed: what the first file says that says something."""
+    for path, text in rocm_release.read(surroundings):
+        seen = Evidence(path, text)
+        driver = replace(driver, evidence=(*driver.evidence, seen))
+        version = rocm_release.parse(text)
+        if version is not None:
+            return replace(driver, rocm_version=version)
+    return driver
+
+
+def _ask_tools(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
+    """Ask where a GPU may be that the kernel does not list: Windows, and its Linux."""
+    signs = ("/sys/module/amdgpu", kfd.DEVICE, _DXG)
+    if surroundings.system == "Windows":
+        sign = "Windows"
+    elif surroundings.system == "Linux":
+        sign = next((sign for sign in signs if surroundings.exists(sign)), "")
+    else:
+        sign = ""
+    if not sign:
+        return driver
+    # What child processes need is imported only here: most machines never come here.
+    from wheelfit.platforms.probes import rocm_tools  # noqa: PLC0415
+
+    told = rocm_tools.read(surroundings, rocm_release.folders(surroundings))
+    if not told:
+        return driver
+    gpus = rocm_tools.parse(told[-1])
+    evidence = (*driver.evidence, *(_seen(one, rocm_tools.parse(one)) for one in told))
+    failed = "; ".join(words for one in told if (words := _failure(one)))
+    if gpus or not failed:
+        return replace(driver, gpus=gpus, evidence=evidence)
+    broken = told[-1].answer.ending in (Ending.LATE, Ending.KILLED)
+    return replace(driver, problem=failed, broken=broken, evidence=evidence)
+
+
+def _seen(told: Told, gpus: Sequence[AmdGpu]) -> Evidence:
+    names = ", ".join(gpu.name for gpu in gpus) or "no GPU"
+    return Evidence(told.name, _failure(told) or names)
+
+
+def _failure(told: Told) -> str:
+    """Say how a tool failed, in a clause; nothing if it answered."""
+    answer = told.answer
+    if answer.ending is Ending.LATE:
+        return f"{told.name} did not answer in time"
+    if answer.ending is Ending.KILLED:
+        return f"{told.name} crashed (signal {answer.code})"
+    if answer.ending is Ending.NOT_STARTED:
+        return f"{told.name} cannot be started"
+    return f"{told.name} failed with exit status {answer.code}" if answer.code else ""
+
+
+# --- AMD's own variables (P-126) -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Forced:
+    """Hold what AMD's variables replace."""
+
+    off: bool = False
+    """Whether nothing is detected, whatever else is forced."""
+    names: tuple[str, ...] = ()
+    version: tuple[int, int] | None = None
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self.names) and self.version is not None
+
+    def applied_to(self, driver: AmdDriver) -> AmdDriver:
+        """Return the machine as the user wants it to look."""
+        if self.names:
+            gpus = tuple(AmdGpu(place, name) for place, name in enumerate(self.names))
+            driver = replace(driver, gpus=gpus, problem="", broken=False)
+        if self.version is not None:
+            driver = replace(driver, rocm_version=self.version)
+        return replace(driver, evidence=(*self.evidence, *driver.evidence))
+
+
+def _read_forced(environ: Mapping[str, str]) -> _Forced:
+    """Read AMD's variables.
+
+    :raises InvalidConfiguration: one of them cannot be used (P-73).
+    """
+    if text := overrides.value_of(environ, _BOOTSTRAP_OFF):
+        if text == "1":
+            return _Forced(off=True, evidence=(Evidence(_BOOTSTRAP_OFF, text),))
+        if text != "0":
+            raise overrides.unreadable(_BOOTSTRAP_OFF, text, "1 is wanted, or 0")
+    forced = _Forced()
+    for variable, separators in ((_FORCE_GFX, r"[,;\s]+"), (_BOOTSTRAP_GFX, r"\s*,\s*")):
+        text = overrides.value_of(environ, variable)
+        if text and not forced.names:
+            names = tuple(_forced_names(variable, text, separators))
+            forced = _Forced(names=names, evidence=(Evidence(variable, text),))
+    if text := overrides.value_of(environ, _FORCE_ROCM):
+        match = _FORCED_ROCM.fullmatch(text)
+        if match is None:
+            raise overrides.unreadable(_FORCE_ROCM, text, "a version as 7.0.0 is wanted")
+        seen = Evidence(_FORCE_ROCM, text)
+        version = (int(match[1]), int(match[2]))
+        forced = replace(forced, version=version, evidence=(*forced.evidence, seen))
+    return forced
+
+
+def _forced_names(variable: str, text: str, separators: str) -> Sequence[str]:
+    names = [tables.PACKAGE_OWNERS.get(name, name) for name in re.split(separators, text) if name]
+    for name in names:
+        if not _GFX_VALUE.fullmatch(name):
+            raise overrides.unreadable(variable, text, f"{name!r} is no name as gfx942")
+    if not names:
+        raise overrides.unreadable(variable, text, "names as gfx942 are wanted")
+    return list(dict.fromkeys(names))
+
+
+def _hints(driver: AmdDriver, environ: Mapping[str, str], overridden: set[str]) -> tuple[str, ...]:
+    """Return what a user may set, where what there is will not be enough."""
+    usable = [gpu for gpu in driver.gpus if not gpu.problem]
+    hints = []
+    if usable and driver.rocm_version is None and _ROCM not in overridden:
+        hints.append(
+            f"no installed ROCm was found, so wheels that name a {_ROCM} do not fit; "
+            f"set {_OWN_ROCM} to say which one counts"
+        )
+    disguise = overrides.value_of(environ, _DISGUISE)
+    if usable and disguise and _GFX not in overridden:
+        hints.append(
+            f"{_DISGUISE}={disguise} changes what programs see and not what is chosen here; "
+            f"set {_OWN_GFX} for that"
+        )
+    return tuple(hints)
+
+
+def accepts(feature: str, value: str) -> bool | None:
+    """Say whether a value can be one of a feature; None when there is no such feature."""
+    if feature == _GFX:
+        return _GFX_VALUE.fullmatch(value) is not None
+    return _ROCM_VALUE.fullmatch(value) is not None if feature == _ROCM else None
+
+
+# --- PEP 850's plugin interface ----------------------------------------------------
+
+
+def get_supported_configs() -> list[PluginFeature]:
+    """Return what the running machine supports, most preferred first (P-26)."""
+    return as_plugin_features(detect(Surroundings()).features)
+
+
+def get_all_configs() -> list[PluginFeature]:
+    """Return every feature and value of the vocabulary, independent of the machine (P-28).
+
+    A newer ROCm, or a GPU that nobody knew, is supported all the same (P-121).
+    """
+    return as_plugin_features(
+        (
+            FeatureConfig(_GFX, (*tables.PUBLISHED_GFX, *tables.APPENDED_GFX), multi_value=True),
+            FeatureConfig(_ROCM, (*tables.PUBLISHED_ROCM, *tables.APPENDED_ROCM)),
+        )
+    )
