@@ -11,6 +11,7 @@ from wheelfit.cli.machine import ChosenMachine, choose_machine, load_host_file
 from wheelfit.cli.output import Output
 from wheelfit.core.support import ProviderPolicy
 from wheelfit.errors import FileProblem, InvalidHostFile
+from wheelfit.platforms.discovery import BUILT_IN
 from wheelfit.platforms.features import Status
 from wheelfit.testing.worlds import linux_target
 
@@ -53,7 +54,7 @@ class TestThisMachine:
         """All can be asked; of another namespace nothing is known."""
         machine = choose()
         assert machine.name == "this machine"
-        assert set(machine.namespaces) == {"nvidia", "x86_64", "aarch64"}
+        assert set(machine.namespaces) == set(BUILT_IN)
         assert status(machine, "aarch64") is Status.NOTHING
         assert machine.detect("blas") is None
 
@@ -102,7 +103,7 @@ class TestHostFile:
         """With ``--allow-incomplete`` this machine answers for the rest, overrides included."""
         machine = choose("--for", host, "--allow-incomplete", environ=OVERRIDE)
         assert machine.namespaces[0] == "nvidia"
-        assert set(machine.namespaces) == {"nvidia", "x86_64", "aarch64"}
+        assert set(machine.namespaces) == set(BUILT_IN)
         nvidia = machine.detect("nvidia")
         assert nvidia is not None
         assert nvidia.features[0].values == ("12.9", "12.8")

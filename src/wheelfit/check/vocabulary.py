@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.cuda_values import every_bound, every_sm_value
-from wheelfit.platforms.tables import aarch64, x86_64
+from wheelfit.platforms.tables import aarch64, intel, tpu, x86_64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,15 +131,12 @@ VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
                 ),
             }
         ),
-        # P-130
-        "intel": Vocabulary(
+        "intel": Vocabulary(  # P-130, P-132
             {
                 "device_ip": Offered(
-                    _words(
-                        "35.11.0 35.10.4 30.5.4 30.4.4 30.3.1 30.1.0 30.0.4 20.4.4 20.2.0 20.1.0 "
-                        "12.74.4 12.71.4 12.70.4 12.60.7 12.57.0 12.56.5 12.55.8 12.10.0 12.4.0 "
-                        "12.3.0 12.2.0 12.1.0 12.0.0"
-                    ),
+                    frozenset(intel.VALUES),
+                    # The future's, as the device itself says.
+                    pattern=re.compile(r"(3[5-9]|[4-9]\d)\.\d{1,3}\.\d{1,2}"),
                     multi_value=True,
                 )
             }
@@ -152,11 +149,10 @@ VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
                 "cann_version": Offered(pattern=_VERSION),
             }
         ),
-        # P-150, P-153
-        "tpu": Vocabulary(
+        "tpu": Vocabulary(  # P-150, P-153
             {
-                "present": Offered(_words("true false")),
-                "generation": Offered(wider=_words("v2 v3 v4 v5e v5p v6e 7x")),
+                "present": Offered(frozenset(tpu.PRESENT)),
+                "generation": Offered(wider=frozenset(tpu.GENERATIONS)),
             }
         ),
     }

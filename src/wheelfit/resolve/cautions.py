@@ -93,6 +93,8 @@ def _is_there(support: Support, namespace: str) -> bool:
         detection is not None
         and detection.status is Status.SUPPORTED
         and support.holders.get(namespace) != PACKAGE_LIST
+        # P-150: of some hardware the absence is an answer too.
+        and any(config.values != ("false",) for config in detection.features)
     )
 
 
