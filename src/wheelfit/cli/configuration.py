@@ -41,12 +41,14 @@ _FLAGS = frozenset(
         "compare-sources",
         "no-abi-dependency",
         "no-env-override",
+        "no-plugins",
         "read-unlisted",
         "strict",
     ]
 )
 _NAMES = frozenset(["disable-provider", "enable-provider", "ignore-static"])
 _CHOICES: Mapping[str, tuple[str, ...]] = {"rocm-compat": ("exact", "same-major")}
+_DEADLINE = "plugin-deadline"
 _LIMIT = "limit"
 _TABLE = "provider"
 _ROW = frozenset(["namespace", "package", "plugin-api", "versions"])
@@ -140,12 +142,16 @@ class _Reading:
                 if value not in _CHOICES[key]:
                     self._refuse(key, f"is none of {', '.join(_CHOICES[key])}")
                 defaults[name] = value
+            elif key == _DEADLINE:
+                if type(value) not in (int, float) or not 0 < value < float("inf"):
+                    self._refuse(key, "is not a number of seconds")
+                defaults[name] = float(value)
             elif key == _LIMIT:
                 defaults[name] = self._limits(value)
             elif key == _TABLE:
                 defaults["provider_table"] = self._rows(value)
             else:
-                self._unknown(key, (*_FLAGS, *_NAMES, *_CHOICES, _LIMIT, _TABLE))
+                self._unknown(key, (*_FLAGS, *_NAMES, *_CHOICES, _DEADLINE, _LIMIT, _TABLE))
         return defaults
 
     def _limits(self, value: object) -> list[tuple[str, int]]:

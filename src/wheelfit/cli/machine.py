@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.cli.plugins import read_rules_about_plugins
+from wheelfit.cli.trust_store import read_policies
 from wheelfit.core import strict_toml
 from wheelfit.core.abi_dependency import OVERRIDE, read_override
 from wheelfit.core.host_file import HostDetector
 from wheelfit.core.host_file_mapping import read_host_file
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.support import ProviderPolicy
+from wheelfit.core.trust import PluginRules
 from wheelfit.errors import FileProblem, InvalidHostFile
 from wheelfit.platforms import overrides
 from wheelfit.platforms.baseline import Baseline
@@ -54,6 +57,10 @@ class ChosenMachine:
     """Namespaces the machine can be asked about without a package at hand."""
     overrides: tuple[str, ...]
     """Variables of the environment that replace what would be detected, as ``NAME=value``."""
+    plugin_rules: PluginRules = PluginRules()  # noqa: RUF009 - frozen
+    """What decides whether a plugin may be asked (P-14)."""
+    environ: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The environment of the process, without overrides where they do not count."""
 
     def detect(self, namespace: str) -> Detection | None:
         """Return what is supported of a namespace, whatever package may ask."""
@@ -95,21 +102,43 @@ def choose_machine(
     :param current: the target of the interpreter in use.
     :param environ: the environment of the process.
     :param output: told of the host file and the overrides in use (P-44, P-73).
+    :raises PolicyRefusal: a policy forbids an option, or cannot be understood.
     """
-    if arguments.no_env_override:
+    site = read_policies(environ)
+    rules = read_rules_about_plugins(arguments, environ, site, output)
+    if arguments.no_env_override or site.no_env_override is not None:
+        said_by = "--no-env-override" if arguments.no_env_override else site.no_env_override
         replacing = {OVERRIDE, *overrides.names_in(environ)}
         for name in sorted(replacing & environ.keys()):
-            output.detail(f"{name} of the environment is ignored (--no-env-override)")
+            output.detail(f"{name} of the environment is ignored ({said_by})")
         environ = {name: value for name, value in environ.items() if name not in replacing}
-    policy = ProviderPolicy(
-        enabled=frozenset(arguments.enable_provider),
-        disabled=frozenset(arguments.disable_provider),
-        ignore_static=_without_list(arguments.ignore_static),
+    policy = _policy(arguments, environ, rules, output)
+    chosen = _choose(arguments, current, environ, output, policy)
+    return replace(chosen, plugin_rules=rules, environ=environ)
+
+
+def _policy(
+    arguments: Namespace, environ: Mapping[str, str], rules: PluginRules, output: Output
+) -> ProviderPolicy:
+    return ProviderPolicy(
+        enabled=rules.trust.enabled.union(arguments.enable_provider),
+        disabled=rules.trust.disabled.union(arguments.disable_provider),
+        forbidden=rules.policy.disabled,
+        ignore_static=_without_list([*arguments.ignore_static, *rules.policy.ignore_static]),
         table=(*arguments.provider_table, *EMULATED_PLUGINS),
         device_policy=arguments.devices,
         abi_dependency=not arguments.no_abi_dependency,
         abi_versions=_declared_versions(environ, output),
     )
+
+
+def _choose(
+    arguments: Namespace,
+    current: Target,
+    environ: Mapping[str, str],
+    output: Output,
+    policy: ProviderPolicy,
+) -> ChosenMachine:
     here = Machine(
         environ=environ,
         architecture=current.architecture,

@@ -10,6 +10,7 @@ from wheelfit.cli.environments import open_environment_of
 from wheelfit.cli.indexes import open_indexes, read_settings
 from wheelfit.cli.machine import choose_machine
 from wheelfit.cli.pip_rules import check_choice, read_rules
+from wheelfit.cli.plugins import OnDemandPlugins
 from wheelfit.core.metadata import DEFAULT_LIMITS
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.resolve.release_metadata import MetadataPolicy
@@ -77,6 +78,16 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
             hashes=wanted.hashes,
         ),
         user_lists=machine.user_lists,
+        plugins=OnDemandPlugins(
+            machine.plugin_rules,
+            environment.interpreter,
+            environment.target(),
+            lambda: repository,
+            arguments=arguments,
+            environ=machine.environ,
+            output=output,
+            keep=settings.cache,
+        ),
     )
     prereleases = arguments.pre or rules.pre or any(file.pre for file in wanted.files)
     return Opened(environment, machine, repository, candidates, wanted, rules, prereleases)

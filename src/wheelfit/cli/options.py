@@ -195,6 +195,21 @@ def add_machine(parser: ArgumentParser) -> None:
         action="store_true",
         help="ignore variables of the environment that override detection",
     )
+    group.add_argument(
+        "--no-plugins", action="store_true", help="ask no plugin, whatever is trusted"
+    )
+    group.add_argument(
+        "--trust-all-plugins",
+        action="store_true",
+        help="install and run any plugin that a wheel names, whoever published it",
+    )
+    group.add_argument(
+        "--plugin-deadline",
+        type=_seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="how long a plugin may take to answer (default: 10)",
+    )
     parser.set_defaults(provider_table=())  # only a file can set it
     group.add_argument(
         "--no-abi-dependency",
