@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
 from wheelfit.core.labels import Label
-from wheelfit.core.plugin_answer import PluginAnswer, read_answer, vocabulary_faults
+from wheelfit.core.plugin_answer import PluginAnswer, read_report, vocabulary_faults
 from wheelfit.core.properties import PropertySet
 from wheelfit.platforms.features import FeatureConfig
 
 
-def config(name: object, *values: object, multi: object = False) -> SimpleNamespace:
-    """Make an object as plugins return them."""
-    return SimpleNamespace(name=name, values=list(values), multi_value=multi)
+def config(name: object, *values: object, multi: object = False) -> dict[str, object]:
+    """Make a feature as it comes out of a plugin's process."""
+    return {"name": name, "values": list(values), "multi_value": multi}
 
 
-def read(*configs: object, **attributes: object) -> PluginAnswer:
-    """Read what a plugin with some attributes returned."""
-    return read_answer(SimpleNamespace(**attributes), list(configs))
+def read(*configs: object, **flags: object) -> PluginAnswer:
+    """Read what a plugin with some flags returned."""
+    return read_report(list(configs), flags)
 
 
 def test_features() -> None:
@@ -34,7 +31,7 @@ def test_features() -> None:
 
 def test_odd_features() -> None:
     """P-27: a missing multi_value is false with a note; no values are allowed, others stay."""
-    answer = read(SimpleNamespace(name="a", values=[]), config("b", "1"))
+    answer = read({"name": "a", "values": []}, config("b", "1"))
     assert answer.features == (FeatureConfig("a", ()), FeatureConfig("b", ("1",)))
     assert answer.failure is None
     (warning,) = answer.warnings
@@ -49,13 +46,24 @@ def test_odd_features() -> None:
         (config(None, "1"), (), "null is not a valid feature name and is dropped"),
         (config("good", "1"), (), "the feature good is there more than once"),
         (
-            SimpleNamespace(name="a", values="12", multi_value=False),
+            {"name": "a", "values": "12", "multi_value": False},
             (),
             "a: expected a list of values, found '12'; it is dropped",
         ),
         (config("a", "1", "B", "2"), ("1", "2"), "a: 'B' is not a valid value and is dropped"),
         (config("a", 1, "2"), ("2",), "a: a number is not a valid value and is dropped"),
         (config("a", "1\n", "2"), ("2",), "a: '1\\n' is not a valid value and is dropped"),
+        (
+            config("a", {"kind": "a bytes"}, "2"),
+            ("2",),
+            "a: a bytes is not a valid value and is dropped",
+        ),
+        (
+            {"name": "a", "values": {"kind": "a generator"}},
+            (),
+            "a: expected a list of values, found a generator; it is dropped",
+        ),
+        (7, (), "null is not a valid feature name and is dropped"),
         (config("a", "1", "1", "2"), ("1", "2"), "a: 1 is there more than once"),
     ],
 )
@@ -71,7 +79,7 @@ def test_limits() -> None:
     """P-34: more than 64 features or 100,000 values are no answer; that many are."""
     many = [config(f"f{number}", "1") for number in range(65)]
     assert len(read(*many[:64]).features) == 64
-    assert "65 features" in (read(*many).failure or "")
+    assert "the limit of 64" in (read(*many).failure or "")
     values = [str(number) for number in range(100_000)]
     assert len(read(config("a", *values)).features[0].values) == 100_000
     too_many = read(config("b", "1"), config("a", *values))
@@ -79,20 +87,12 @@ def test_limits() -> None:
     assert too_many.features == ()
 
 
-class Hostile:
-    """Raise whatever is looked at."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise RuntimeError(name)
-
-
-@pytest.mark.parametrize("configs", [None, {}, "text", 7, [Hostile()]])
+@pytest.mark.parametrize("configs", [None, {}, "text", 7])
 def test_no_answer(configs: object) -> None:
     """P-17: an answer of another shape is a failure with its reason, never an exception."""
-    answer = read_answer(SimpleNamespace(), configs)
+    answer = read_report(configs, {})
     assert answer.failure
     assert answer.features == ()
-    assert read_answer(Hostile(), []).failure
 
 
 def test_the_flag() -> None:
@@ -113,9 +113,8 @@ def test_the_flag() -> None:
 def test_other_attributes() -> None:
     """P-31: a namespace of the plugin, and anything else it has, changes nothing."""
     plain = read(config("a", "1"))
-    assert read(config("a", "1"), namespace="other", name=3, unknown=Hostile()) == plain
-    more = SimpleNamespace(name="a", values=["1"], multi_value=False, namespace="x", new=1)
-    assert read(more) == plain
+    assert read(config("a", "1"), namespace="other", name=3, unknown=[]) == plain
+    assert read({**config("a", "1"), "namespace": "x", "new": 1}) == plain
 
 
 VOCABULARY = {

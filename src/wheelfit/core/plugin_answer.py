@@ -1,10 +1,11 @@
 """What a plugin answered, as a value (P-26 to P-31, P-34).
 
-Whoever runs a plugin hands over what it returned; nothing here runs any.
+Whoever runs a plugin hands over what it returned, as plain data; nothing here runs any.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,12 @@ from wheelfit.errors import Fault
 from wheelfit.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable
 
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
 
-__all__ = ["PluginAnswer", "read_answer", "vocabulary_faults"]
+__all__ = ["PluginAnswer", "read_report", "vocabulary_faults"]
 
 
 def __dir__() -> list[str]:
@@ -47,42 +48,36 @@ class PluginAnswer:
     """Why the answer cannot be used; None: it can (P-17)."""
 
 
-def read_answer(plugin: object, configs: object) -> PluginAnswer:
-    """Read what a plugin returned.
+def read_report(configs: object, flags: Mapping[str, object]) -> PluginAnswer:
+    """Read what a plugin returned, as it came out of its process.
 
     Only attributes that mean something are looked at: a ``namespace`` of the plugin says
     nothing, since the metadata of the wheel does (P-31).
 
-    :param plugin: the object behind ``plugin-api``: a module, a class or an instance.
-    :param configs: what its ``get_supported_configs()`` or ``get_all_configs()`` returned:
-        objects with ``name``, ``values`` and ``multi_value`` (P-27).
+    :param configs: what its ``get_supported_configs()`` or ``get_all_configs()`` returned: a
+        list of mappings with ``name``, ``values`` and ``multi_value``, as far as they were
+        there (P-27). ``{"kind": "a bytes"}`` stands for what is no JSON.
+    :param flags: its attributes that are flags, by name (P-29).
     """
     warnings: dict[str, None] = {}
-    try:
-        if not isinstance(configs, list | tuple):
-            return PluginAnswer(failure=f"expected a list of features, found {shown(configs)}")
-        if len(configs) > MOST_FEATURES:  # P-34
-            return PluginAnswer(
-                failure=f"it names {len(configs)} features, more than the limit of {MOST_FEATURES}"
-            )
-        features: dict[str, FeatureConfig] = {}
-        room = MOST_VALUES
-        for config in configs:
-            feature = _feature(config, warnings, room)
-            if isinstance(feature, str):
-                return PluginAnswer(failure=feature)
-            if feature is None:
-                continue
-            if feature.name in features:
-                warnings[f"the feature {feature.name} is there more than once"] = None
-                continue
-            features[feature.name] = feature
-            room -= len(feature.values)
-        return PluginAnswer(
-            tuple(features.values()), _all_compatible(plugin, warnings), tuple(warnings)
-        )
-    except Exception as error:  # noqa: BLE001 - P-17: whatever its objects do, it is an answer
-        return PluginAnswer(failure=f"its answer cannot be read: {type(error).__name__}: {error}")
+    if not isinstance(configs, list | tuple):
+        return PluginAnswer(failure=f"expected a list of features, found {_shown(configs)}")
+    if len(configs) > MOST_FEATURES:  # P-34
+        return PluginAnswer(failure=f"it names more features than the limit of {MOST_FEATURES}")
+    features: dict[str, FeatureConfig] = {}
+    room = MOST_VALUES
+    for config in configs:
+        feature = _feature(config if isinstance(config, Mapping) else {}, warnings, room)
+        if isinstance(feature, str):
+            return PluginAnswer(failure=feature)
+        if feature is None:
+            continue
+        if feature.name in features:
+            warnings[f"the feature {feature.name} is there more than once"] = None
+            continue
+        features[feature.name] = feature
+        room -= len(feature.values)
+    return PluginAnswer(tuple(features.values()), _all_compatible(flags, warnings), tuple(warnings))
 
 
 def vocabulary_faults(
@@ -125,42 +120,51 @@ def vocabulary_faults(
     return tuple(faults)
 
 
-def _feature(config: object, warnings: dict[str, None], room: int) -> FeatureConfig | str | None:
+def _feature(
+    config: Mapping[str, object], warnings: dict[str, None], room: int
+) -> FeatureConfig | str | None:
     """Read one feature; a text says why nothing of the answer can be used (P-27, P-34)."""
-    name, values = getattr(config, "name", None), getattr(config, "values", None)
+    name, values = config.get("name"), config.get("values")
     if not isinstance(name, str) or not is_name(name):
-        warnings[f"{shown(name)} is not a valid feature name and is dropped"] = None
+        warnings[f"{_shown(name)} is not a valid feature name and is dropped"] = None
         return None
     if not isinstance(values, list | tuple):
-        warnings[f"{name}: expected a list of values, found {shown(values)}; it is dropped"] = None
+        warnings[f"{name}: expected a list of values, found {_shown(values)}; it is dropped"] = None
         return None
     if len(values) > room:
         return f"it names more than {MOST_VALUES} values"
     kept: dict[str, None] = {}
     for value in values:
         if not isinstance(value, str) or not is_value(value):
-            warnings[f"{name}: {shown(value)} is not a valid value and is dropped"] = None
+            warnings[f"{name}: {_shown(value)} is not a valid value and is dropped"] = None
         elif value in kept:
             warnings[f"{name}: {value} is there more than once"] = None
         else:
             kept[value] = None
-    multi_value = getattr(config, "multi_value", None)
+    multi_value = config.get("multi_value")
     if not isinstance(multi_value, bool):
         warnings[f"{name}: it is not said whether it takes several values; taken as one"] = None
         multi_value = False
     return FeatureConfig(name, tuple(kept), multi_value)
 
 
-def _all_compatible(plugin: object, warnings: dict[str, None]) -> bool:
+def _all_compatible(flags: Mapping[str, object], warnings: dict[str, None]) -> bool:
     """Read the flag of P-29, under an older name with a note."""
     for name in (_ALL_COMPATIBLE, *_OLDER_NAMES):
-        flag = getattr(plugin, name, None)
+        flag = flags.get(name)
         if flag is None:
             continue
         if name != _ALL_COMPATIBLE:
             warnings[f"{name} is an older name of {_ALL_COMPATIBLE}"] = None
         if not isinstance(flag, bool):
-            warnings[f"{name}: expected true or false, found {shown(flag)}"] = None
+            warnings[f"{name}: expected true or false, found {_shown(flag)}"] = None
             return False
         return flag
     return False
+
+
+def _shown(value: object) -> str:
+    """Write a value for a message; what was no JSON is named by its kind."""
+    if isinstance(value, Mapping) and isinstance(value.get("kind"), str):
+        return shown(value["kind"])[1:-1]
+    return shown(value)
