@@ -29,6 +29,7 @@ __all__ = [
     "NO_POLICY",
     "NO_TRUST",
     "PluginRule",
+    "PluginRules",
     "PolicyFile",
     "SitePolicy",
     "Trust",
@@ -201,6 +202,27 @@ class TrustedTree:
     """Whether the user trusts everything; ``files`` does not limit then."""
     refusal: str | None = None
     """Why the plugin is not trusted, one clause; None: it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRules:
+    """Hold everything that decides whether a plugin may be asked."""
+
+    trust: Trust = NO_TRUST
+    policy: SitePolicy = NO_POLICY
+    everything: bool = False
+    """Whether the user trusts every plugin, for this one command (P-18)."""
+    off: str | None = None
+    """Why no plugin is asked, whatever is trusted, in a clause; None: some may be."""
+
+    def judge(self, question: PluginQuestion) -> TrustedTree:
+        """Decide the fifth step for one plugin (P-14).
+
+        :param question: namespace, packages and endpoint that a document names.
+        """
+        if self.off is not None:
+            return TrustedTree(refusal=self.off)
+        return judge(question, self.trust, self.policy, everything=self.everything)
 
 
 def judge(

@@ -1,0 +1,144 @@
+"""Plugins for one command: what is trusted and allowed, and who asks them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.pip_rules import home
+from wheelfit.cli.trust_store import read_trust_file, trust_file
+from wheelfit.core.trust import PluginRules
+from wheelfit.errors import PolicyRefusal
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Mapping
+
+    from wheelfit.cli.output import Output
+    from wheelfit.core.providers import PluginQuestion
+    from wheelfit.core.target import Target
+    from wheelfit.core.trust import SitePolicy
+    from wheelfit.install.interpreter import Interpreter
+    from wheelfit.install.plugins.asking import TrustedPlugins
+    from wheelfit.install.plugins.environments import PluginEnvironments
+    from wheelfit.platforms.features import Detection
+    from wheelfit.sources.repository import Repository
+
+__all__ = ["OnDemandPlugins", "plugin_environments", "read_rules_about_plugins"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def read_rules_about_plugins(
+    arguments: Namespace, environ: Mapping[str, str], site: SitePolicy, output: Output
+) -> PluginRules:
+    """Return what decides whether a plugin may be asked.
+
+    :param arguments: the options of `wheelfit.cli.options.add_machine`.
+    :param environ: the environment of the process.
+    :param site: what the site allows.
+    :param output: told when everything is trusted, and when the user's file does not count.
+    :raises PolicyRefusal: everything is to be trusted, and a policy forbids that.
+    :raises InvalidConfiguration: the user's file cannot be understood.
+    """
+    trust = read_trust_file(trust_file(environ, sys.platform, home()), output.warn)
+    off = None
+    if arguments.host is not None:
+        off = "no plugin is asked about another machine"
+    if arguments.no_plugins:
+        off = "plugins are switched off (no-plugins)"
+    if arguments.trust_all_plugins and off is None:
+        forbidden = site.forbids_trust_all
+        if forbidden is not None:
+            where, key = forbidden
+            raise PolicyRefusal(
+                "--trust-all-plugins is forbidden by a policy", where=where, note=f"it says {key}"
+            )
+        output.warn(
+            "--trust-all-plugins: code of any package that some wheel names is installed and run"
+        )
+    return PluginRules(trust, site, everything=arguments.trust_all_plugins, off=off)
+
+
+class OnDemandPlugins:
+    """Judge at once, and load what installs and asks plugins only when one may be asked.
+
+    :param rules: what is trusted and allowed.
+    :param interpreter: which Python plugins are installed for.
+    :param target: the same, as the resolver sees it.
+    :param open_sources: opens where wheels come from.
+    :param arguments: the options of `wheelfit.cli.options.add_machine`; those of
+        `wheelfit.cli.options.add_sources` count if they are there.
+    :param environ: the environment of the process.
+    :param output: told what people should know.
+    :param keep: whether what is installed is kept for the next command.
+    """
+
+    def __init__(
+        self,
+        rules: PluginRules,
+        interpreter: Interpreter,
+        target: Target,
+        open_sources: Callable[[], Repository],
+        *,
+        arguments: Namespace,
+        environ: Mapping[str, str],
+        output: Output,
+        keep: bool = True,
+    ) -> None:
+        self._rules = rules
+        self._interpreter = interpreter
+        self._target = target
+        self._open_sources = open_sources
+        self._arguments = arguments
+        self._environ = environ
+        self._output = output
+        self._keep = keep
+        self._plugins: TrustedPlugins | None = None
+
+    def refusal(self, question: PluginQuestion) -> str | None:
+        """Return why a plugin may not be asked, one clause; None when it may (P-14)."""
+        return self._rules.judge(question).refusal
+
+    def ask(self, question: PluginQuestion) -> Detection:
+        """Return what a plugin that may be asked says is supported (P-15)."""
+        if self._plugins is None:
+            from wheelfit.install.plugins.asking import TrustedPlugins
+
+            self._plugins = TrustedPlugins(
+                self._rules,
+                self._interpreter,
+                self._target,
+                self._open_sources,
+                self._environments,
+                environ=self._environ,
+                deadline=self._arguments.plugin_deadline,
+                note=self._output.warn,
+            )
+        return self._plugins.ask(question)
+
+    def _environments(self) -> PluginEnvironments:
+        return plugin_environments(self._arguments, self._environ, self._output, keep=self._keep)
+
+
+def plugin_environments(
+    arguments: Namespace, environ: Mapping[str, str], output: Output, *, keep: bool = True
+) -> PluginEnvironments:
+    """Open the folder in which plugins are installed.
+
+    :param arguments: the options of `wheelfit.cli.options.add_sources`, if the command has them.
+    :param environ: the environment of the process.
+    :param output: told why the folder is not used, if it is not.
+    :param keep: whether what is installed is kept for the next command.
+    """
+    from wheelfit.install.plugins.environments import FOLDER, PluginEnvironments
+    from wheelfit.sources.open import default_cache_folder
+
+    named = getattr(arguments, "cache_dir", None)
+    cache = Path(named) if named else default_cache_folder(environ, home(), sys.platform)
+    return PluginEnvironments(
+        Path(cache).absolute() / FOLDER if keep else None, environ, output.warn
+    )

@@ -1,0 +1,225 @@
+"""The files about plugins: what the user trusts, and what the site allows.
+
+The user's is written by ``wheelfit providers``; people may read and edit it. The site's lies
+where only an administrator writes. Neither is ever looked for in the current folder.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.configuration import VARIABLE as CONFIGURATION_VARIABLE
+from wheelfit.cli.configuration import configuration_file
+from wheelfit.core.trust import NO_POLICY, NO_TRUST, SitePolicy
+from wheelfit.errors import EnvironmentBusy, FileProblem, InvalidConfiguration, UnusablePolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from wheelfit.core.trust import Trust
+
+__all__ = [
+    "POLICY_VARIABLE",
+    "TRUST_VARIABLE",
+    "change_trust",
+    "policy_file",
+    "read_policies",
+    "read_trust_file",
+    "trust_file",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+TRUST_VARIABLE = "WHEELFIT_PROVIDERS_FILE"
+"""Names another file than ``providers.toml`` of the user; ``/dev/null`` is none."""
+POLICY_VARIABLE = "WHEELFIT_POLICY_FILE"
+"""Names a further policy, which can only forbid more."""
+
+_PATIENCE = 30.0
+"""Seconds to wait for another process that changes the file."""
+
+
+def trust_file(environ: Mapping[str, str], platform: str, home: Path) -> Path:
+    """Return which file holds what the user trusts, whether it exists or not.
+
+    :param environ: the environment of the process.
+    :param platform: as ``sys.platform``.
+    :param home: the user's folder.
+    """
+    if named := environ.get(TRUST_VARIABLE):
+        return Path(named)
+    others = {name: value for name, value in environ.items() if name != CONFIGURATION_VARIABLE}
+    return configuration_file(others, platform, home).with_name("providers.toml")
+
+
+def read_trust_file(path: Path, note: Callable[[str], None] = lambda _text: None) -> Trust:
+    """Return what the user trusts; nothing where there is no file.
+
+    :param path: the file.
+    :param note: told why a file does not count that is not the user's own.
+    :raises InvalidConfiguration: it cannot be read or understood, or others can write to it.
+    """
+    try:
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())
+            data = file.read(_longest() + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return NO_TRUST
+    except OSError as error:
+        raise InvalidConfiguration(
+            f"the file of trusted plugins cannot be read: {error.strerror}", where=str(path)
+        ) from None
+    if not data:
+        return NO_TRUST
+    if stat.S_ISREG(found.st_mode) and hasattr(os, "geteuid"):
+        if found.st_uid not in (0, os.geteuid()):
+            note(f"{path} belongs to another user, so what it trusts is not trusted here")
+            return NO_TRUST
+        if found.st_mode & 0o022:
+            raise InvalidConfiguration(
+                "others can write to the file of trusted plugins",
+                where=str(path),
+                hint=f"look at what it trusts, then: chmod go-w {path}",
+            )
+    from wheelfit.core.trust_files import read_trust
+
+    return read_trust(data, str(path))
+
+
+def change_trust(path: Path, change: Callable[[Trust], Trust]) -> Trust:
+    """Change what the user trusts; concurrent changes come one after the other.
+
+    :param path: the file; it and its folder are made if they do not exist.
+    :param change: returns the new value for the one in the file.
+    :raises InvalidConfiguration: what is there cannot be read or understood.
+    :raises FileProblem: the file cannot be written.
+    :raises EnvironmentBusy: another process is changing it all the time.
+    """
+    from wheelfit.core.trust_files import format_trust
+
+    if path.exists() and not path.is_file():
+        raise FileProblem(
+            "there is no file to keep this in", where=str(path), hint=f"see {TRUST_VARIABLE}"
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(path):
+            before = read_trust_file(path)
+            after = change(before)
+            if after != before:
+                _write_private(path, format_trust(after).encode())
+            return after
+    except OSError as error:
+        raise FileProblem(
+            f"the file of trusted plugins cannot be written: {error.strerror}", where=str(path)
+        ) from None
+
+
+def policy_file(platform: str) -> Path:
+    """Return where the site's policy lies; no variable of a user leads elsewhere.
+
+    :param platform: as ``sys.platform``.
+    """
+    if platform == "win32":
+        return Path(_program_data()) / "wheelfit" / "policy.toml"
+    if platform == "darwin":
+        return Path("/Library/Application Support/wheelfit/policy.toml")
+    return Path("/etc/wheelfit/policy.toml")
+
+
+def read_policies(environ: Mapping[str, str], system: Path | None = None) -> SitePolicy:
+    """Return every policy that is in force.
+
+    :param environ: the environment of the process; ``WHEELFIT_POLICY_FILE`` counts.
+    :param system: where the site's policy lies; default: where it does on this system.
+    :raises UnusablePolicy: one of them cannot be read or understood.
+    """
+    place = policy_file(sys.platform) if system is None else system
+    named = environ.get(POLICY_VARIABLE)
+    found = [(place, False)] + ([(Path(named), True)] if named else [])
+    files = []
+    for path, must_exist in found:
+        try:
+            with path.open("rb") as file:
+                data = file.read(_longest() + 1)
+                # Only what nobody but root can have written is trusted for everybody.
+                grants = not must_exist and _is_roots(os.fstat(file.fileno()), path.parent)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if must_exist:
+                raise UnusablePolicy(
+                    f"the policy cannot be read: {error.strerror}",
+                    where=str(path),
+                    hint=f"it is named by {POLICY_VARIABLE}",
+                ) from None
+            continue
+        except OSError as error:
+            raise UnusablePolicy(
+                f"the policy cannot be read: {error.strerror}",
+                where=str(path),
+                hint="nothing is done that it might forbid; ask whoever wrote it",
+            ) from None
+        from wheelfit.core.trust_files import read_policy
+
+        files.append(read_policy(data, str(path), grants=grants))
+    return SitePolicy(tuple(files)) if files else NO_POLICY
+
+
+def _longest() -> int:
+    # The largest file there may be; the module that knows is loaded only when there is one.
+    return 4 << 20
+
+
+def _is_roots(file: os.stat_result, folder: Path) -> bool:
+    if sys.platform == "win32":  # by default any user may make a folder there
+        return False
+    return all(one.st_uid == 0 and not one.st_mode & 0o022 for one in (file, folder.stat()))
+
+
+def _program_data() -> str:
+    if sys.platform == "win32":
+        import ctypes
+
+        # The variable of that name could be set by anybody; the system knows better.
+        buffer = ctypes.create_unicode_buffer(260)
+        if ctypes.windll.shell32.SHGetFolderPathW(None, 35, None, 0, buffer) == 0:
+            return buffer.value
+    return "C:\\ProgramData"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=_PATIENCE, poll_interval=0.05)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise EnvironmentBusy(
+            f"another process is changing the file (waited {_PATIENCE:g} s)", where=str(path)
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _write_private(path: Path, data: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,4 @@
+"""Plugins that the user trusts: find their wheels, install them apart, ask them.
+
+Nothing here decides about trust; that is `wheelfit.core.trust`.
+"""
