@@ -41,6 +41,7 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("WHEELFIT_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("WHEELFIT_PROVIDERS_FILE", os.devnull)
 
 
 @pytest.fixture(scope="session")
