@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from wheelfit.install.interpreter import Interpreter
     from wheelfit.resolve.resolution import Pin
-    from wheelfit.sources.page import File
 
 __all__ = ["FOLDER", "PluginEnvironment", "PluginEnvironments", "digest_of", "fault_of_folder"]
 
