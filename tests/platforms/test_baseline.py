@@ -49,4 +49,4 @@ def test_nobody_is_asked() -> None:
 
 def test_other_namespaces() -> None:
     """Of a namespace without a provider of ours nothing is known."""
-    assert Baseline("x86_64").detect("amd") is None
+    assert Baseline("x86_64").detect("fictional_hw") is None
