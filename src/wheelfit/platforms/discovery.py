@@ -42,6 +42,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "aarch64": "wheelfit.platforms.providers.aarch64",
         "amd": "wheelfit.platforms.providers.amd",
         "intel": "wheelfit.platforms.providers.intel",
+        "ascend": "wheelfit.platforms.providers.ascend",
         "tpu": "wheelfit.platforms.providers.tpu",
     }
 )

@@ -343,8 +343,6 @@ class AscendDriver:
     """As its source spells it."""
     cann_version: str | None = None
     """As its source spells it."""
-    present: bool = False
-    """Whether an NPU can be used, whatever its type."""
     problem: str = ""
     """Why NPUs or their types could not be found out, one clause; empty when they were."""
     broken: bool = False

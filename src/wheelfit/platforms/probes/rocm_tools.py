@@ -34,9 +34,8 @@ _MASKS = re.compile(
 # A name of code may carry features (gfx90a:sramecc+:xnack-). "gfx9-generic" names code for
 # many GPUs and is no GPU; gfx000 stands for processors.
 _TARGET = re.compile(r"\b(gfx[1-9][0-9]?[0-9a-f]{2})(?![0-9a-f-])")
-_AGENT = re.compile(r"^Agent +[0-9]+ *$", re.MULTILINE)
-_FIELD = re.compile(r"^ *([A-Z][A-Za-z ]*?)\s*: +(\S.*?) *$", re.MULTILINE)
-_DEVICE_LINE = re.compile(r"^\s*(?:Device )?(Type|Name)\b:?\s+(\S.*?)\s*$", re.MULTILINE)
+_AGENT = re.compile(r"Agent [0-9]+")
+_DEVICE_LINE = re.compile(r"(?:Device )?(Type|Name):?\s+(\S+)")
 
 
 class Told(NamedTuple):
@@ -106,11 +105,15 @@ def _of_enumerator(text: str) -> list[AmdGpu]:
 
 def _of_rocminfo(text: str) -> list[AmdGpu]:
     """Read a block for each agent; below the fields of a GPU are those of its memory and code."""
+    agents: list[dict[str, str]] = []
+    for line in text.splitlines():
+        key, separator, value = line.partition(":")
+        if not separator and _AGENT.fullmatch(line.strip()):
+            agents.append({})
+        elif separator and agents:
+            agents[-1].setdefault(key.strip(), value.strip())
     gpus = []
-    for place, block in enumerate(_AGENT.split(text)[1:]):
-        fields: dict[str, str] = {}
-        for key, value in _FIELD.findall(block):
-            fields.setdefault(key, value)
+    for place, fields in enumerate(agents):
         name = _TARGET.fullmatch(fields.get("Name", "").lower())
         if name is None or fields.get("Device Type") != "GPU":
             continue
@@ -124,10 +127,13 @@ def _of_rocminfo(text: str) -> list[AmdGpu]:
 def _of_clinfo(text: str) -> list[AmdGpu]:
     """Read type and name of each device; AMD's tool says the type first, another the name."""
     devices: list[dict[str, str]] = [{}]
-    for key, value in _DEVICE_LINE.findall(text):
-        if key in devices[-1]:
+    for line in text.splitlines():
+        match = _DEVICE_LINE.fullmatch(line.strip())
+        if match is None:
+            continue
+        if match[1] in devices[-1]:
             devices.append({})
-        devices[-1][key] = value
+        devices[-1][match[1]] = match[2]
     names = [
         match[1]
         for device in devices

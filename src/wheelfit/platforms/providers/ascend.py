@@ -1,0 +1,304 @@
+"""Say which Huawei Ascend NPUs, driver and CANN this machine has (P-140 to P-144).
+
+Reachable as a PEP 850 plugin: ``wheelfit.platforms.providers.ascend``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import InvalidConfiguration
+from wheelfit.platforms import overrides
+from wheelfit.platforms.children import Ending
+from wheelfit.platforms.facts import AscendCard, AscendDriver, AscendFiles
+from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
+from wheelfit.platforms.probes import ascend_files, cann
+from wheelfit.platforms.providers.endpoint import as_plugin_features
+from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.platforms.tables import ascend as tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wheelfit.platforms.children import Answer
+    from wheelfit.platforms.providers.endpoint import PluginFeature
+
+__all__ = [
+    "DATA_VERSION",
+    "NAMESPACE",
+    "accepts",
+    "detect",
+    "get_all_configs",
+    "get_supported_configs",
+    "overrides_in_effect",
+    "read",
+    "supported",
+    "type_of",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+DATA_VERSION = tables.DATA_VERSION
+NAMESPACE = "ascend"
+_SOURCE = "built-in ascend provider"
+
+_TYPE = "npu_type"
+_DRIVER = "driver_version"
+_CANN = "cann_version"
+_ORDER = (_TYPE, _DRIVER, _CANN)
+
+_FORCE = {feature: f"ASCEND_VARIANT_PROVIDER_FORCE_{feature.upper()}" for feature in _ORDER}
+
+_TYPE_VALUE = re.compile(r"[a-z0-9_.]{1,32}")
+_VERSION_VALUE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?(?:\.rc[0-9]{1,4})?")
+
+
+def detect(surroundings: Surroundings) -> Detection:
+    """Find out what is supported, overrides included; never raises for what it finds.
+
+    :param surroundings: what may be looked at.
+    """
+    environ = surroundings.environ
+    try:
+        own = overrides.read(NAMESPACE, environ, accepts)
+        forced = _read_forced(environ)
+    except InvalidConfiguration as error:
+        return overrides.disabled(NAMESPACE, _SOURCE, error)
+    if {*forced.values, *(override.feature for override in own)} == set(_ORDER):
+        driver = AscendDriver()  # nothing that could be found out would count
+    else:
+        driver = read(surroundings)
+    found = supported(forced.applied_to(driver), reference=surroundings.reference)
+    return overrides.apply(own, found, _ORDER)
+
+
+def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
+    """Return the variables that replace something, as ``NAME=value``."""
+    try:
+        own = overrides.read(NAMESPACE, surroundings.environ, accepts)
+        forced = _read_forced(surroundings.environ)
+    except InvalidConfiguration:
+        return ()  # it switches the provider off and is told as a warning
+    return (*(f"{e.source}={e.value}" for e in forced.evidence), *(str(o) for o in own))
+
+
+def supported(driver: AscendDriver, *, reference: bool = False) -> Detection:
+    """Return the types of NPU and the versions that count as installed.
+
+    :param driver: what is known of NPUs, driver and CANN.
+    :param reference: answer exactly as the reference plugin does: only the first NPU,
+        under one name (P-43).
+    """
+    types = [_values_of(card) for card in driver.cards]
+    if reference:
+        names = tuple(value for values in types[:1] for value in values[:1])
+    else:
+        names = tuple(dict.fromkeys(value for values in types for value in values))
+    configs = (
+        FeatureConfig(_TYPE, names),
+        FeatureConfig(_DRIVER, _version_values(driver.driver_version)),
+        FeatureConfig(_CANN, _version_values(driver.cann_version)),
+    )
+    features = tuple(feature for feature in configs if feature.values)
+    status = Status.FAILED if driver.broken else Status.NOTHING
+    return Detection(
+        NAMESPACE,
+        features,
+        status=Status.SUPPORTED if features else status,
+        source=_SOURCE,
+        evidence=driver.evidence,
+        warnings=(*driver.warnings, driver.problem) if driver.problem else driver.warnings,
+        devices=() if reference else _device_values(driver.cards),
+    )
+
+
+def type_of(chip: str) -> str | None:
+    """Return the type of an NPU, or None when the name of its chip can be no value (P-140).
+
+    :param chip: as the tool says it, in lower case and without ``ascend``.
+
+    >>> type_of("910b3"), type_of("310p3"), type_of("910"), type_of("310")
+    ('910b', '310p', 'a3', '310')
+    """
+    for family in tables.TYPE_OF_FAMILY:
+        if chip.startswith(family):
+            return family
+    name = tables.TYPE_OF_CHIP.get(chip, chip)
+    return name if _TYPE_VALUE.fullmatch(name) else None
+
+
+def _values_of(card: AscendCard) -> tuple[str, ...]:
+    """Return what an NPU may be called, its type first (P-141)."""
+    name = type_of(card.chip)
+    if name is None:
+        return ()
+    return (name, tables.ALIASES[name]) if name in tables.ALIASES else (name,)
+
+
+def _version_values(text: str | None) -> tuple[str, ...]:
+    """Return a version as the reference writes it: what follows patch and ``rc`` is dropped."""
+    match = _VERSION_VALUE.match((text or "").lower())
+    return (match[0],) if match else ()
+
+
+def _device_values(cards: Sequence[AscendCard]) -> tuple[DeviceValues, ...]:
+    """Return what runs on each of several unlike NPUs (P-141)."""
+    values = {str(card): frozenset(_values_of(card)) for card in cards}
+    if len(set(values.values())) < 2:
+        return ()  # what runs on one runs on all
+    return tuple(DeviceValues(_TYPE, device, names) for device, names in values.items())
+
+
+# --- looking -------------------------------------------------------------------------
+
+
+def read(surroundings: Surroundings) -> AscendDriver:
+    """Look at files, and ask the tool for what they do not tell (P-143)."""
+    if surroundings.system != "Linux":
+        return AscendDriver(evidence=(Evidence(surroundings.system, "has no driver for NPUs"),))
+    files = ascend_files.parse(ascend_files.read(surroundings))
+    driver = AscendDriver(
+        cards=_cards(files), driver_version=files.driver_version, evidence=files.evidence
+    )
+    if files.devices and not files.nodes:
+        words = (
+            "there are NPUs and no /dev/davinci0 or the like: "
+            "the driver is not loaded, or this container was not given them"
+        )
+        return replace(driver, problem=words)
+    if not (driver.cards and driver.driver_version):
+        driver = _ask_tool(surroundings, files, driver)
+    if not (driver.cards or files.nodes):
+        # Without an NPU the rest means nothing; the reference lists it no more than we do.
+        seen = driver.evidence or (Evidence("files", "no sign of an Ascend NPU"),)
+        return replace(driver, driver_version=None, evidence=seen)
+    return _with_toolkit(driver, surroundings)
+
+
+def _cards(files: AscendFiles) -> tuple[AscendCard, ...]:
+    """Return the NPUs, if the files tell of each what it is and whether it can be used."""
+    chips = [tables.TYPE_OF_DEVICE.get(device) for device in files.devices]
+    known = [chip for chip in chips if chip is not None]
+    # A container sees the whole bus; which of the devices it was given, only the tool knows.
+    is_clear = len(set(known)) == 1 or len(files.nodes) == len(chips)
+    if len(known) < len(chips) or not is_clear:
+        return ()
+    return tuple(AscendCard(index, chip) for index, chip in enumerate(known[: len(files.nodes)]))
+
+
+def _ask_tool(surroundings: Surroundings, files: AscendFiles, driver: AscendDriver) -> AscendDriver:
+    # What child processes need is imported only here: most machines never come here.
+    from wheelfit.platforms.probes import npu_smi  # noqa: PLC0415
+
+    answer = npu_smi.read(surroundings)
+    if answer is None:
+        if driver.cards or not files.nodes:
+            return driver
+        words = "there are NPUs of a type that only npu-smi can tell, which is not on the PATH"
+        return replace(driver, problem=words)
+    table = npu_smi.parse(answer)
+    told = ", ".join(map(str, table.cards)) or "no NPU"
+    words = _failure(answer) or f"{told}; driver {table.driver_version or 'unknown'}"
+    driver = replace(
+        driver,
+        cards=driver.cards or table.cards,
+        driver_version=driver.driver_version or table.driver_version,
+        evidence=(*driver.evidence, Evidence(npu_smi.QUESTION, words)),
+    )
+    if driver.cards:
+        return driver
+    is_broken = answer.ending in (Ending.LATE, Ending.KILLED)
+    return replace(driver, problem=f"{npu_smi.QUESTION}: {words}", broken=is_broken)
+
+
+def _failure(answer: Answer) -> str:
+    """Say how the tool failed, in a clause; nothing if it answered."""
+    if answer.ending is Ending.LATE:
+        return "did not answer in time"
+    if answer.ending is Ending.KILLED:
+        return f"crashed (signal {answer.code})"
+    if answer.ending is Ending.NOT_STARTED:
+        return "cannot be started"
+    return f"failed with exit status {answer.code}" if answer.code else ""
+
+
+def _with_toolkit(driver: AscendDriver, surroundings: Surroundings) -> AscendDriver:
+    """Add which CANN is installed: what the first file says that says something."""
+    for path, text in cann.read(surroundings):
+        version = cann.parse(text)
+        seen = Evidence(path, version or "says no version")
+        driver = replace(driver, evidence=(*driver.evidence, seen))
+        if version is not None:
+            return replace(driver, cann_version=version)
+    return driver
+
+
+# --- the reference's own variables (P-144) ---------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Forced:
+    """Hold what the variables replace."""
+
+    values: Mapping[str, str]
+    """By feature."""
+    evidence: tuple[Evidence, ...]
+
+    def applied_to(self, driver: AscendDriver) -> AscendDriver:
+        """Return the machine as the user wants it to look."""
+        if _TYPE in self.values:
+            card = AscendCard(0, self.values[_TYPE])
+            driver = replace(driver, cards=(card,), problem="", broken=False)
+        return replace(
+            driver,
+            driver_version=self.values.get(_DRIVER, driver.driver_version),
+            cann_version=self.values.get(_CANN, driver.cann_version),
+            evidence=(*self.evidence, *driver.evidence),
+        )
+
+
+def _read_forced(environ: Mapping[str, str]) -> _Forced:
+    """Read the variables.
+
+    :raises InvalidConfiguration: one of them cannot be used (P-73).
+    """
+    values = {}
+    for feature, variable in _FORCE.items():
+        text = overrides.value_of(environ, variable)
+        if text is None:
+            continue
+        values[feature] = text.lower()
+        if not accepts(feature, values[feature]):
+            example = "a type as 910b" if feature == _TYPE else "a version as 8.2.rc1"
+            raise overrides.unreadable(variable, text, f"{example} is wanted")
+    return _Forced(values, tuple(Evidence(_FORCE[name], text) for name, text in values.items()))
+
+
+def accepts(feature: str, value: str) -> bool | None:
+    """Say whether a value can be one of a feature; None when there is no such feature."""
+    if feature == _TYPE:
+        return _TYPE_VALUE.fullmatch(value) is not None
+    return _VERSION_VALUE.fullmatch(value) is not None if feature in _ORDER else None
+
+
+# --- PEP 850's plugin interface ----------------------------------------------------
+
+
+def get_supported_configs() -> list[PluginFeature]:
+    """Return what the running machine supports, most preferred first (P-26)."""
+    return as_plugin_features(detect(Surroundings()).features)
+
+
+def get_all_configs() -> list[PluginFeature]:
+    """Return the known types of NPU, independent of the machine (P-28).
+
+    Versions of driver and CANN are supported besides; which there are, no list says.
+    """
+    return as_plugin_features(
+        (FeatureConfig(_TYPE, (*tables.PUBLISHED_TYPES, *tables.APPENDED_TYPES)),)
+    )
