@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.cuda_values import every_bound, every_sm_value
-from wheelfit.platforms.tables import aarch64, intel, tpu, x86_64
+from wheelfit.platforms.tables import aarch64, amd, ascend, intel, tpu, x86_64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,20 +114,12 @@ VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
         "amd": Vocabulary(
             {
                 "gfx_arch": Offered(
-                    _words(
-                        "gfx900 gfx906 gfx908 gfx90a gfx942 gfx1030 gfx1100 gfx1101 gfx1102 "
-                        "gfx1200 gfx1201"
-                    ),
-                    _words(
-                        "gfx902 gfx904 gfx909 gfx90c gfx950 gfx1010 gfx1011 gfx1012 gfx1013 "
-                        "gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036 gfx1103 gfx1150 gfx1151 "
-                        "gfx1152 gfx1153 gfx1250 gfx1251"
-                    ),
-                    multi_value=True,
+                    frozenset(amd.PUBLISHED_GFX), frozenset(amd.APPENDED_GFX), multi_value=True
                 ),
                 "rocm_version": Offered(
-                    frozenset([*(f"7.{minor}" for minor in range(11)), "6.4", "6.3"]),
-                    pattern=re.compile(r"\d{1,2}\.\d{1,2}"),
+                    frozenset(amd.PUBLISHED_ROCM),
+                    frozenset(amd.APPENDED_ROCM),
+                    re.compile(r"\d{1,2}\.\d{1,2}"),
                 ),
             }
         ),
@@ -144,7 +136,9 @@ VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
         # P-140, P-141; the published package lists whatever the tool of the vendor prints.
         "ascend": Vocabulary(
             {
-                "npu_type": Offered(_words("910b 310p a3"), _words("910c")),
+                "npu_type": Offered(
+                    frozenset(ascend.PUBLISHED_TYPES), frozenset(ascend.APPENDED_TYPES)
+                ),
                 "driver_version": Offered(pattern=_VERSION),
                 "cann_version": Offered(pattern=_VERSION),
             }
