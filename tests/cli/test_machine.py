@@ -160,7 +160,7 @@ class TestHostFile:
         with pytest.raises(InvalidHostFile) as caught:
             load_host_file(str(host))
         assert said in caught.value.message
-        assert caught.value.where == str(host)
+        assert (caught.value.where or "").partition(", line ")[0] == str(host)
 
     @pytest.mark.parametrize("name", ["missing.toml", "."])
     def test_no_file(self, name: str, tmp_path: Path) -> None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.cli.hosts import load_host_file, open_host
 from wheelfit.cli.plugins import read_rules_about_plugins
 from wheelfit.cli.trust_store import read_policies
-from wheelfit.core import strict_toml
 from wheelfit.core.abi_dependency import OVERRIDE, read_override
 from wheelfit.core.host_file import HostDetector
-from wheelfit.core.host_file_mapping import read_host_file
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.support import ProviderPolicy
 from wheelfit.core.trust import PluginRules
-from wheelfit.errors import FileProblem, InvalidHostFile
 from wheelfit.platforms import overrides
 from wheelfit.platforms.baseline import Baseline
 from wheelfit.platforms.discovery import Machine
@@ -27,14 +24,14 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.cli.hosts import Host
     from wheelfit.cli.output import Output
     from wheelfit.core.abi_dependency import KnownVersion
-    from wheelfit.core.host_file import HostFile
     from wheelfit.core.support import Detector
     from wheelfit.core.target import Target
     from wheelfit.platforms.features import Detection
 
-__all__ = ["ChosenMachine", "choose_machine", "load_host_file"]
+__all__ = ["ChosenMachine", "choose_machine", "load_host_file", "options_in_effect"]
 
 
 def __dir__() -> list[str]:
@@ -46,7 +43,7 @@ class ChosenMachine:
     """Hold everything a choice needs to know of the machine."""
 
     name: str
-    """In words: ``this machine``, or the host file."""
+    """In words: ``this machine``, or the host file or preset as the user calls it."""
     target: Target
     detector: Detector | None
     """Who knows what is supported; None: only the host file is asked."""
@@ -56,11 +53,27 @@ class ChosenMachine:
     namespaces: tuple[str, ...]
     """Namespaces the machine can be asked about without a package at hand."""
     overrides: tuple[str, ...]
-    """Variables of the environment that replace what would be detected, as ``NAME=value``."""
+    """What replaces or narrows what would be detected: ``NAME=value`` of the environment, and
+    options as they were given or configured."""
     plugin_rules: PluginRules = PluginRules()  # noqa: RUF009 - frozen
     """What decides whether a plugin may be asked (P-14)."""
     environ: Mapping[str, str] = field(default_factory=dict, hash=False)
     """The environment of the process, without overrides where they do not count."""
+    host: Host | None = None
+    """The machine that is described and not looked at; None: this one."""
+
+    @property
+    def in_effect(self) -> tuple[str, ...]:
+        """Return every override, those with which the host file was written included (P-73)."""
+        written = () if self.host is None else self.host.file.overrides
+        return tuple(dict.fromkeys((*written, *self.overrides)))
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return what was chosen for and under which overrides, for results."""
+        return {
+            "host": None if self.host is None else self.host.to_mapping(),
+            "overrides": list(self.overrides),
+        }
 
     def detect(self, namespace: str) -> Detection | None:
         """Return what is supported of a namespace, whatever package may ask."""
@@ -68,29 +81,6 @@ class ChosenMachine:
         if self.detector is None or (listed is not None and listed.status is not Status.UNKNOWN):
             return listed
         return self.detector.detect(namespace)
-
-
-def load_host_file(name: str) -> HostFile:
-    """Read a host file.
-
-    :param name: its path.
-    :raises FileProblem: it cannot be read.
-    :raises InvalidHostFile: it is not TOML, or says something a host file cannot say.
-    """
-    try:
-        with Path(name).open("rb") as file:
-            data = file.read(strict_toml.DEFAULT_LIMITS.size + 1)
-    except OSError as error:
-        raise FileProblem(
-            f"the host file cannot be read: {error.strerror}",
-            where=name,
-            hint="write one on the machine it describes: wheelfit probe -o FILE",
-        ) from None
-    try:
-        table = strict_toml.load(data)
-    except ValueError as error:
-        raise InvalidHostFile(f"the host file is not TOML: {error}", where=name) from None
-    return read_host_file(table, name)
 
 
 def choose_machine(
@@ -139,30 +129,75 @@ def _choose(
     output: Output,
     policy: ProviderPolicy,
 ) -> ChosenMachine:
-    here = Machine(
-        environ=environ,
-        architecture=current.architecture,
-        rocm_same_major=arguments.rocm_compat == "same-major",
-    )
+    same_major = arguments.rocm_compat == "same-major"
+    here = Machine(environ=environ, architecture=current.architecture, rocm_same_major=same_major)
+    options = options_in_effect(arguments)
+    if options:
+        output.say(f"in effect: {', '.join(options)}", "dim")
+    declared = tuple(f"{OVERRIDE}={environ[OVERRIDE]}" for _ in policy.abi_versions)[:1]
     if arguments.host is None:
-        in_effect = _overrides(here, environ, output)
+        in_effect = (*_overrides(here, environ, output), *declared, *options)
         return ChosenMachine(
             "this machine", current, here, None, policy, here.namespaces, in_effect
         )
-    file = load_host_file(arguments.host)
-    output.say(f"choosing for the machine in {arguments.host}")
-    for note in file.notes:
+    host = open_host(arguments.host, environ, rocm_same_major=same_major)
+    file = host.file
+    if host.kind == "preset":
+        output.say(f"choosing for preset {host.name}: {host.words}")
+    else:
+        output.say(f"choosing for the machine in {arguments.host}")
+    for note in (*host.notes, *file.notes):
         output.say(f"  {note}", "dim")
+    for override in file.overrides:  # P-73
+        output.warn(f"{host.name} was written while detection was overridden: {override}")
     named = tuple(dict.fromkeys(provider.namespace for provider in file.providers))
-    target = file.target(current, arguments.host)
-    described = HostDetector(file, arguments.host)
-    if not arguments.allow_incomplete:
-        return ChosenMachine(arguments.host, target, None, described, policy, named, ())
-    # P-65: of another platform this machine knows nothing but what all machines have there.
-    asked = Baseline(target.architecture) if _elsewhere(target, current) else here
-    namespaces = tuple(dict.fromkeys((*named, *asked.namespaces)))
-    in_effect = _overrides(asked, environ, output)
-    return ChosenMachine(arguments.host, target, asked, described, policy, namespaces, in_effect)
+    target = file.target(current, host.name)
+    described = HostDetector(file, host.name, host.kind)
+    asked: Machine | Baseline | None = None
+    in_effect = (*declared, *options)
+    namespaces = named
+    if arguments.allow_incomplete:
+        # P-65: of another platform this machine knows nothing but what all machines have there.
+        asked = Baseline(target.architecture) if _elsewhere(target, current) else here
+        namespaces = tuple(dict.fromkeys((*named, *asked.namespaces)))
+        in_effect = (*_overrides(asked, environ, output), *in_effect)
+    return ChosenMachine(
+        host.name, target, asked, described, policy, namespaces, in_effect, host=host
+    )
+
+
+def options_in_effect(arguments: Namespace) -> tuple[str, ...]:
+    """Return the options that change what is detected or chosen, as they can be typed.
+
+    Whether they were typed or come from the configuration file does not matter.
+
+    :param arguments: of any command; options that it does not have are not in effect.
+    """
+    known = vars(arguments)
+    found = [
+        f"{option} {value}" for option, key in _REPEATED.items() for value in known.get(key) or ()
+    ]
+    if known.get("devices", "all") != "all":
+        found.append(f"--devices {known['devices']}")
+    if known.get("rocm_compat", "exact") != "exact":
+        found.append(f"--rocm-compat {known['rocm_compat']}")
+    found += [option for option, key in _SWITCHES.items() if known.get(key)]
+    return tuple(dict.fromkeys(found))
+
+
+_REPEATED = {
+    "--enable-provider": "enable_provider",
+    "--disable-provider": "disable_provider",
+    "--ignore-static": "ignore_static",
+    "--prefer": "prefer",
+    "--require": "require",
+    "--forbid": "forbid",
+    "--label": "label",
+}
+_SWITCHES = {
+    "--no-abi-dependency": "no_abi_dependency",
+    "--no-variants": "no_variants",
+}
 
 
 def _without_list(namespaces: Iterable[str]) -> frozenset[str]:

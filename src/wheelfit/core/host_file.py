@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from packaging.utils import canonicalize_name
 
@@ -249,6 +249,8 @@ class HostDetector:
     file: HostFile
     name: str
     """The host file, for messages."""
+    kind: Literal["file", "preset"] = "file"
+    """Whether it stands in a file, for messages too."""
 
     def detect(
         self, namespace: str, *, package: str | None = None, plugin_api: str | None = None
@@ -260,6 +262,7 @@ class HostDetector:
         :param plugin_api: effective endpoint of the provider, for the filters.
         :returns: ``Status.UNKNOWN`` when the file has no entry that applies (P-44).
         """
+        called = f"host file {self.name}" if self.kind == "file" else f"preset {self.name}"
         entries = [entry for entry in self.file.providers if entry.namespace == namespace]
         for entry in entries:
             if entry.applies(package, plugin_api):
@@ -268,15 +271,13 @@ class HostDetector:
                     namespace,
                     features=entry.features,
                     status=Status.SUPPORTED if supported else Status.NOTHING,
-                    source=f"host file {self.name}",
+                    source=called,
                     evidence=entry.evidence,
                     warnings=entry.warnings,
                     devices=entry.devices,
                     version=entry.version,
                 )
         source = (
-            f"host file {self.name} has {namespace} for another provider only"
-            if entries
-            else f"not in host file {self.name}"
+            f"{called} has {namespace} for another provider only" if entries else f"not in {called}"
         )
         return Detection(namespace, status=Status.UNKNOWN, source=source)

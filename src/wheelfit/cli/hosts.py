@@ -1,0 +1,198 @@
+"""What a user calls a machine: a host file, one of their own by its name, or a preset."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from wheelfit import __version__
+from wheelfit.cli.configuration import configuration_file
+from wheelfit.core import strict_toml
+from wheelfit.core.compatible_tags import linux_platforms, macos_platforms
+from wheelfit.core.host_file import HostFile
+from wheelfit.core.host_file_mapping import read_host_file
+from wheelfit.core.toml_lines import line_of
+from wheelfit.errors import FileProblem, InvalidHostFile, UnknownHost
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.core.host_file import HostInterpreter
+    from wheelfit.platforms.presets import Preset
+
+__all__ = [
+    "Host",
+    "hosts_folder",
+    "load_host_file",
+    "open_host",
+    "own_hosts",
+    "preset_host",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Hold a machine that is described and not looked at."""
+
+    name: str
+    """As the user calls it."""
+    kind: Literal["file", "preset"]
+    file: HostFile
+    """What is known of it."""
+    words: str = ""
+    """What a preset stands for."""
+    notes: tuple[str, ...] = ()
+    """What the user should know about how the name was understood."""
+
+    @property
+    def record(self) -> str:
+        """Return how results call it for good: without folders, which say who chose."""
+        return Path(self.name).name if self.kind == "file" else self.name
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, for ``--json``."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "origin": self.file.origin,
+            "created_by": self.file.created_by,
+            "overrides": list(self.file.overrides),
+        }
+
+
+def hosts_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder of the user's own host files: ``hosts`` beside the configuration file.
+
+    :param environ: the environment of the process.
+    """
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - without a home this stays as it is
+    return configuration_file(environ, sys.platform, home).parent / "hosts"
+
+
+def own_hosts(environ: Mapping[str, str]) -> dict[str, Path]:
+    """Return the user's own host files by their names, in order.
+
+    :param environ: the environment of the process.
+    """
+    try:
+        found = sorted(hosts_folder(environ).glob("*.toml"))
+    except OSError:
+        return {}
+    return {path.stem: path for path in found}
+
+
+def open_host(name: str, environ: Mapping[str, str], *, rocm_same_major: bool = False) -> Host:
+    """Return the machine that a user names.
+
+    What has a slash or ends in ``.toml`` is a file. Any other name is that of a host file of
+    the user's own, or else of a preset, or else of a file in the current folder: whoever puts
+    a file there must not decide what a preset means.
+
+    :param name: as typed.
+    :param environ: the environment of the process.
+    :param rocm_same_major: of presets with ROCm, whether older minors of its major count (P-123).
+    :raises UnknownHost: there is nothing of that name.
+    :raises InvalidPreset: parts of a preset contradict each other.
+    :raises FileProblem: the file cannot be read.
+    :raises InvalidHostFile: it is no host file.
+    """
+    from wheelfit.platforms.presets import compose, is_preset
+
+    if "/" in name or os.sep in name or name.endswith(".toml"):
+        return Host(name, "file", load_host_file(name))
+    own = own_hosts(environ)
+    if name in own:
+        over = (f"{name} is your own host file, not the preset",) if is_preset(name) else ()
+        return Host(name, "file", load_host_file(str(own[name])), notes=over)
+    there = os.path.isfile(name)  # noqa: PTH113 - it never raises, however odd the name
+    if not is_preset(name):
+        if there:
+            return Host(name, "file", load_host_file(name))
+        raise _unknown(name, own)
+    preset = compose([name])
+    host = preset_host(preset, rocm_same_major=rocm_same_major)
+    if there:
+        note = f"{name} is the preset; for the file of that name write ./{name}"
+        return replace(host, notes=(note, *host.notes))
+    return host
+
+
+def preset_host(
+    preset: Preset,
+    *,
+    interpreter: HostInterpreter | None = None,
+    version: str | None = None,
+    rocm_same_major: bool = False,
+) -> Host:
+    """Return the machine that a preset describes.
+
+    :param preset: the preset.
+    :param interpreter: its Python; None: the one in use counts.
+    :param version: of its glibc, musl or macOS, as ``2.28``; None: the usual one.
+    :param rocm_same_major: whether older minors of its ROCm's major count (P-123).
+    """
+    file = HostFile.from_detections(
+        preset.detections(rocm_same_major=rocm_same_major),
+        created_by=f"wheelfit {__version__}",
+        origin=f"preset {preset.name}",
+    )
+    file = replace(file, interpreter=interpreter, platforms=_platforms(preset, version))
+    return Host(preset.name, "preset", file, preset.words, preset.notes)
+
+
+def _platforms(preset: Preset, version: str | None) -> tuple[str, ...]:
+    row = preset.row
+    major, minor = map(int, (version or row.version or "0.0").split("."))
+    if row.library == "glibc":
+        return linux_platforms(row.architecture, glibc=minor)
+    if row.library == "musl":
+        return linux_platforms(row.architecture, musl=minor)
+    if row.library == "macos":
+        machine = "arm64" if row.architecture == "aarch64" else row.architecture
+        return macos_platforms(machine, major, minor)
+    return ("win_arm64" if row.architecture == "aarch64" else "win_amd64",)
+
+
+def load_host_file(name: str) -> HostFile:
+    """Read a host file.
+
+    :param name: its path.
+    :raises FileProblem: it cannot be read.
+    :raises InvalidHostFile: it is not TOML, or says something a host file cannot say.
+    """
+    try:
+        with Path(name).open("rb") as file:
+            data = file.read(strict_toml.DEFAULT_LIMITS.size + 1)
+    except OSError as error:
+        raise FileProblem(
+            f"the host file cannot be read: {error.strerror}",
+            where=name,
+            hint="write one on the machine it describes: wheelfit probe -o FILE",
+        ) from None
+    try:
+        table = strict_toml.load(data)
+    except ValueError as error:
+        raise InvalidHostFile(f"the host file is not TOML: {error}", where=name) from None
+    return read_host_file(table, name, lambda path: line_of(data.decode("utf-8"), path))
+
+
+def _unknown(name: str, own: Iterable[str]) -> UnknownHost:
+    from difflib import get_close_matches
+
+    from wheelfit.platforms.presets import preset_lines
+
+    names = [*own, *(line.example for line in preset_lines())]
+    close = get_close_matches(name.lower(), names, n=3)
+    start = f"did you mean {' or '.join(close)}? " if close else ""
+    return UnknownHost(
+        f"{name[:80]!r} is no preset, no host file of yours, and no file",
+        hint=f"{start}wheelfit host list shows what there is; "
+        "wheelfit probe -o FILE describes a machine",
+    )
