@@ -149,7 +149,8 @@ def add_machine(parser: ArgumentParser) -> None:
         dest="host",
         type=given,
         metavar="HOST",
-        help="a host file, as `wheelfit probe -o` writes it",
+        help="a host file, as `wheelfit probe -o` writes it, or a preset as cuda-12.8-sm90 "
+        "(`wheelfit host list`)",
     )
     group.add_argument(
         "--allow-incomplete",

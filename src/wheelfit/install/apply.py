@@ -19,6 +19,7 @@ import installer
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.install.bytecode import compile_modules
 from wheelfit.install.checked_wheel import CheckedWheel, check_wheel
+from wheelfit.install.choice import Circumstances
 from wheelfit.install.conflicts import Layout, lay_out, scheme_folders
 from wheelfit.install.destination import StagedDestination
 from wheelfit.install.locking import PATIENCE, locked
@@ -79,6 +80,7 @@ def apply(
     replace: bool = False,
     compile_bytecode: bool = False,
     break_system_packages: bool = False,
+    circumstances: Circumstances = Circumstances(),  # noqa: B008 - frozen
     patience: float = PATIENCE,
 ) -> Applied:
     """Change an environment so that a plan comes true; all of it, or nothing.
@@ -89,6 +91,7 @@ def apply(
     :param replace: overwrite files that belong to no distribution.
     :param compile_bytecode: write ``.pyc`` files, as pip does unless told otherwise.
     :param break_system_packages: change an externally managed environment too (PEP 668).
+    :param circumstances: what was chosen by, for the record in ``.dist-info``.
     :param patience: seconds to wait for another process that changes the environment.
     :raises ExternallyManaged: PEP 668 forbids it.
     :raises PlanOutdated: another process changed what the plan is about.
@@ -102,7 +105,9 @@ def apply(
         return Applied()
     with ExitStack() as stack:
         checked = tuple(
-            check_wheel(pin, path, stack.enter_context(WheelArchive(path, pin.filename)))
+            check_wheel(
+                pin, path, stack.enter_context(WheelArchive(path, pin.filename)), circumstances
+            )
             for pin, path in ((pin, wheels[pin.name]) for pin in plan.install)
         )
         environment.check_writable(_folders(checked, plan, environment))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.core_metadata import read_metadata, without_variant_markers
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.errors import InvalidRequirement, InvalidWheel, MetadataDisagreement
-from wheelfit.install.choice import CHOICE_FILE, Choice, format_choice
+from wheelfit.install.choice import CHOICE_FILE, Choice, Circumstances, format_choice
 from wheelfit.wheels.archive import SIGNATURES
 from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder, header_value
 from wheelfit.wheels.entry_points import Command, parse_commands
@@ -88,12 +88,18 @@ class CheckedWheel:
     """What a user may want to know, one sentence each."""
 
 
-def check_wheel(pin: Pin, path: Path, archive: WheelArchive) -> CheckedWheel:
+def check_wheel(
+    pin: Pin,
+    path: Path,
+    archive: WheelArchive,
+    circumstances: Circumstances = Circumstances(),  # noqa: B008 - frozen
+) -> CheckedWheel:
     """Check a wheel against what was resolved, and lay out where its members go.
 
     :param pin: what was resolved.
     :param path: the file.
     :param archive: the same, open; stays open as long as the result is used.
+    :param circumstances: what it was chosen by.
     :raises InvalidWheel: the wheel is not sound.
     :raises MetadataDisagreement: it is another wheel than the one that was chosen.
     """
@@ -123,7 +129,7 @@ def check_wheel(pin: Pin, path: Path, archive: WheelArchive) -> CheckedWheel:
         parts=parts,
         commands=commands,
         metadata=without_variant_markers(original, pin.context, where=where),
-        generated=MappingProxyType(_generated(pin, path)),
+        generated=MappingProxyType(_generated(pin, path, circumstances)),
         size=sum(int(part.row.size) for part in parts),
         notes=tuple(f"{where}: {note}" for note in notes),
     )
@@ -261,8 +267,8 @@ def _parts(
         yield Part(row.path, scheme, path, row)
 
 
-def _generated(pin: Pin, path: Path) -> dict[str, bytes]:
-    choice = Choice(pin.filename.text, pin.label, pin.file.hashes)
+def _generated(pin: Pin, path: Path, circumstances: Circumstances) -> dict[str, bytes]:
+    choice = Choice(pin.filename.text, pin.label, pin.file.hashes, circumstances)
     files = {"INSTALLER": f"{INSTALLER}\n".encode(), CHOICE_FILE: format_choice(choice)}
     if pin.requested:
         files["REQUESTED"] = b""

@@ -18,7 +18,7 @@ from wheelfit.core.labels import Label, is_label
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CHOICE_FILE", "Choice", "format_choice", "parse_choice"]
+__all__ = ["CHOICE_FILE", "Choice", "Circumstances", "format_choice", "parse_choice"]
 
 
 def __dir__() -> list[str]:
@@ -32,6 +32,16 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Circumstances:
+    """Say what a choice was made by, when not by this machine alone (P-73)."""
+
+    host: str | None = None
+    """The host file, without its folder, or the preset; None: this machine was looked at."""
+    overrides: tuple[str, ...] = ()
+    """What replaced or narrowed what was detected: ``NAME=value``, or an option."""
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """Say which file a distribution was installed from."""
 
@@ -41,6 +51,8 @@ class Choice:
     """Its label; None if it was a plain wheel."""
     hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     """Hashes the file was checked against, algorithm to hexadecimal digest."""
+    circumstances: Circumstances = Circumstances()
+    """What it was chosen by."""
 
 
 def format_choice(choice: Choice) -> bytes:
@@ -50,6 +62,8 @@ def format_choice(choice: Choice) -> bytes:
         "filename": choice.filename,
         "label": choice.label,
         "hashes": dict(sorted(choice.hashes.items())),
+        "host": choice.circumstances.host,
+        "overrides": list(choice.circumstances.overrides),
     }
     return (json.dumps(content, indent=2) + "\n").encode("utf-8")
 
@@ -69,6 +83,14 @@ def parse_choice(data: bytes) -> Choice | None:
             return None
         if not known or not all(isinstance(digest, str) for digest in hashes.values()):
             return None
+        host, overrides = content.get("host"), content.get("overrides", [])
+        if not (host is None or isinstance(host, str)) or not isinstance(overrides, list):
+            return None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return Choice(filename, None if label is None else Label(label), MappingProxyType(hashes))
+    return Choice(
+        filename,
+        None if label is None else Label(label),
+        MappingProxyType(hashes),
+        Circumstances(host, tuple(map(str, overrides))),
+    )

@@ -67,12 +67,19 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             "package": project,
             "from_registry": from_registry,
             "explanations": [
-                {"version": 1, "target": machine.name, "projects": [explanation.to_mapping()]}
+                {
+                    "version": 1,
+                    "target": machine.name,
+                    **machine.to_mapping(),
+                    "projects": [explanation.to_mapping()],
+                }
                 for machine, explanation in explanations
             ],
             "installed": {
                 "version": 1,
                 "dry_run": False,
+                "host": None,
+                "overrides": [],
                 **installed,
                 "breaks": [],
                 "degradations": [],

@@ -53,6 +53,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         {
             "version": 1,
             "target": opened.machine.name,
+            **opened.machine.to_mapping(),
             "projects": [one.to_mapping() for one in explanations],
         }
     )

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.opened import Opened
     from wheelfit.cli.output import Output
     from wheelfit.cli.progress import Bars
     from wheelfit.install.breakage import Breakage
+    from wheelfit.install.choice import Circumstances
     from wheelfit.install.installed import Installed
     from wheelfit.install.plan import Plan
     from wheelfit.resolve.request import Request
@@ -109,7 +111,9 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             decided = _carry_out(decided, arguments, output, opened)
         planned = decided.planned
         broken = breakages(planned, decided.installed, environment.interpreter.environment)
-        _report(planned, decided.resolution, output, broken, dry_run=arguments.dry_run)
+        _report(
+            planned, decided.resolution, output, broken, opened.machine, dry_run=arguments.dry_run
+        )
         _warn_of_idle_labels(opened, planned, output)
     return 0
 
@@ -237,6 +241,7 @@ def _carry_out(decided: _Decided, arguments: Namespace, output: Output, opened: 
                         replace=arguments.replace_files,
                         compile_bytecode=arguments.compile,
                         break_system_packages=arguments.break_system_packages,
+                        circumstances=_circumstances(opened),
                     )
             except PlanOutdated:
                 if not left:
@@ -248,6 +253,14 @@ def _carry_out(decided: _Decided, arguments: Namespace, output: Output, opened: 
                 output.say(f"note: {note}", "dim")
             break
     return decided
+
+
+def _circumstances(opened: Opened) -> Circumstances:
+    """Say in the record of each distribution what it was chosen by (P-73)."""
+    from wheelfit.install.choice import Circumstances
+
+    host = opened.machine.host
+    return Circumstances(None if host is None else host.record, opened.machine.in_effect)
 
 
 def _fetch(
@@ -283,12 +296,14 @@ def _report(
     resolution: Resolution,
     output: Output,
     broken: Sequence[Breakage],
+    machine: ChosenMachine,
     *,
     dry_run: bool,
 ) -> None:
     answer = {
         "version": 1,
         "dry_run": dry_run,
+        **machine.to_mapping(),
         **planned.to_mapping(),
         "breaks": [one.to_mapping() for one in broken],
         "degradations": [

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output, Style
-    from wheelfit.core.target import Target
     from wheelfit.platforms.features import Detection
 
 _SHOWN = 6
@@ -60,17 +59,17 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     if printed:
         for detection in detections:
             _warn(detection, output)
-        output.result(_host_file(detections, machine.target).rstrip("\n"))
+        output.result(_host_file(detections, machine).rstrip("\n"))
         return 0
     if arguments.output:
         # Before anything is printed: one object, and it is the error if there is one.
-        write_atomically(arguments.output, _host_file(detections, machine.target).encode())
+        write_atomically(arguments.output, _host_file(detections, machine).encode())
     output.result_json(
         {
             "version": 1,
             "machine": machine.name,
+            **machine.to_mapping(),
             "namespaces": {one.namespace: _mapping(one) for one in detections},
-            "overrides": list(machine.overrides),
         }
     )
     environment = machine.target.environment
@@ -162,12 +161,24 @@ def _clipped(text: str, output: Output) -> str:
     return f"{first[:_WIDTH]} …" if rest or len(first) > _WIDTH else first
 
 
-def _host_file(detections: Sequence[Detection], target: Target) -> str:
+def _host_file(detections: Sequence[Detection], machine: ChosenMachine) -> str:
     import tomli_w
 
     from wheelfit import __version__
     from wheelfit.core.host_file import HostFile
     from wheelfit.core.host_file_mapping import to_mapping
+    from wheelfit.platforms.scrubbing import Scrubber
+    from wheelfit.platforms.surroundings import Surroundings
 
-    file = HostFile.from_detections(detections, target, created_by=f"wheelfit {__version__}")
+    host = machine.host
+    # What was written down on another machine was scrubbed there.
+    scrubber = Scrubber.of(Surroundings(environ=machine.environ))
+    file = HostFile.from_detections(
+        detections,
+        machine.target,
+        created_by=f"wheelfit {__version__}",
+        origin="this machine" if host is None else f"{host.kind} {host.record}",
+        overrides=machine.in_effect,
+        scrub=scrubber.text,
+    )
     return tomli_w.dumps(to_mapping(file), multiline_strings=False)
