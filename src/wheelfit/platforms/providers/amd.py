@@ -90,7 +90,11 @@ def detect(surroundings: Surroundings) -> Detection:
         driver, same_major=surroundings.rocm_same_major, reference=surroundings.reference
     )
     hints = _hints(driver, environ, {override.feature for override in own})
-    found = replace(found, warnings=(*found.warnings, *hints))
+    found = replace(
+        found,
+        warnings=(*found.warnings, *hints),
+        devices=() if forced.names else found.devices,  # the user spoke for all of them
+    )
     return overrides.apply(own, found, _ORDER, _is_multi_value)
 
 
@@ -160,8 +164,8 @@ def _warnings(driver: AmdDriver, usable: Sequence[AmdGpu]) -> tuple[str, ...]:
     other = [gpu for gpu in usable if gpu.integrated and gpu.name != usable[0].name]
     if discrete and other:
         warnings.append(
-            f"{other[0]} stands beside {discrete[0]}, and a wheel must run on both; "
-            f"choose for the first one alone with --devices highest"
+            f"{other[0]} stands beside {discrete[0]}: a wheel must run on both, "
+            f"unless --devices highest chooses for {discrete[0].name} alone"
         )
     return tuple(warnings)
 
@@ -218,7 +222,7 @@ def _ask_tools(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
         return driver
     gpus = rocm_tools.parse(told[-1])
     evidence = (*driver.evidence, *(_seen(one, rocm_tools.parse(one)) for one in told))
-    failed = "; ".join(words for one in told if (words := _failure(one)))
+    failed = "; ".join(f"{one.name} {words}" for one in told if (words := _failure(one)))
     if gpus or not failed:
         return replace(driver, gpus=gpus, evidence=evidence)
     broken = told[-1].answer.ending in (Ending.LATE, Ending.KILLED)
@@ -234,12 +238,12 @@ def _failure(told: Told) -> str:
     """Say how a tool failed, in a clause; nothing if it answered."""
     answer = told.answer
     if answer.ending is Ending.LATE:
-        return f"{told.name} did not answer in time"
+        return "did not answer in time"
     if answer.ending is Ending.KILLED:
-        return f"{told.name} crashed (signal {answer.code})"
+        return f"crashed (signal {answer.code})"
     if answer.ending is Ending.NOT_STARTED:
-        return f"{told.name} cannot be started"
-    return f"{told.name} failed with exit status {answer.code}" if answer.code else ""
+        return "cannot be started"
+    return f"failed with exit status {answer.code}" if answer.code else ""
 
 
 # --- AMD's own variables (P-126) -------------------------------------------------------

@@ -268,6 +268,7 @@ def _read_forced(environ: Mapping[str, str]) -> _Forced:
     :raises InvalidConfiguration: one of them cannot be used (P-73).
     """
     values = {}
+    evidence = []
     for feature, variable in _FORCE.items():
         text = overrides.value_of(environ, variable)
         if text is None:
@@ -276,7 +277,8 @@ def _read_forced(environ: Mapping[str, str]) -> _Forced:
         if not accepts(feature, values[feature]):
             example = "a type as 910b" if feature == _TYPE else "a version as 8.2.rc1"
             raise overrides.unreadable(variable, text, f"{example} is wanted")
-    return _Forced(values, tuple(Evidence(_FORCE[name], text) for name, text in values.items()))
+        evidence.append(Evidence(variable, text))
+    return _Forced(values, tuple(evidence))
 
 
 def accepts(feature: str, value: str) -> bool | None:
