@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["EMULATED_PLUGINS", "HARDWARE", "TABLE_DATE", "EmulatedPlugin"]
+__all__ = ["EMULATED_PLUGINS", "HARDWARE", "TABLE_DATE", "UNREGISTERED", "EmulatedPlugin"]
 
 
 def __dir__() -> list[str]:
@@ -90,6 +90,16 @@ EMULATED_PLUGINS = (
     ),
 )
 """Every plugin that a built-in provider stands in for."""
+
+UNREGISTERED = frozenset(
+    {
+        "aarch64-variant-provider",
+        "amd-variant-provider",
+        "tpu-variant-provider",
+        "x86-64-variant-provider",
+    }
+)
+"""Names of these that nobody had registered on PyPI at that date, so anybody could since (P-19)."""
 
 HARDWARE = frozenset(plugin.namespace for plugin in EMULATED_PLUGINS)
 """Namespaces of hardware, of which a package cannot know what a machine has (P-20)."""
