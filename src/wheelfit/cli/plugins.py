@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.platforms.features import Detection
     from wheelfit.sources.repository import Repository
 
-__all__ = ["OnDemandPlugins", "plugin_environments", "read_rules_about_plugins"]
+__all__ = ["OnDemandPlugins", "plugin_folder", "read_rules_about_plugins"]
 
 
 def __dir__() -> list[str]:
@@ -121,24 +121,21 @@ class OnDemandPlugins:
         return self._plugins.ask(question)
 
     def _environments(self) -> PluginEnvironments:
-        return plugin_environments(self._arguments, self._environ, self._output, keep=self._keep)
+        from wheelfit.install.plugins.environments import PluginEnvironments
+
+        folder = plugin_folder(self._arguments, self._environ) if self._keep else None
+        return PluginEnvironments(folder, self._environ, self._output.warn)
 
 
-def plugin_environments(
-    arguments: Namespace, environ: Mapping[str, str], output: Output, *, keep: bool = True
-) -> PluginEnvironments:
-    """Open the folder in which plugins are installed.
+def plugin_folder(arguments: Namespace, environ: Mapping[str, str]) -> Path:
+    """Return where plugins are installed, whether it exists or not.
 
     :param arguments: the options of `wheelfit.cli.options.add_sources`, if the command has them.
     :param environ: the environment of the process.
-    :param output: told why the folder is not used, if it is not.
-    :param keep: whether what is installed is kept for the next command.
     """
-    from wheelfit.install.plugins.environments import FOLDER, PluginEnvironments
+    from wheelfit.install.plugins.environments import FOLDER
     from wheelfit.sources.open import default_cache_folder
 
     named = getattr(arguments, "cache_dir", None)
     cache = Path(named) if named else default_cache_folder(environ, home(), sys.platform)
-    return PluginEnvironments(
-        Path(cache).absolute() / FOLDER if keep else None, environ, output.warn
-    )
+    return cache.absolute() / FOLDER

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.phrases import alternatives
+from wheelfit.core.providers import PluginQuestion, default_endpoint
+from wheelfit.core.requirements import Requirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
     from packaging.utils import NormalizedName
     from packaging.version import Version
-
-    from wheelfit.core.providers import PluginQuestion
-    from wheelfit.core.requirements import Requirement
 
 __all__ = [
     "NO_POLICY",
@@ -94,6 +93,14 @@ class TrustEntry:
             None,
             question.endpoint,
         )
+
+    def question(self) -> PluginQuestion | None:
+        """Return what to ask without a package at hand; None when no namespace is named."""
+        if self.namespace is None:
+            return None
+        requirement = Requirement(self.package, specifier=self.versions)
+        endpoint = self.plugin_api or default_endpoint(self.package)
+        return PluginQuestion(self.namespace, (requirement,), endpoint)
 
     def usable_files(self) -> Iterable[TrustedFile]:
         """Yield the files, without those of the package that are outside of its versions."""
@@ -176,6 +183,11 @@ class SitePolicy:
             if file.forbid_trust_all:
                 return file.where, "forbid-trust-all = true"
         return None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no policy."""
+        return not self.files
 
     @property
     def granted(self) -> tuple[TrustEntry, ...]:

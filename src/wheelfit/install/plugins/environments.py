@@ -36,7 +36,14 @@ if TYPE_CHECKING:
     from wheelfit.install.interpreter import Interpreter
     from wheelfit.resolve.resolution import Pin
 
-__all__ = ["FOLDER", "PluginEnvironment", "PluginEnvironments", "digest_of", "fault_of_folder"]
+__all__ = [
+    "FOLDER",
+    "PluginEnvironment",
+    "PluginEnvironments",
+    "digest_of",
+    "environments_holding",
+    "fault_of_folder",
+]
 
 
 def __dir__() -> list[str]:
@@ -190,17 +197,6 @@ class PluginEnvironments:
                 json.dump({"version": _VERSION, "files": dict(files)}, file)
             Path(temporary).replace(place)
 
-    def holding(self, digests: Iterable[str]) -> Iterator[Path]:
-        """Yield the folders of environments that have any of some wheels.
-
-        :param digests: their SHA-256.
-        """
-        wanted = set(digests)
-        for place in sorted(self.folder.glob("*/" + _RECORD)):
-            files = _read_json(place).get("files")
-            if isinstance(files, dict) and wanted.intersection(map(str, files.values())):
-                yield place.parent
-
     def _fill(
         self,
         stage: Path,
@@ -263,6 +259,19 @@ class PluginEnvironments:
             yield
         finally:
             lock.release()
+
+
+def environments_holding(folder: Path, digests: Iterable[str]) -> Iterator[Path]:
+    """Yield the environments in a folder that have any of some wheels.
+
+    :param folder: where environments lie; it need not exist.
+    :param digests: SHA-256 of the wheels.
+    """
+    wanted = set(digests)
+    for record in sorted(folder.glob(f"*/{_RECORD}")):
+        files = _read_json(record).get("files")
+        if isinstance(files, dict) and wanted.intersection(map(str, files.values())):
+            yield record.parent
 
 
 def fault_of_folder(folder: Path) -> str | None:

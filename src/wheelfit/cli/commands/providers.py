@@ -1,0 +1,136 @@
+"""See who says what a machine supports, and decide which plugins may be installed and run.
+
+ACTION is one of
+
+  list               every provider that is known, and every plugin that is trusted (the default)
+  show NAME          everything about one namespace or one package
+  trust REQUIREMENT  look up a plugin, show every file it consists of, and trust exactly those
+  untrust PACKAGE    take that back, and remove where it was installed
+  enable NAMESPACE   use an optional provider; switch on what was switched off
+  disable NAMESPACE  treat a namespace as unsupported
+
+Nothing is trusted by default, and nothing is installed or run by `trust` unless --try is given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options import add_sources, given
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
+
+    from wheelfit.cli.output import Output
+
+_ACTIONS = ("list", "show", "trust", "untrust", "enable", "disable")
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="list",
+        metavar="ACTION",
+        help="list, show, trust, untrust, enable or disable",
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="a namespace or a package; for trust a requirement, as 'acme-provider>=1,<2'",
+    )
+    parser.add_argument(
+        "--python",
+        type=given,
+        metavar="PYTHON",
+        help="the interpreter that will run the plugin; for list: whose packages are looked at",
+    )
+    group = parser.add_argument_group("trust")
+    group.add_argument("--namespace", metavar="NAMESPACE", help="trust it for this namespace only")
+    group.add_argument(
+        "--plugin-api", metavar="MODULE:ATTRIBUTE", help="trust it at this endpoint only"
+    )
+    group.add_argument(
+        "--hash",
+        action="append",
+        default=[],
+        metavar="sha256:DIGEST",
+        help="trust no file that has none of these",
+    )
+    group.add_argument(
+        "--keep",
+        action="store_true",
+        help="keep the files trusted so far, as those for another Python",
+    )
+    group.add_argument(
+        "--try",
+        dest="attempt",
+        action="store_true",
+        help="then install the plugin in an environment of its own, and show what it says",
+    )
+    group.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    add_sources(parser)
+    # A file can set these; the command has no such options.
+    parser.set_defaults(
+        provider_table=(), enable_provider=[], disable_provider=[], plugin_deadline=10.0
+    )
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Do what ACTION says."""
+    from difflib import get_close_matches
+
+    from wheelfit.errors import UsageError
+
+    action = arguments.action
+    if action not in _ACTIONS:
+        close = get_close_matches(action, _ACTIONS, n=1)
+        raise UsageError(
+            f"there is no action {action!r}",
+            hint=f"did you mean {close[0]!r}?" if close else f"actions: {', '.join(_ACTIONS)}",
+        )
+    if action == "list":
+        if arguments.names:
+            raise UsageError("list takes no name", hint="wheelfit providers show NAME")
+        return _list(arguments, output, environ)
+    if not arguments.names:
+        raise UsageError(f"{action} needs a name", hint="wheelfit providers --help")
+    if action == "show":
+        return _show(arguments, output, environ)
+    from wheelfit.cli import trusting
+
+    if action == "trust":
+        return trusting.trust(arguments, output, environ)
+    if action == "untrust":
+        return trusting.untrust(arguments, output, environ)
+    return trusting.switch(arguments, output, environ)
+
+
+def _list(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    from wheelfit.cli.provider_listing import KnownProviders, print_list
+
+    known = KnownProviders.read(arguments, environ, output)
+    output.result_json(known.to_mapping())
+    print_list(known, output)
+    return 0
+
+
+def _show(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    from wheelfit.cli.provider_listing import KnownProviders, print_one
+    from wheelfit.errors import UsageError, UserError
+
+    if len(arguments.names) > 1:
+        raise UsageError("show takes one name")
+    known = KnownProviders.read(arguments, environ, output)
+    about = known.about(arguments.names[0])
+    if about is None:
+        raise UserError(
+            f"nothing is known of {arguments.names[0]!r}",
+            hint="wheelfit providers list names every provider that is known",
+        )
+    output.result_json(about)
+    print_one(about, known, output)
+    return 0
