@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, str] = {
     "explain": "show which wheel would be chosen, and why not the others",
     "check": "find everything that is wrong with wheels, index files and releases",
     "probe": "show what this machine supports, and how that was found",
+    "providers": "see who says what is supported, and which plugins may be asked",
     "demo": "see it all work in a throw-away environment",
 }
 """The commands with one line each; ``wheelfit.cli.commands.NAME`` implements NAME."""
