@@ -1,4 +1,4 @@
-"""Kinds of the fake NVIDIA driver."""
+"""Kinds of the fake drivers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.testing.drivers import FakeDriver, compile_fake_driver
+from wheelfit.testing.drivers import (
+    FakeDriver,
+    FakeLevelZero,
+    compile_fake_driver,
+    compile_fake_level_zero,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,3 +27,15 @@ def fake_libcuda(fake_driver_folder: Path) -> FakeDriver:
 def fake_old_driver(fake_driver_folder: Path) -> FakeDriver:
     """Return a driver that lacks the newer functions."""
     return compile_fake_driver(fake_driver_folder / "old", without_v2=True)
+
+
+@pytest.fixture(scope="session")
+def fake_level_zero(fake_driver_folder: Path) -> FakeLevelZero:
+    """Return a Level Zero loader."""
+    return compile_fake_level_zero(fake_driver_folder / "level zero")
+
+
+@pytest.fixture(scope="session")
+def fake_old_level_zero(fake_driver_folder: Path) -> FakeLevelZero:
+    """Return a Level Zero loader that lacks the newer function."""
+    return compile_fake_level_zero(fake_driver_folder / "old level zero", without_init_drivers=True)

@@ -36,6 +36,9 @@ _DEVICE_IP_VERSION_EXT = 0x1000F
 
 _LIMIT = 4096  # a driver that claims more is not believed
 
+NOT_LASTING = 3
+"""Status with which the script ends where its answer may be another one soon."""
+
 
 class InitDriverTypeDesc(ctypes.Structure):
     """Lay out ``ze_init_driver_type_desc_t``."""
@@ -228,10 +231,18 @@ def main(arguments: Sequence[str]) -> None:
     def trace(what: str) -> None:
         os.write(2, f"\ncalling {what}\n".encode("utf-8", "replace"))
 
-    line = json.dumps(observe(arguments, trace)).encode() + b"\n"
+    report = observe(arguments, trace)
+    line = json.dumps(report).encode() + b"\n"
     while line:
         line = line[os.write(channel, line) :]
-    os._exit(0)  # drivers have been seen to hang on the way out
+    # Drivers have been seen to hang on the way out.
+    os._exit(0 if is_lasting(report) else NOT_LASTING)
+
+
+def is_lasting(report: dict[str, Any]) -> bool:
+    """Say whether the answer may be remembered: nothing went wrong that may pass."""
+    devices = report["devices"]
+    return bool(devices) and not any("code" in device for device in devices)
 
 
 if __name__ == "__main__":
