@@ -95,9 +95,12 @@ def parse(answer: Answer, deadline: float = 10.0) -> IntelDriver:
             return _failed(f"Level Zero crashed with {_signal_name(answer.code)}{where}", answer)
         case Ending.NOT_STARTED:
             return _failed("Level Zero could not be asked: no child process", answer)
+        case Ending.FLOODED:
+            return _failed(f"Level Zero wrote more than is read{where}", answer)
         case Ending.EXITED:
             pass
-    report = _report(answer.output) if answer.code == 0 else None
+    told = answer.code in (0, level_zero_child.NOT_LASTING)
+    report = _report(answer.output) if told else None
     if report is None:
         return _failed(f"asking Level Zero gave no usable answer{where}", answer)
     problem, broken = _problem(report)
