@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, str] = {
     "check": "find everything that is wrong with wheels, index files and releases",
     "probe": "show what this machine supports, and how that was found",
     "providers": "see who says what is supported, and which plugins may be asked",
+    "doctor": "find out what is wrong here, and what to do about it",
     "demo": "see it all work in a throw-away environment",
 }
 """The commands with one line each; ``wheelfit.cli.commands.NAME`` implements NAME."""

@@ -1,0 +1,251 @@
+"""Find out what is wrong here, and what to do about it.
+
+Looks at the machine with all its probes, at environment variables and tools, and at everything
+that is installed: whether it fits the machine, and whether it goes together. --runtime looks at a
+running process instead. Nothing is changed, no network is used, and nothing that is installed is
+imported. The report is made to be sent: host names, serial numbers and credentials are left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options import add_environment, add_machine, given
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.check.findings import Finding
+    from wheelfit.cli.diagnosis import Diagnosis
+    from wheelfit.cli.machine import ChosenMachine
+    from wheelfit.cli.output import Output
+    from wheelfit.core.abi_dependency import KnownVersions
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.support import Support
+    from wheelfit.core.target import Target
+    from wheelfit.doctor.timing import TimedProcesses
+    from wheelfit.platforms.discovery import Machine
+    from wheelfit.platforms.features import Detection
+
+EXIT_CODES = {"machine": 11, "settings": 12, "packages": 13, "process": 14}
+"""The exit code of a fault in each area; with several, the first one counts."""
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "--runtime",
+        type=_process,
+        metavar="PID",
+        help="look at the libraries a process has loaded; self: this one",
+    )
+    parser.add_argument(
+        "--replay",
+        type=given,
+        metavar="DIR",
+        help="judge for a machine captured with wheelfit probe --record",
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="compare the content of all installed files too"
+    )
+    parser.add_argument("--strict", action="store_true", help="let warnings count as faults")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="CODE",
+        help="show the findings of this kind only",
+    )
+    parser.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="CODE",
+        help="leave out the findings of a kind",
+    )
+    add_environment(parser)
+    add_machine(parser)
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Examine, say what was found, and return the exit code of the first area with a fault."""
+    from wheelfit.cli.diagnosis import lines_of, mapping_of
+    from wheelfit.errors import UsageError
+
+    _check_codes((*arguments.only, *arguments.ignore))
+    if arguments.replay and arguments.host:
+        raise UsageError("--replay and --for both name a machine", hint="choose one")
+    if arguments.runtime is not None:
+        found = _of_process(arguments.runtime)
+    else:
+        found = _of_environment(arguments, output, environ)
+    found = found.reduced(only=arguments.only, ignore=arguments.ignore)
+    output.result_json(mapping_of(found))
+    for line, style in lines_of(found, verbose=output.verbosity > 0, quiet=output.verbosity < 0):
+        output.result(line, style)
+    return _exit_code(found.findings, strict=arguments.strict)
+
+
+def _process(text: str) -> int:
+    """Read ``PID`` or ``self``; 0 stands for the latter."""
+    from argparse import ArgumentTypeError
+
+    if text == "self":
+        return 0
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31):
+        raise ArgumentTypeError(f"{text[:40]!r} is neither the number of a process nor self")
+    return int(text)
+
+
+def _check_codes(codes: Iterable[str]) -> None:
+    from difflib import get_close_matches
+
+    from wheelfit.doctor.diagnoses import DIAGNOSES
+    from wheelfit.errors import UsageError
+
+    for code in codes:
+        if code not in DIAGNOSES:
+            close = get_close_matches(code, DIAGNOSES, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "docs/reference/doctor.md lists them"
+            raise UsageError(f"there is no kind of finding {code!r}", hint=hint)
+
+
+def _exit_code(findings: Iterable[Finding], *, strict: bool) -> int:
+    from wheelfit.check.findings import Severity
+    from wheelfit.doctor.diagnoses import DIAGNOSES
+
+    counted = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
+    areas = {DIAGNOSES[one.code] for one in findings if one.severity in counted}
+    return min((EXIT_CODES[area] for area in areas), default=0)
+
+
+# --- examining ------------------------------------------------------------------------------
+
+
+def _of_process(number: int) -> Diagnosis:
+    from wheelfit.check.findings import Count, Report
+    from wheelfit.cli.diagnosis import Diagnosis
+    from wheelfit.doctor.process import about_process, examine_process
+    from wheelfit.platforms.scrubbing import Scrubber
+    from wheelfit.platforms.surroundings import Surroundings
+
+    surroundings = Surroundings()
+    process = examine_process(number or None, surroundings)
+    return Diagnosis(
+        "this machine",
+        Report.of(about_process(process), (), Count()).findings,
+        Scrubber.of(surroundings),
+        process=process,
+    )
+
+
+def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> Diagnosis:
+    from wheelfit.check.findings import Count, Report
+    from wheelfit.cli.diagnosis import Diagnosis
+    from wheelfit.cli.environments import open_environment_of
+    from wheelfit.core.support import support_for
+    from wheelfit.doctor import machine as machines
+    from wheelfit.doctor.environment import about_contents, examine_environment
+    from wheelfit.doctor.hardware import Hardware
+    from wheelfit.doctor.settings import about_settings, read_settings
+    from wheelfit.platforms.scrubbing import Scrubber
+
+    environment = open_environment_of(arguments, environ)
+    machine, real, timed = _open_machine(arguments, environment.target(), environ, output)
+    detections = tuple(
+        detection
+        for namespace in machine.namespaces
+        if (detection := _detect(machine, namespace)) is not None
+    )
+    contents = examine_environment(environment, full=arguments.full)
+
+    def ask(document: VariantDocument, namespaces: frozenset[str], known: KnownVersions) -> Support:
+        return support_for(
+            document,
+            machine.detector,
+            environment=machine.target.environment,
+            user_lists=machine.user_lists,
+            policy=machine.policy,
+            namespaces=namespaces,
+            known=known,
+        )
+
+    report = about_contents(contents, Hardware.of(detections), ask)
+    findings = list(report.findings)
+    settings = None
+    if arguments.host is None:
+        seen = real.surroundings
+        settings = read_settings(seen)
+        findings += machines.about_detections(detections, machines.read_nvidia_files(seen))
+        findings += machines.about_interpreter(machine.target, seen)
+        findings += machines.about_overrides(real.overrides_in_effect(), seen, real.namespaces)
+        findings += about_settings(settings, detections, contents.libraries, contents.modules)
+    return Diagnosis(
+        machine.name,
+        Report.of(findings, (), Count()).findings,
+        Scrubber.of(real.surroundings),
+        target=machine.target,
+        environment=environment,
+        detections=detections,
+        asked=timed.asked,
+        settings=settings,
+        contents=contents,
+    )
+
+
+def _detect(machine: ChosenMachine, namespace: str) -> Detection | None:
+    from wheelfit.platforms.features import Detection, Status
+
+    if namespace in machine.policy.disabled:
+        return Detection(namespace, status=Status.DISABLED, source="--disable-provider")
+    return machine.detect(namespace)
+
+
+def _open_machine(
+    arguments: Namespace, current: Target, environ: Mapping[str, str], output: Output
+) -> tuple[ChosenMachine, Machine, TimedProcesses]:
+    """Return the machine to judge for, the one whose settings count, and who keeps the time.
+
+    Drivers are asked anew, so that a remembered answer never hides what is wrong.
+    """
+    from dataclasses import replace
+
+    from wheelfit.cli.machine import choose_machine
+    from wheelfit.doctor.timing import TimedProcesses
+    from wheelfit.platforms.children import RealProcesses
+    from wheelfit.platforms.discovery import Machine
+
+    chosen = choose_machine(arguments, current, environ, output)
+    if arguments.replay:
+        seen = _recorded(arguments.replay).surroundings
+        timed = TimedProcesses(seen.processes)
+    else:
+        seen = Machine(environ=chosen.environ, architecture=current.architecture).surroundings
+        seen = replace(seen, rocm_same_major=arguments.rocm_compat == "same-major")
+        timed = TimedProcesses(RealProcesses())
+    real = Machine.over(replace(seen, processes=timed))
+    if arguments.host is None:
+        name = arguments.replay or chosen.name
+        chosen = replace(chosen, name=name, detector=real, namespaces=real.namespaces)
+    return chosen, real, timed
+
+
+def _recorded(folder: str) -> Machine:
+    """Open a captured machine.
+
+    :raises FileProblem: the folder is none.
+    """
+    from pathlib import Path
+
+    from wheelfit.errors import FileProblem
+    from wheelfit.platforms.recording import open_recorded
+
+    try:
+        return open_recorded(Path(folder))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FileProblem(
+            f"this is no captured machine: {error}",
+            where=folder,
+            hint="wheelfit probe --record DIR captures one",
+        ) from None

@@ -1,0 +1,211 @@
+"""Read what the installed packages recorded of themselves, and what of it is still there.
+
+Nothing of a package is imported. Paths are plain strings here: there may be a hundred
+thousand of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wheelfit.core.markers import VariantContext
+from wheelfit.errors import WheelfitError
+from wheelfit.wheels.record import DIGEST_SIZES, encode_digest, parse_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.install.installed import Installed
+
+__all__ = ["Change", "OwnedFile", "Package", "changes", "matches", "read_packages", "top_level"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_PIECE = 1 << 20
+_RECORDING = frozenset({"pip", "uv", "wheelfit"})
+"""Installers that always write a RECORD."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedFile:
+    """Hold one row of a RECORD, resolved."""
+
+    path: str
+    """Absolute, without ``..``."""
+    hash: str
+    """As in RECORD; empty for files that nobody hashed."""
+    size: int | None
+
+    @property
+    def name(self) -> str:
+        """The name without folders."""
+        return self.path.rpartition(os.sep)[2]
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # each is itself: comparing all files is too slow
+class Package:
+    """Hold one installed distribution with its files and needs."""
+
+    installed: Installed
+    files: tuple[OwnedFile, ...] = field(default=(), repr=False)
+    """What RECORD names; empty for a legacy or an editable one."""
+    needs: tuple[Requirement, ...] = field(default=(), repr=False)
+    """What it needs here; without extras, which nobody recorded."""
+    problem: str = ""
+    """Why its RECORD or METADATA cannot be read; empty when they can."""
+
+    @property
+    def name(self) -> str:
+        """Normalised name."""
+        return self.installed.name
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files, as recorded."""
+        return sum(file.size or 0 for file in self.files)
+
+    def inside(self, file: OwnedFile) -> str:
+        """Return how a file is called within the folder of packages.
+
+        :param file: one of this package.
+        """
+        return file.path.removeprefix(str(self.installed.location) + os.sep)
+
+    def __str__(self) -> str:
+        return str(self.installed)
+
+
+def read_packages(
+    installed: Iterable[Installed], environment: Mapping[str, str]
+) -> tuple[Package, ...]:
+    """Read RECORD and METADATA of each distribution; what cannot be read is data.
+
+    :param installed: as `wheelfit.install.installed.scan` found them.
+    :param environment: values of the marker variables.
+    """
+    return tuple(_read(entry, environment) for entry in installed)
+
+
+def _read(entry: Installed, environment: Mapping[str, str]) -> Package:
+    files: tuple[OwnedFile, ...] = ()
+    needs: tuple[Requirement, ...] = ()
+    problem = ""
+    try:
+        files = tuple(_files(entry))
+        needs = tuple(_needs(entry, environment))
+    except WheelfitError as error:
+        problem = error.message
+    except OSError as error:
+        problem = f"RECORD cannot be read: {error.strerror}"
+    return Package(entry, files, needs, problem)
+
+
+def _files(entry: Installed) -> Iterator[OwnedFile]:
+    if entry.legacy:
+        return
+    record = entry.path / "RECORD"
+    location = str(entry.location)
+    try:
+        data = record.read_bytes()
+    except FileNotFoundError:
+        if entry.installer in _RECORDING:
+            raise
+        return  # other package managers keep their records elsewhere
+    for row in parse_record(data, where=str(record)).rows:
+        path = row.path
+        if os.altsep or ".." in path or path.startswith(("/", ".")):
+            path = os.path.normpath(os.path.join(location, path))  # noqa: PTH118
+        else:
+            path = f"{location}/{path}"
+        yield OwnedFile(path, row.hash, int(row.size) if row.size.isdecimal() else None)
+
+
+def _needs(entry: Installed, environment: Mapping[str, str]) -> Iterator[Requirement]:
+    for requirement in entry.metadata().requires:
+        marker = requirement.marker
+        if entry.label is not None and marker is not None and marker.uses_variants:
+            continue  # it takes the machine to say (F-103), and a guess would be a false alarm
+        if requirement.applies(environment, "", VariantContext.PLAIN):
+            yield requirement
+
+
+# --- what is still there -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Say which files of a package are not as RECORD has them."""
+
+    package: Package
+    lost: tuple[OwnedFile, ...] = ()
+    changed: tuple[OwnedFile, ...] = ()
+
+
+def changes(
+    packages: Iterable[Package], shared: frozenset[str], *, full: bool = False
+) -> tuple[Change, ...]:
+    """Compare files with RECORD: whether they are there, and their size.
+
+    Files without a hash do not count: tools write them later, as bytecode.
+
+    :param packages: of this environment.
+    :param shared: paths that several packages own; only whether they are there counts.
+    :param full: compare hashes too, which reads everything.
+    """
+    found = []
+    for package in packages:
+        lost, changed = [], []
+        for file in package.files:
+            if not file.hash:
+                continue
+            try:
+                size = os.stat(file.path).st_size  # noqa: PTH116  # many of them
+            except OSError:
+                lost.append(file)
+                continue
+            if file.path in shared:
+                continue
+            if (file.size is not None and size != file.size) or (full and not matches(file)):
+                changed.append(file)
+        if lost or changed:
+            found.append(Change(package, tuple(lost), tuple(changed)))
+    return tuple(found)
+
+
+def matches(file: OwnedFile) -> bool:
+    """Say whether the content of a file is the recorded one; no if it cannot be read.
+
+    :param file: with an algorithm that counts as a hash, else it matches.
+    """
+    algorithm, _, digest = file.hash.partition("=")
+    if algorithm not in DIGEST_SIZES:
+        return True
+    passing = hashlib.new(algorithm)
+    with suppress(OSError), open(file.path, "rb") as stream:  # noqa: PTH123
+        while piece := stream.read(_PIECE):
+            passing.update(piece)
+        return encode_digest(passing.digest()) == digest.rstrip("=")
+    return False
+
+
+def top_level(package: Package) -> frozenset[str]:
+    """Return the names by which a package is imported.
+
+    :param package: with its files.
+    """
+    names = set()
+    for file in package.files:
+        first, slash, _ = package.inside(file).partition(os.sep)
+        if slash and not first.endswith((".dist-info", ".data", ".libs")) and first.isidentifier():
+            names.add(first)
+        elif not slash and first.endswith((".py", ".so", ".pyd")):
+            names.add(first.partition(".")[0])
+    return frozenset(names)

@@ -1,0 +1,165 @@
+"""Examine one environment: everything installed in it, against itself and against a machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wheelfit.check.findings import Count, Place, Report
+from wheelfit.check.installed import InstalledVariant, check_installed
+from wheelfit.doctor import contents, diagnoses, packages
+from wheelfit.doctor.families import build_of, owned_libraries
+from wheelfit.install.transaction import WORKPLACE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wheelfit.check.findings import Finding
+    from wheelfit.core.abi_dependency import KnownVersions
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.support import Support
+    from wheelfit.doctor.contents import Package
+    from wheelfit.doctor.families import Build, OwnedLibrary
+    from wheelfit.doctor.hardware import Hardware
+    from wheelfit.install.environment import Environment
+    from wheelfit.install.installed import Broken
+
+    Ask = Callable[[VariantDocument, frozenset[str], KnownVersions], Support]
+
+__all__ = ["Contents", "about_contents", "examine_environment"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_SMALL = 16 * 1024 * 1024
+"""Bytes up to which a file with several owners is hashed to see whose it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Hold everything that was read of an environment."""
+
+    name: str
+    packages: tuple[Package, ...]
+    """By name; of one name, what is imported comes first."""
+    broken: tuple[Broken, ...]
+    """What looks like a package and cannot be read as one."""
+    libraries: tuple[OwnedLibrary, ...]
+    """Accelerator libraries that the packages brought."""
+    builds: tuple[Build, ...]
+    """What each package was built for."""
+    findings: tuple[Finding, ...]
+    """What comparing the files with their records brought."""
+
+    @property
+    def modules(self) -> dict[str, str]:
+        """The modules that can be imported, and in words whose each is."""
+        return {
+            module: str(package)
+            for package in reversed(self.packages)
+            for module in contents.top_level(package)
+        }
+
+
+def examine_environment(environment: Environment, *, full: bool = False) -> Contents:
+    """Read what is installed, and compare files with RECORD; nothing is imported.
+
+    :param environment: where to look.
+    :param full: compare the content of all files with its hash too.
+    """
+    scan = environment.scan()
+    read = contents.read_packages(scan.installed, environment.target().environment)
+    libraries = tuple(one for package in read for one in owned_libraries(package))
+    by_package: dict[Package, list[OwnedLibrary]] = {}
+    for one in libraries:
+        by_package.setdefault(one.package, []).append(one)
+    own = [package for package in read if not package.installed.outside]
+    shared = packages.shared_paths(own)
+    winners = {
+        path: package
+        for path, owners in shared.items()
+        for package, file in owners
+        if (full or max(one.size or 0 for _, one in owners) <= _SMALL) and contents.matches(file)
+    }
+    changes = contents.changes(own, frozenset(shared), full=full)
+    findings = [
+        *packages.about_shared_files(shared, winners),
+        *packages.about_changes(changes),
+        *packages.about_duplicates(own),
+        *_about_broken(scan.broken),
+        *_about_records(own),
+    ]
+    return Contents(
+        environment.name,
+        read,
+        scan.broken,
+        libraries,
+        tuple(build_of(package, by_package.get(package, ())) for package in read),
+        tuple(findings),
+    )
+
+
+def _about_broken(broken: tuple[Broken, ...]) -> Iterator[Finding]:
+    for one in broken:
+        interrupted = one.path.name.startswith((WORKPLACE, "~"))
+        check = diagnoses.INTERRUPTED if interrupted else diagnoses.UNREADABLE
+        yield Place(str(one.path)).found(check, one.reason)
+
+
+def _about_records(read: list[Package]) -> Iterator[Finding]:
+    for package in read:
+        for words in (*package.installed.notes, *filter(None, [package.problem])):
+            yield Place(str(package.installed.path)).found(
+                diagnoses.UNREADABLE, f"{package}: {words}"
+            )
+
+
+def about_contents(found: Contents, hardware: Hardware, ask: Ask) -> Report:
+    """Judge what is installed against a machine, and one package against the others.
+
+    :param found: what was read.
+    :param hardware: what the machine has.
+    :param ask: from a document, the namespaces of interest and the versions that are known
+        to what is supported; as `wheelfit.core.support.support_for`.
+    """
+    first: dict[str, Package] = {}
+    for package in found.packages:
+        first.setdefault(package.name, package)
+    variants = [
+        InstalledVariant(
+            str(entry.path),
+            entry.name,
+            entry.version,
+            entry.label,
+            entry.properties,
+            entry.document,
+        )
+        for entry in (package.installed for package in first.values())
+        if entry.label is not None
+    ]
+    versions = {one.installed.name: one.installed.version for one in first.values()}
+    checked = check_installed(variants, versions, ask)
+    by_place = {str(package.installed.path): package for package in first.values()}
+    imported = tuple(build for build in found.builds if first[build.package.name] is build.package)
+    findings = [
+        *(_with_command(finding, by_place) for finding in checked.findings),
+        *(
+            Place(one.where).found(diagnoses.UNASKED, one.message, remedy=one.hint)
+            for one in checked.unchecked
+        ),
+        *packages.about_builds(imported, found.libraries, found.name),
+        *packages.about_hardware(imported, hardware, found.name),
+        *packages.about_needs(found.packages),
+        *found.findings,
+    ]
+    return Report.of(findings, (), Count(installed=checked.count.installed))
+
+
+def _with_command(finding: Finding, by_place: dict[str, Package]) -> Finding:
+    package = by_place.get(finding.where)
+    if package is None:
+        return finding
+    command = f"wheelfit install --force-reinstall {package.name}=={package.installed.version}"
+    return replace(finding, remedy=f"{command}; the build that fits is chosen anew")

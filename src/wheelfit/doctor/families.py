@@ -1,0 +1,190 @@
+"""Which accelerator each installed package was built for, and by which sign that is known.
+
+Publishers say it in many ways: in the name (``cupy-cuda12x``), in the local part of the
+version (``2.8.0+cu128``), in the properties of a variant, in the libraries inside, and at
+last in what the package needs. The strongest sign counts.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from wheelfit.platforms.accelerator_libraries import identify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.doctor.contents import OwnedFile, Package
+    from wheelfit.platforms.accelerator_libraries import AcceleratorLibrary
+
+_What = TypeVar("_What", int, str)
+
+__all__ = ["Build", "OwnedLibrary", "build_of", "owned_libraries"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_SUFFIX = re.compile(r"-cu(?:da)?-?(1[1-9])x?(?=-|$)")
+_LOCAL_CUDA = re.compile(r"cu(1[1-9])([0-9])?")
+_LOCAL_ROCM = re.compile(r"rocm([0-9]+\.[0-9]+)(?:\.[0-9.]+)?")
+_CUDA_FOLDER = re.compile(r"nvidia/cu(1[1-9])/")
+_FOLLOWS_CUDA = frozenset({"cuda-bindings", "cuda-python", "cuda-toolkit"})
+"""Projects whose own major version is that of CUDA."""
+_ROCM_PROJECTS = re.compile(r"rocm(?:-sdk(?:-[a-z0-9-]+)?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedLibrary:
+    """Hold one accelerator library that a package brought."""
+
+    package: Package
+    file: OwnedFile
+    library: AcceleratorLibrary
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Say what a package was built for."""
+
+    package: Package
+    cuda: Mapping[int, str] = field(default_factory=dict)
+    """CUDA majors, each with the sign by which it is known."""
+    toolkit: str = ""
+    """The toolkit as ``12.8``, where the package says it that exactly."""
+    rocm: Mapping[str, str] = field(default_factory=dict)
+    """ROCm versions as ``6.4``, each with its sign."""
+    cpu_only: str = ""
+    """By which sign it is known to use no accelerator, though other builds of it do."""
+
+    @property
+    def is_library(self) -> bool:
+        """Say whether it only brings a vendor's libraries, and is no program of its own."""
+        return self.package.name.startswith(("nvidia-", "cuda-", "rocm-sdk"))
+
+
+def owned_libraries(package: Package) -> tuple[OwnedLibrary, ...]:
+    """Return the accelerator libraries that a package brought.
+
+    :param package: with its files.
+    """
+    return tuple(
+        OwnedLibrary(package, file, library)
+        for file in package.files
+        if (".so" in file.name or file.name.endswith((".dll", ".dylib")))
+        and (library := identify(file.name)) is not None
+    )
+
+
+def build_of(package: Package, libraries: Iterable[OwnedLibrary]) -> Build:
+    """Return what a package was built for.
+
+    :param package: what is installed.
+    :param libraries: what `owned_libraries` says of it.
+    """
+    local = package.installed.version.local or ""
+    toolkit = next(_toolkits(package, local), "")
+    return Build(
+        package,
+        _strongest(
+            _named_cuda(package, local),
+            _property_cuda(package),
+            _carried_cuda(package, libraries),
+            _needed_cuda(package.needs),
+        ),
+        toolkit,
+        _strongest(_named_rocm(package, local), _property_rocm(package)),
+        _cpu_sign(local),
+    )
+
+
+def _strongest(*signs: Iterable[tuple[_What, str]]) -> dict[_What, str]:
+    """Return what the first kind of sign says that says anything."""
+    for kind in signs:
+        found: dict[_What, str] = {}
+        for what, sign in kind:
+            found.setdefault(what, sign)
+        if found:
+            return found
+    return {}
+
+
+# --- CUDA ------------------------------------------------------------------------------------
+
+
+def _named_cuda(package: Package, local: str) -> Iterator[tuple[int, str]]:
+    if (match := _SUFFIX.search(package.name)) is not None:
+        yield int(match[1]), "its name"
+    if (match := _LOCAL_CUDA.search(local)) is not None:
+        yield int(match[1]), f"its version ends with +{local}"
+    if package.name in _FOLLOWS_CUDA and package.installed.version.major >= 11:
+        yield package.installed.version.major, "its version"
+
+
+def _property_cuda(package: Package) -> Iterator[tuple[int, str]]:
+    values = list(_property(package, "nvidia :: cuda_version_lower_bound"))
+    if values:
+        # Of several lower bounds the lowest says for which major it was built.
+        lowest = min(values, key=lambda value: [int(part) for part in value.split(".")])
+        yield int(lowest.partition(".")[0]), f"its variant needs CUDA {lowest}"
+
+
+def _carried_cuda(package: Package, libraries: Iterable[OwnedLibrary]) -> Iterator[tuple[int, str]]:
+    for one in libraries:
+        inside = package.inside(one.file).replace("\\", "/")
+        if (match := _CUDA_FOLDER.match(inside)) is not None:
+            yield int(match[1]), f"it holds {match[0].rstrip('/')}"
+        elif one.library.cuda_major is not None:
+            yield one.library.cuda_major, f"it holds {one.file.name}"
+
+
+def _needed_cuda(needs: Iterable[Requirement]) -> Iterator[tuple[int, str]]:
+    for requirement in needs:
+        if (match := _SUFFIX.search(requirement.name)) is not None:
+            yield int(match[1]), f"it needs {requirement.name}"
+        elif requirement.name in _FOLLOWS_CUDA:
+            for one in requirement.specifier:
+                first = one.version.partition(".")[0]
+                if one.operator in {"==", "~="} and first.isdecimal():
+                    yield int(first), f"it needs {requirement.name} {requirement.specifier}"
+
+
+def _toolkits(package: Package, local: str) -> Iterator[str]:
+    match = _LOCAL_CUDA.search(local)
+    if match is not None and match[2]:
+        yield f"{match[1]}.{match[2]}"
+    if package.name.startswith("nvidia-cuda-runtime") and package.installed.version.major >= 11:
+        release = package.installed.version.release
+        yield f"{release[0]}.{release[1] if len(release) > 1 else 0}"
+
+
+# --- others ----------------------------------------------------------------------------------
+
+
+def _named_rocm(package: Package, local: str) -> Iterator[tuple[str, str]]:
+    if (match := _LOCAL_ROCM.search(local)) is not None:
+        yield match[1], f"its version ends with +{local}"
+    if _ROCM_PROJECTS.fullmatch(package.name):
+        version = package.installed.version
+        yield f"{version.major}.{version.minor}", "its version"
+
+
+def _property_rocm(package: Package) -> Iterator[tuple[str, str]]:
+    for value in _property(package, "amd :: rocm_version"):
+        yield value, f"its variant needs ROCm {value}"
+
+
+def _cpu_sign(local: str) -> str:
+    if local == "cpu" or local.startswith("cpu."):
+        return f"its version ends with +{local}"
+    return ""
+
+
+def _property(package: Package, wanted: str) -> Iterator[str]:
+    for feature, values in package.installed.properties.features():
+        if str(feature) == wanted:
+            yield from values

@@ -1,0 +1,120 @@
+"""Judge what detection says of the machine and its interpreter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.check.findings import Place
+from wheelfit.doctor import diagnoses
+from wheelfit.platforms import overrides
+from wheelfit.platforms.features import Status
+from wheelfit.platforms.probes import nvidia_files, sysctl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from wheelfit.check.findings import Finding
+    from wheelfit.core.target import Target
+    from wheelfit.platforms.facts import NvidiaFiles
+    from wheelfit.platforms.features import Detection
+    from wheelfit.platforms.surroundings import Surroundings
+
+__all__ = ["about_detections", "about_interpreter", "about_overrides", "read_nvidia_files"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_NARROW = frozenset({"i686", "armv7l", "armv8l"})
+_WIDE = frozenset({"x86_64", "amd64", "aarch64", "arm64"})
+_TRANSLATED = "sysctl.proc_translated"
+
+
+def read_nvidia_files(surroundings: Surroundings) -> NvidiaFiles:
+    """Return the signs of NVIDIA's hardware and driver (P-96).
+
+    :param surroundings: what may be looked at.
+    """
+    return nvidia_files.parse(nvidia_files.read(surroundings))
+
+
+def about_detections(detections: Iterable[Detection], files: NvidiaFiles) -> Iterator[Finding]:
+    """Yield findings about what could not be found out, or is odd.
+
+    :param detections: what the machine supports.
+    :param files: signs of NVIDIA's hardware and driver.
+    """
+    for detection in detections:
+        place = Place(detection.namespace)
+        match detection.status:
+            case Status.FAILED:
+                yield place.found(diagnoses.DETECTION_FAILED, _reason(detection))
+                continue
+            case Status.DISABLED if detection.warnings:
+                yield place.found(diagnoses.OVERRIDE_UNREADABLE, _reason(detection))
+                continue
+            case _:
+                pass
+        told: tuple[str, ...] = ()
+        if detection.namespace == "nvidia" and detection.status is Status.NOTHING:
+            if files.pci_devices and not files.has_driver:
+                told = detection.warnings
+                yield place.found(diagnoses.DRIVER_MISSING, _reason(detection))
+            elif files.has_driver:
+                told = detection.warnings
+                yield place.found(diagnoses.DRIVER_UNREACHABLE, _reason(detection))
+        for warning in detection.warnings:
+            if warning not in told:
+                yield place.found(diagnoses.DETECTION_WARNING, warning)
+        for one in detection.evidence:
+            if one.source == "driver versions":
+                yield place.found(diagnoses.DRIVER_VERSIONS_DIFFER, one.value)
+
+
+def _reason(detection: Detection) -> str:
+    said = "; ".join(detection.warnings)
+    return said or "; ".join(f"{one.source}: {one.value}" for one in detection.evidence)
+
+
+def about_overrides(
+    in_effect: Iterable[str], surroundings: Surroundings, namespaces: Iterable[str]
+) -> Iterator[Finding]:
+    """Yield findings about variables that replace what is detected (P-73).
+
+    :param in_effect: as ``NAME=value``.
+    :param surroundings: whose variables are looked at.
+    :param namespaces: those that have a provider.
+    """
+    for text in in_effect:
+        name = text.partition("=")[0]
+        yield Place(name).found(
+            diagnoses.OVERRIDE_IN_EFFECT, f"{text} replaces what the machine says"
+        )
+    for name in overrides.strays_in(surroundings.environ, namespaces):
+        yield Place(name).found(
+            diagnoses.OVERRIDE_CONCERNS_NOBODY,
+            f"{name} changes nothing: no provider has a namespace like that",
+        )
+
+
+def about_interpreter(target: Target, surroundings: Surroundings) -> Iterator[Finding]:
+    """Yield findings about an interpreter that does not fit its machine.
+
+    :param target: the interpreter's.
+    :param surroundings: what may be looked at.
+    """
+    machine = target.environment.get("platform_machine", "")
+    if target.architecture in _NARROW and machine.lower() in _WIDE:
+        yield Place(target.name).found(
+            diagnoses.NARROW_INTERPRETER,
+            f"the interpreter is for {target.architecture}, and the machine is {machine}",
+        )
+    if surroundings.system == "Darwin" and target.architecture == "x86_64":
+        answers = sysctl.read(surroundings, (_TRANSLATED,)) or {}
+        if any(answers.get(_TRANSLATED, b"")):
+            yield Place(target.name).found(
+                diagnoses.TRANSLATED,
+                "this Python was made for Intel's processors and runs through Rosetta 2, "
+                "without AVX",
+            )

@@ -1,0 +1,373 @@
+"""Judge what is installed: against the hardware, and one package against the others.
+
+Pure: what is installed was read by `wheelfit.doctor.contents`, the hardware by detection.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from wheelfit.check.findings import Place, Severity
+from wheelfit.doctor import diagnoses
+from wheelfit.doctor.phrases import bytes_in_words, some_of
+from wheelfit.platforms.tables.nvidia import CUDA_CODE_FLOOR, DRIVER_FLOOR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from wheelfit.check.findings import Finding
+    from wheelfit.doctor.contents import Change, OwnedFile, Package
+    from wheelfit.doctor.families import Build, OwnedLibrary
+    from wheelfit.doctor.hardware import Hardware
+    from wheelfit.platforms.facts import Capability
+
+__all__ = [
+    "about_builds",
+    "about_changes",
+    "about_duplicates",
+    "about_hardware",
+    "about_needs",
+    "about_shared_files",
+    "shared_paths",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_LIBRARIES = (".so", ".dll", ".dylib", ".pyd")
+_WORDS = {"nvidia": "an NVIDIA GPU", "amd": "an AMD GPU", "intel": "an Intel GPU"}
+
+
+# --- families --------------------------------------------------------------------------------
+
+
+def about_builds(
+    builds: Sequence[Build], libraries: Sequence[OwnedLibrary], where: str
+) -> Iterator[Finding]:
+    """Yield findings about packages that do not go together.
+
+    :param builds: what each package was built for.
+    :param libraries: the accelerator libraries of all packages.
+    :param where: the environment.
+    """
+    yield from _mixed_cuda(builds, libraries, where)
+    by_rocm: dict[str, list[Build]] = defaultdict(list)
+    for build in builds:
+        for version in build.rocm:
+            by_rocm[version].append(build)
+    if len(by_rocm) > 1:
+        parts = "; ".join(
+            f"ROCm {version}: {_named(one.package for one in by_rocm[version])}"
+            for version in sorted(by_rocm, key=_release)
+        )
+        yield Place(where).found(diagnoses.MIXED_ROCM, parts)
+    yield from _several_kinds(libraries, "openmp", where)
+    yield from _several_kinds(libraries, "blas", where)
+
+
+def _mixed_cuda(
+    builds: Iterable[Build], libraries: Iterable[OwnedLibrary], where: str
+) -> Iterator[Finding]:
+    by_major: dict[int, list[Build]] = defaultdict(list)
+    majors_of: dict[Package, frozenset[int]] = {}
+    for build in builds:
+        majors_of[build.package] = frozenset(build.cuda)
+        for major in build.cuda:
+            by_major[major].append(build)
+    if len(by_major) < 2:
+        return
+    parts = "; ".join(
+        f"CUDA {major}: {_with_signs(by_major[major], major)}" for major in sorted(by_major)
+    )
+    counts = {major: sum(not one.is_library for one in by_major[major]) for major in by_major}
+    most = max(counts, key=lambda major: (counts[major], len(by_major[major]), major))
+    others = sorted(
+        {
+            one.package.name
+            for major, found in by_major.items()
+            for one in found
+            if major != most and most not in one.cuda
+        }
+    )
+    remedy = f"keep one CUDA major; most here is for CUDA {most}, so exchange or uninstall "
+    remedy += some_of(others)
+    clash = next(_clashes(libraries, majors_of), None)
+    if clash is None:
+        yield Place(where).found(diagnoses.MIXED_CUDA, parts, remedy=remedy)
+        return
+    words = f"{parts}. {clash}: in one process only the first of them is found"
+    yield Place(where).found(diagnoses.MIXED_CUDA, words, remedy=remedy, severity=Severity.ERROR)
+
+
+def _clashes(
+    libraries: Iterable[OwnedLibrary], majors_of: Mapping[Package, frozenset[int]]
+) -> Iterator[str]:
+    """Yield libraries of one SONAME that come from packages for different majors."""
+    by_stem: dict[str, list[OwnedLibrary]] = defaultdict(list)
+    for one in libraries:
+        if one.library.ambiguous and majors_of.get(one.package):
+            by_stem[f"{one.library.stem} {one.library.number.partition('.')[0]}"].append(one)
+    for found in by_stem.values():
+        for left, right in combinations(found, 2):
+            if majors_of[left.package].isdisjoint(majors_of[right.package]):
+                yield f"{left.file.name} comes from {left.package} and from {right.package}"
+
+
+def _several_kinds(libraries: Iterable[OwnedLibrary], family: str, where: str) -> Iterator[Finding]:
+    kinds: dict[str, dict[Package, str]] = defaultdict(dict)
+    for one in libraries:
+        if one.library.family == family:
+            kinds[one.library.kind].setdefault(one.package, one.file.name)
+    if len(kinds) < 2:
+        return
+    parts = "; ".join(
+        f"{kind}: " + some_of([f"{package} ({name})" for package, name in kinds[kind].items()])
+        for kind in sorted(kinds)
+    )
+    check = diagnoses.MIXED_OPENMP if family == "openmp" else diagnoses.SEVERAL_BLAS
+    # GNU's runtime and another one are found in many environments, and mostly get on.
+    harmless = family == "blas" or ("gnu" in kinds and len(kinds) == 2)
+    yield Place(where).found(check, parts, severity=Severity.NOTE if harmless else None)
+
+
+# --- hardware --------------------------------------------------------------------------------
+
+
+def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> Iterator[Finding]:
+    """Yield findings about packages that the hardware does not run, or runs in vain.
+
+    Variants are left out: their properties say exactly what they need.
+
+    :param builds: what each package was built for.
+    :param hardware: what is there.
+    :param where: the environment.
+    """
+    by_major: dict[int, list[Build]] = defaultdict(list)
+    for build in builds:
+        if build.package.installed.label is None:
+            for major in build.cuda:
+                by_major[major].append(build)
+    if "nvidia" in hardware.looked:
+        if hardware.cuda is None:
+            yield from _idle(by_major, where)
+        else:
+            for major in sorted(by_major):
+                yield from _refused(major, by_major[major], hardware, where)
+            yield from _newer_than_driver(builds, hardware.cuda, where)
+    if "amd" in hardware.looked - hardware.present:
+        rocm = [build.package for build in builds if build.rocm]
+        if rocm:
+            words = f"{_named(rocm)}, {_sum(rocm)} for ROCm, and no AMD GPU can be used here"
+            yield Place(where).found(diagnoses.IDLE_BUILD, words)
+    there = [words for namespace, words in _WORDS.items() if namespace in hardware.present]
+    if there:
+        for build in builds:
+            if build.cpu_only:
+                words = f"{build.package} is a build for the CPU ({build.cpu_only}), and "
+                words += f"{' and '.join(there)} is here"
+                yield Place(where).found(
+                    diagnoses.IDLE_HARDWARE,
+                    words,
+                    remedy=f"wheelfit install --force-reinstall {build.package.name}, from an "
+                    "index that has builds for the GPU",
+                )
+
+
+def _idle(by_major: Mapping[int, Sequence[Build]], where: str) -> Iterator[Finding]:
+    packages = list(dict.fromkeys(one.package for found in by_major.values() for one in found))
+    if packages:
+        words = f"{_named(packages)}, {_sum(packages)} for CUDA, and no NVIDIA GPU can be used here"
+        yield Place(where).found(diagnoses.IDLE_BUILD, words)
+
+
+def _refused(
+    major: int, found: Sequence[Build], hardware: Hardware, where: str
+) -> Iterator[Finding]:
+    packages = [one.package for one in found]
+    cuda = hardware.cuda
+    if cuda is not None and cuda.major < major:
+        needed = f"driver {DRIVER_FLOOR[major][0]} or newer" if major in DRIVER_FLOOR else ""
+        words = f"{_with_signs(found, major)}: CUDA {major} does not start on a driver with CUDA "
+        words += str(cuda)
+        remedy = f"update NVIDIA's driver{f' to {needed}' if needed else ''}, or install the "
+        remedy += f"builds for CUDA {cuda.major}"
+        yield Place(where).found(diagnoses.DRIVER_TOO_OLD, words, remedy=remedy)
+    floor = CUDA_CODE_FLOOR.get(major)
+    old = [one for one in hardware.capabilities if floor is not None and one < floor]
+    if old:
+        words = f"{_named(packages)}: CUDA {major} makes code for compute capability {floor} and "
+        words += f"newer, and the GPU here has {', '.join(map(str, old))}"
+        yield Place(where).found(
+            diagnoses.GPU_TOO_OLD,
+            words,
+            remedy=f"install the builds for CUDA {major - 1}",
+            severity=None if len(old) == len(hardware.capabilities) else Severity.WARNING,
+        )
+
+
+def _newer_than_driver(builds: Iterable[Build], cuda: Capability, where: str) -> Iterator[Finding]:
+    newer = []
+    for build in builds:
+        major, _, minor = build.toolkit.partition(".")
+        if build.toolkit and int(major) == cuda.major and int(minor) > cuda.minor:
+            newer.append(f"{build.package} (CUDA {build.toolkit})")
+    if newer:
+        words = f"{some_of(newer)}, and the driver has CUDA {cuda}"
+        yield Place(where).found(diagnoses.NEWER_THAN_DRIVER, words)
+
+
+# --- files -----------------------------------------------------------------------------------
+
+
+def shared_paths(packages: Iterable[Package]) -> dict[str, list[tuple[Package, OwnedFile]]]:
+    """Return the paths that several packages own, with who owns them.
+
+    :param packages: of one environment.
+    """
+    first: dict[str, tuple[Package, OwnedFile]] = {}
+    shared: dict[str, list[tuple[Package, OwnedFile]]] = {}
+    for package in packages:
+        for file in package.files:
+            other = first.setdefault(file.path, (package, file))
+            if other[0] is not package:
+                shared.setdefault(file.path, [other]).append((package, file))
+    return shared
+
+
+def about_shared_files(
+    shared: Mapping[str, Sequence[tuple[Package, OwnedFile]]], winners: Mapping[str, Package]
+) -> Iterator[Finding]:
+    """Yield a finding for each pair of packages that own a file with different content.
+
+    Equal content is common and harmless (empty ``__init__.py`` files) unless it is a
+    library: then uninstalling one of the packages breaks the other.
+
+    :param shared: what `shared_paths` found.
+    :param winners: by path, whose content the file has, where that is known.
+    """
+    pairs: dict[tuple[Package, Package], list[tuple[OwnedFile, bool]]] = defaultdict(list)
+    for owners in shared.values():
+        for (left, mine), (right, theirs) in combinations(owners, 2):
+            if left.name == right.name:
+                continue  # that is a duplicate, and told as one
+            differs = (mine.hash, mine.size) != (theirs.hash, theirs.size)
+            if differs or any(ending in mine.name for ending in _LIBRARIES):
+                pairs[left, right].append((mine, differs))
+    for (left, right), files in pairs.items():
+        different = [file for file, differs in files if differs]
+        library = next((f for f in different if any(e in f.name for e in _LIBRARIES)), None)
+        shown = library or (different or [files[0][0]])[0]
+        count = len(different or files)
+        words = f"{left} and {right} both own {left.inside(shown)}"
+        words += f" and {count - 1} more" if count > 1 else ""
+        if not different:
+            words += "; the content is the same, but uninstalling one takes it from the other"
+        elif (winner := winners.get(shown.path)) is not None:
+            words += f"; what is there is from {winner}"
+        remedy = f"wheelfit uninstall {left.name} {right.name}, and install the one that is needed"
+        severity = Severity.ERROR if library else Severity.WARNING if different else Severity.NOTE
+        yield Place(str(left.installed.path)).found(
+            diagnoses.SHARED_FILE, words, remedy=remedy, severity=severity
+        )
+
+
+def about_changes(changes: Iterable[Change]) -> Iterator[Finding]:
+    """Yield findings about files that are missing or not as they were installed.
+
+    :param changes: what `wheelfit.doctor.contents.changes` found.
+    """
+    for change in changes:
+        package = change.package
+        place = Place(str(package.installed.path))
+        remedy = f"wheelfit install --force-reinstall {package.name}=={package.installed.version}"
+        for check, files, verb in (
+            (diagnoses.LOST_FILE, change.lost, "missing"),
+            (diagnoses.CHANGED_FILE, change.changed, "not as installed"),
+        ):
+            if files:
+                names = some_of([package.inside(file) for file in files])
+                total = len(package.files)
+                words = f"{package}: {len(files)} of {total} files {verb}: {names}"
+                yield place.found(check, words, remedy=remedy)
+
+
+def about_duplicates(packages: Iterable[Package]) -> Iterator[Finding]:
+    """Yield a finding for each project that is recorded twice in one folder.
+
+    :param packages: of one environment; of one name, what is imported comes first.
+    """
+    places: dict[tuple[str, str], list[Package]] = defaultdict(list)
+    for package in packages:
+        places[package.name, str(package.installed.location)].append(package)
+    for (name, location), found in places.items():
+        if len(found) > 1:
+            versions = " and ".join(str(one.installed.version) for one in found)
+            yield Place(location).found(
+                diagnoses.DUPLICATE,
+                f"{name} is recorded in versions {versions}; nobody can say which files are whose",
+                remedy=f"delete the folders {some_of([one.installed.path.name for one in found])}, "
+                f"then wheelfit install --replace-files {name}",
+            )
+
+
+def about_needs(packages: Sequence[Package]) -> Iterator[Finding]:
+    """Yield a finding for each package whose needs are not met.
+
+    :param packages: what is installed; of one name, what is imported comes first.
+    """
+    present: dict[str, Package] = {}
+    for package in packages:
+        present.setdefault(package.name, package)
+    for package in present.values():
+        unmet = []
+        wanted = []
+        for need in package.needs:
+            found = present.get(need.name)
+            if found is None:
+                unmet.append(f"{need.name}{need.specifier}, which is not installed")
+            elif not need.specifier.contains(found.installed.version, prereleases=True):
+                words = f"{need.name}{need.specifier}, and {found.installed.version} is installed"
+                unmet.append(words)
+            else:
+                continue
+            wanted.append(f"'{need.name}{need.specifier}'")
+        if unmet:
+            yield Place(str(package.installed.path)).found(
+                diagnoses.UNMET,
+                f"{package} needs {some_of(unmet)}",
+                remedy=f"wheelfit install {' '.join(wanted)}",
+            )
+
+
+# --- words -----------------------------------------------------------------------------------
+
+
+def _with_signs(builds: Sequence[Build], major: int) -> str:
+    programs = [one for one in builds if not one.is_library]
+    libraries = len(builds) - len(programs)
+    shown = programs or builds
+    words = [f"{one.package} ({one.cuda[major]})" for one in shown]
+    if programs and libraries:
+        return f"{some_of(words)}, with {libraries} {'library' if libraries == 1 else 'libraries'}"
+    return some_of(words)
+
+
+def _named(packages: Iterable[Package]) -> str:
+    """Return packages as a list, vendors' libraries last."""
+    ordered = sorted(
+        dict.fromkeys(packages),
+        key=lambda one: (one.name.startswith(("nvidia-", "cuda-")), one.name),
+    )
+    return some_of([str(package) for package in ordered])
+
+
+def _sum(packages: Iterable[Package]) -> str:
+    return bytes_in_words(sum(package.size for package in packages))
+
+
+def _release(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]

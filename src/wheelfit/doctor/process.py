@@ -1,0 +1,295 @@
+"""Which accelerator libraries a running process has loaded, whose they are, and what is odd.
+
+`examine_process` looks, `about_process` judges. A program may ask about itself at any
+time: nothing is loaded, and no GPU runtime is touched::
+
+    from wheelfit.doctor.process import examine_process
+
+    for one in examine_process(None).libraries:
+        print(one.soname, one.owner, one.path)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.check.findings import Place, Severity
+from wheelfit.doctor import diagnoses
+from wheelfit.doctor.contents import read_packages
+from wheelfit.doctor.families import build_of, owned_libraries
+from wheelfit.install.installed import scan
+from wheelfit.platforms.accelerator_libraries import identify
+from wheelfit.platforms.probes import mapped_libraries
+from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.platforms.tables.nvidia import DRIVER_FLOOR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from wheelfit.check.findings import Finding
+    from wheelfit.doctor.contents import Package
+    from wheelfit.platforms.accelerator_libraries import AcceleratorLibrary
+    from wheelfit.platforms.probes.mapped_libraries import MappedFile, MappedFiles
+
+__all__ = ["LoadedLibrary", "Process", "about_process", "examine_process"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_LIBRARY_FOLDERS = ("site-packages", "dist-packages")
+_TOOLKIT = re.compile(r"(/usr/local/cuda(?:-[0-9.]+)?|/opt/rocm(?:-[0-9.]+)?)/")
+_DRIVER_RELEASE = re.compile(r"lib(?:cuda|nvidia-ml)\.so\.([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
+_SYSTEM = ("/lib", "/usr/lib", "/usr/lib64", "/lib64")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedLibrary:
+    """Hold one accelerator library of a process."""
+
+    file: MappedFile
+    library: AcceleratorLibrary
+    soname: str
+    """What it calls itself; where that cannot be read any more, its file name."""
+    owner: str
+    """In words: a package with its version, a toolkit, the driver, or the system."""
+    package: Package | None = None
+    """The Python package that brought it."""
+    version: str = ""
+    """From the name of the file, or of its package; empty if neither tells."""
+    cuda_major: int | None = None
+    """Which CUDA it belongs to, by its name or else by its package."""
+
+    @property
+    def path(self) -> str:
+        """As the process names it."""
+        return self.file.path
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Hold what was found out about one process."""
+
+    mapped: MappedFiles
+    libraries: tuple[LoadedLibrary, ...] = ()
+    """Accelerator libraries, in the order of their paths."""
+    packages: tuple[Package, ...] = field(default=(), repr=False)
+    """What is installed in the folders from which it loaded something."""
+    hashes: tuple[tuple[str, str | None], ...] = ()
+    """Content of libraries that share a SONAME, by path; None: not readable any more."""
+
+
+def examine_process(pid: int | None, surroundings: Surroundings | None = None) -> Process:
+    """Look at a process; what cannot be found out is data.
+
+    :param pid: which one; None: the one that calls.
+    :param surroundings: what may be looked at; default: the running machine.
+    """
+    seen = surroundings or Surroundings()
+    mapped = mapped_libraries.read(seen, pid)
+    of_interest = [
+        (file, library)
+        for file in mapped.files
+        if (library := identify(file.path.rpartition("/")[2])) is not None
+    ]
+    packages = _packages(seen, mapped)
+    owners = {file.path: package for package in packages for file in package.files}
+    majors = {
+        package: tuple(build_of(package, owned_libraries(package)).cuda)
+        for package in dict.fromkeys(
+            owners[file.path] for file, _ in of_interest if file.path in owners
+        )
+    }
+    libraries = []
+    for file, library in of_interest:
+        package = owners.get(file.path)
+        name = file.path.rpartition("/")[2]
+        major = library.cuda_major
+        if major is None and package is not None and len(majors[package]) == 1:
+            (major,) = majors[package]
+        libraries.append(
+            LoadedLibrary(
+                file,
+                library,
+                mapped_libraries.soname(seen, mapped.pid, file) or name,
+                _owner(seen, file, library, package),
+                package,
+                _version(library, package),
+                major if library.family == "cuda" else None,
+            )
+        )
+    libraries.sort(key=lambda one: one.path)
+    hashes = tuple(
+        (one.path, mapped_libraries.fingerprint(seen, mapped.pid, one.file))
+        for group in _by_soname(libraries).values()
+        if len(group) > 1
+        for one in group
+    )
+    return Process(mapped, tuple(libraries), packages, hashes)
+
+
+def _packages(surroundings: Surroundings, mapped: MappedFiles) -> tuple[Package, ...]:
+    """Read what is installed where the process loads from: its environment need not be ours."""
+    folders: dict[str, None] = {}
+    for file in mapped.files:
+        for name in _LIBRARY_FOLDERS:
+            head, found, _ = file.path.partition(f"/{name}/")
+            if found:
+                folders[f"{head}/{name}"] = None
+    if not surroundings.is_real:
+        return ()
+    return read_packages(scan(map(Path, folders)).installed, {})
+
+
+def _version(library: AcceleratorLibrary, package: Package | None) -> str:
+    if library.number.count(".") >= 1:
+        return library.number
+    return "" if package is None else str(package.installed.version)
+
+
+def _owner(
+    surroundings: Surroundings,
+    file: MappedFile,
+    library: AcceleratorLibrary,
+    package: Package | None,
+) -> str:
+    if package is not None:
+        return str(package)
+    if (match := _TOOLKIT.match(file.path)) is not None:
+        return f"toolkit in {match[1]}"
+    if (conda := _conda(surroundings, file.path)) is not None:
+        return conda
+    if library.family == "driver":
+        return f"{library.kind} driver"
+    if any(f"/{name}/" in file.path for name in _LIBRARY_FOLDERS):
+        return "no package: no RECORD names it"
+    return "the system" if file.path.startswith(_SYSTEM) else "nobody known"
+
+
+def _conda(surroundings: Surroundings, path: str) -> str | None:
+    """Return which package of a conda environment owns a file."""
+    prefix, found, inside = path.partition("/lib/")
+    folder = f"{prefix}/conda-meta"
+    if not found or not surroundings.exists(folder):
+        return None
+    wanted = json.dumps(f"lib/{inside}")
+    for name in surroundings.children(folder):
+        if name.endswith(".json") and wanted in (surroundings.read_text(f"{folder}/{name}") or ""):
+            return f"conda package {name.removesuffix('.json')}"
+    return f"conda environment {prefix}"
+
+
+# --- judging ---------------------------------------------------------------------------------
+
+
+def _by_soname(libraries: Iterable[LoadedLibrary]) -> dict[str, list[LoadedLibrary]]:
+    groups: dict[str, list[LoadedLibrary]] = defaultdict(list)
+    for one in libraries:
+        groups[one.soname].append(one)
+    return groups
+
+
+def about_process(process: Process) -> Iterator[Finding]:
+    """Yield findings about what a process has loaded.
+
+    :param process: what `examine_process` found.
+    """
+    place = Place(f"process {process.mapped.pid}")
+    if process.mapped.problem:
+        yield place.found(diagnoses.NOT_LOOKED, process.mapped.problem)
+        return
+    yield from _same_sonames(process, place)
+    yield from _several(process.libraries, place)
+    yield from _driver(process.libraries, place)
+    for one in process.libraries:
+        if "/stubs/" in one.path:
+            yield place.found(diagnoses.STUB_LOADED, f"{one.path} is loaded")
+    yield from _strangers(process, place)
+    deleted = [one.path for one in process.mapped.files if one.deleted and ".so" in one.path]
+    if deleted:
+        more = f" and {len(deleted) - 1} more" if len(deleted) > 1 else ""
+        yield place.found(
+            diagnoses.DELETED_LIBRARY,
+            f"{deleted[0]}{more}: the file that is loaded is no longer the one on disk",
+        )
+
+
+def _same_sonames(process: Process, place: Place) -> Iterator[Finding]:
+    hashes = dict(process.hashes)
+    for soname, group in _by_soname(process.libraries).items():
+        if len(group) < 2:
+            continue
+        words = f"{soname} is loaded {len(group)} times: "
+        words += "; ".join(f"{one.path} ({one.owner})" for one in group)
+        contents = {hashes.get(one.path) for one in group}
+        same = len(contents) == 1 and None not in contents
+        yield place.found(diagnoses.SECOND_COPY if same else diagnoses.SAME_SONAME, words)
+
+
+def _several(libraries: Sequence[LoadedLibrary], place: Place) -> Iterator[Finding]:
+    majors: dict[int, list[LoadedLibrary]] = defaultdict(list)
+    for one in libraries:
+        if one.cuda_major is not None:
+            majors[one.cuda_major].append(one)
+    if len(majors) > 1:
+        words = "; ".join(
+            f"CUDA {major}: {majors[major][0].soname} of {majors[major][0].owner}"
+            + (f" and {len(majors[major]) - 1} more" if len(majors[major]) > 1 else "")
+            for major in sorted(majors)
+        )
+        yield place.found(diagnoses.SEVERAL_MAJORS, words)
+    kinds: dict[str, LoadedLibrary] = {}
+    for one in libraries:
+        if one.library.family == "openmp":
+            kinds.setdefault(one.library.kind, one)
+    if len(kinds) > 1:
+        words = "; ".join(f"{kind}: {kinds[kind].soname} of {kinds[kind].owner}" for kind in kinds)
+        # GNU's runtime and one other mostly get on.
+        harmless = "gnu" in kinds and len(kinds) == 2
+        severity = Severity.NOTE if harmless else None
+        yield place.found(diagnoses.SEVERAL_OPENMP, words, severity=severity)
+
+
+def _driver(libraries: Sequence[LoadedLibrary], place: Place) -> Iterator[Finding]:
+    runtimes = [one for one in libraries if one.library.stem == "cudart" and one.cuda_major]
+    for one in libraries:
+        match = _DRIVER_RELEASE.fullmatch(one.path.rpartition("/")[2])
+        if match is None or "/stubs/" in one.path:
+            continue
+        for runtime in runtimes:
+            floor = DRIVER_FLOOR.get(runtime.cuda_major or 0)
+            if floor is not None and _numbers(match[1]) < _numbers(floor[0]):
+                yield place.found(
+                    diagnoses.PROCESS_DRIVER_TOO_OLD,
+                    f"{runtime.soname} of {runtime.owner} needs driver {floor[0]} or newer, and "
+                    f"{match[1]} is loaded",
+                )
+        return  # the libraries of one driver are of one release
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _strangers(process: Process, place: Place) -> Iterator[Finding]:
+    """Yield libraries from elsewhere that a package of the environment brought too."""
+    brought = {
+        one.file.name: one for package in process.packages for one in owned_libraries(package)
+    }
+    loaded = {one.path for one in process.libraries}
+    for one in process.libraries:
+        known = brought.get(one.soname) or brought.get(one.path.rpartition("/")[2])
+        if one.package is None and one.library.family != "driver" and known is not None:
+            if known.file.path in loaded:
+                continue  # both are: told as one SONAME of two files
+            yield place.found(
+                diagnoses.FOREIGN_LIBRARY,
+                f"{one.soname} comes from {one.path} ({one.owner}), and not from "
+                f"{known.package}, which is installed",
+            )

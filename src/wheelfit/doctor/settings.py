@@ -1,0 +1,300 @@
+"""Look at environment variables, the loader's path and tools, and judge them.
+
+`read_settings` looks, through `Surroundings`, so a captured machine does as well;
+`about_settings` judges.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wheelfit.check.findings import Place
+from wheelfit.doctor import diagnoses
+from wheelfit.doctor.phrases import some_of
+from wheelfit.doctor.variables import MASKS, Variable, read_mask, variables_in
+from wheelfit.platforms.accelerator_libraries import identify
+from wheelfit.platforms.features import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from wheelfit.check.findings import Finding
+    from wheelfit.doctor.families import OwnedLibrary
+    from wheelfit.platforms.features import Detection
+    from wheelfit.platforms.surroundings import Surroundings
+
+__all__ = ["Folder", "Settings", "Tool", "about_settings", "read_settings"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_TOOLS: Mapping[str, str] = {
+    "pip": "",
+    "uv": "",
+    "conda": "",
+    "nvidia-smi": "nvidia",
+    "nvcc": "",
+    "rocminfo": "amd",
+    "rocm-smi": "amd",
+    "amd-smi": "amd",
+    "xpu-smi": "intel",
+    "npu-smi": "ascend",
+}
+"""What is looked for on PATH, and the namespace of the driver that it belongs to."""
+
+_TOOLKITS = "/usr/local"
+_TOOLKIT = re.compile(r"cuda-[0-9]+(?:\.[0-9]+)?")
+_FALSE = frozenset({"", "0", "false", "no", "off"})
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Name a program on PATH, or a toolkit."""
+
+    name: str
+    path: str
+    version: str = ""
+    """As a file beside it says; empty when none does. No tool is started for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Hold one entry of a variable that lists folders or files."""
+
+    variable: str
+    path: str
+    exists: bool
+    names: tuple[str, ...] = ()
+    """What lies in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Hold everything that was set up around the machine."""
+
+    variables: tuple[Variable, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    toolkits: tuple[Tool, ...] = ()
+    """CUDA toolkits of the system."""
+    library_folders: tuple[Folder, ...] = ()
+    preloaded: tuple[Folder, ...] = ()
+    module_folders: tuple[Folder, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How many devices there are, by mask, as far as known."""
+
+
+def read_settings(surroundings: Surroundings) -> Settings:
+    """Look at variables, folders and tools; starts nothing.
+
+    :param surroundings: what may be looked at.
+    """
+    environ = surroundings.environ
+    gpus = surroundings.children("/proc/driver/nvidia/gpus")
+    counts = {"CUDA_VISIBLE_DEVICES": len(gpus)} if gpus else {}
+    return Settings(
+        variables_in(environ, counts),
+        tuple(_tools(surroundings)),
+        tuple(_toolkits(surroundings)),
+        tuple(_folders(surroundings, ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"), "lib")),
+        tuple(_preloaded(surroundings)),
+        tuple(_folders(surroundings, ("PYTHONPATH",), "")),
+        environ,
+        counts,
+    )
+
+
+def _tools(surroundings: Surroundings) -> Iterator[Tool]:
+    for name in _TOOLS:
+        path = surroundings.program(name)
+        if path is not None:
+            named = path if surroundings.is_real else f"/{path.removeprefix(surroundings.root)[1:]}"
+            version = ""
+            if name == "nvcc":
+                followed = os.path.realpath(named) if surroundings.is_real else named
+                version = _toolkit_version(surroundings, followed.rpartition("/bin/")[0])
+            yield Tool(name, named, version)
+
+
+def _toolkits(surroundings: Surroundings) -> Iterator[Tool]:
+    folders = [
+        f"{_TOOLKITS}/{name}"
+        for name in surroundings.children(_TOOLKITS)
+        if _TOOLKIT.fullmatch(name)
+    ]
+    folders += [surroundings.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
+    for folder in dict.fromkeys(folder.rstrip("/") for folder in folders):
+        version = _toolkit_version(surroundings, folder) if folder else ""
+        if version:
+            yield Tool("CUDA toolkit", folder, version)
+
+
+def _toolkit_version(surroundings: Surroundings, folder: str) -> str:
+    data = surroundings.read_bytes(f"{folder}/version.json")
+    try:
+        version = json.loads(data or b"{}")["cuda"]["version"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return version if isinstance(version, str) else ""
+
+
+def _entries(surroundings: Surroundings, variable: str, separators: str = ":") -> Iterator[str]:
+    text = surroundings.environ.get(variable, "")
+    if surroundings.system == "Windows":
+        text, separators = text.replace("\\", "/"), ";"
+    for entry in re.split(f"[{separators}]", text):
+        if entry:
+            yield entry
+
+
+def _folders(
+    surroundings: Surroundings, variables: Iterable[str], beginning: str
+) -> Iterator[Folder]:
+    for variable in variables:
+        for path in dict.fromkeys(_entries(surroundings, variable)):
+            if not path.startswith("/") and surroundings.system != "Windows":
+                continue  # it means another folder for every program
+            names = tuple(n for n in surroundings.children(path) if n.startswith(beginning))
+            yield Folder(variable, path, surroundings.exists(path), names)
+
+
+def _preloaded(surroundings: Surroundings) -> Iterator[Folder]:
+    for variable in ("LD_PRELOAD", "DYLD_INSERT_LIBRARIES"):
+        for path in dict.fromkeys(_entries(surroundings, variable, ": ")):
+            # A name without / is looked for by the loader.
+            yield Folder(variable, path, "/" not in path or surroundings.exists(path))
+
+
+# --- judging ---------------------------------------------------------------------------------
+
+
+def about_settings(
+    settings: Settings,
+    detections: Iterable[Detection],
+    libraries: Iterable[OwnedLibrary],
+    modules: Mapping[str, str],
+) -> Iterator[Finding]:
+    """Yield findings about variables, tools and the loader's path.
+
+    :param settings: what was read.
+    :param detections: what the machine supports.
+    :param libraries: accelerator libraries that installed packages brought.
+    :param modules: modules of installed packages, and in words whose each is.
+    """
+    yield from _about_masks(settings)
+    yield from _about_tools(settings, {one.namespace: one for one in detections})
+    yield from _about_library_path(settings, libraries)
+    yield from _about_modules(settings, modules)
+    environ = settings.environ
+    if environ.get("HSA_OVERRIDE_GFX_VERSION"):
+        value = environ["HSA_OVERRIDE_GFX_VERSION"]
+        yield Place("HSA_OVERRIDE_GFX_VERSION").found(
+            diagnoses.DEVICE_DISGUISED,
+            f"programs take every AMD GPU for a gfx{value.replace('.', '')}; "
+            "builds are chosen for the GPU that is there",
+        )
+    if environ.get("PYTHONHOME"):
+        yield Place("PYTHONHOME").found(
+            diagnoses.PYTHONHOME_SET, f"it is set to {environ['PYTHONHOME']}"
+        )
+    if environ.get("KMP_DUPLICATE_LIB_OK", "").lower() not in _FALSE:
+        yield Place("KMP_DUPLICATE_LIB_OK").found(
+            diagnoses.OPENMP_CHECK_OFF, f"it is set to {environ['KMP_DUPLICATE_LIB_OK']}"
+        )
+
+
+def _about_masks(settings: Settings) -> Iterator[Finding]:
+    for name in MASKS:
+        text = settings.environ.get(name)
+        if text is None:
+            continue
+        count = settings.counts.get(name)
+        mask = read_mask(text, count)
+        if not mask.seen:
+            shown = f"{name}={text}" if text else f"{name} is set and empty"
+            yield Place(name).found(
+                diagnoses.MASK_HIDES_ALL, f"{shown}: programs see no {MASKS[name]}"
+            )
+        elif mask.stopped_at is not None:
+            there = f"; there are {count}, numbered from 0" if count is not None else ""
+            yield Place(name).found(
+                diagnoses.MASK_STOPS_EARLY,
+                f"{name}={text}: {mask.stopped_at!r} is no device, so programs see "
+                f"{', '.join(mask.seen)} and nothing after it{there}",
+            )
+
+
+def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Iterator[Finding]:
+    for tool in settings.tools:
+        detection = detections.get(_TOOLS[tool.name])
+        if detection is not None and detection.status is Status.NOTHING and not detection.features:
+            yield Place(tool.path).found(
+                diagnoses.STRAY_TOOL,
+                f"{tool.name} is on PATH, but {detection.namespace} hardware or its driver is not "
+                "here",
+            )
+    nvcc = next((tool for tool in settings.tools if tool.name == "nvcc" and tool.version), None)
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        folder = settings.environ.get(variable, "").rstrip("/")
+        named = next((one for one in settings.toolkits if one.path == folder), None)
+        if folder and named is None:
+            yield Place(variable).found(
+                diagnoses.PATH_ENTRY_MISSING, f"{variable}={folder}: there is no CUDA toolkit there"
+            )
+        elif named is not None and nvcc is not None and named.version != nvcc.version:
+            yield Place(variable).found(
+                diagnoses.SEVERAL_TOOLKITS,
+                f"{variable} names CUDA {named.version}, and nvcc on PATH is of {nvcc.version} "
+                f"({nvcc.path})",
+            )
+
+
+def _about_library_path(settings: Settings, libraries: Iterable[OwnedLibrary]) -> Iterator[Finding]:
+    owned = {one.file.name: one for one in libraries}
+    for folder in settings.library_folders:
+        place = Place(folder.variable)
+        known = {name: found for name in folder.names if (found := identify(name)) is not None}
+        if not folder.exists:
+            yield place.found(
+                diagnoses.PATH_ENTRY_MISSING, f"{folder.variable}: {folder.path} does not exist"
+            )
+        elif folder.path.rstrip("/").endswith("/stubs") and known:
+            yield place.found(
+                diagnoses.STUB_LIBRARY,
+                f"{folder.variable} has {folder.path} with {some_of(known)}",
+            )
+        elif same := sorted(known.keys() & owned.keys()):
+            whose = owned[same[0]].package
+            yield place.found(
+                diagnoses.LIBRARY_PATH_HIDES,
+                f"{folder.variable} has {folder.path} with {some_of(same)}, "
+                f"which {whose} brings too",
+            )
+    for entry in settings.preloaded:
+        place = Place(entry.variable)
+        if entry.exists:
+            yield place.found(diagnoses.PRELOADED, f"{entry.variable} has {entry.path}")
+        else:
+            yield place.found(
+                diagnoses.PATH_ENTRY_MISSING, f"{entry.variable}: {entry.path} does not exist"
+            )
+
+
+def _about_modules(settings: Settings, modules: Mapping[str, str]) -> Iterator[Finding]:
+    for folder in settings.module_folders:
+        place = Place(folder.variable)
+        if not folder.exists:
+            yield place.found(
+                diagnoses.PATH_ENTRY_MISSING, f"{folder.variable}: {folder.path} does not exist"
+            )
+            continue
+        hidden = sorted({name.partition(".")[0] for name in folder.names} & modules.keys())
+        if hidden:
+            words = some_of(f"{name} (of {modules[name]})" for name in hidden)
+            yield place.found(diagnoses.PYTHONPATH_HIDES, f"{folder.path} has its own {words}")
