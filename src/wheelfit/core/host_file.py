@@ -242,6 +242,9 @@ def _with_target(file: HostFile, target: Target) -> HostFile:
     )
 
 
+_KINDS: Final = {"file": "host file ", "preset": "preset ", "machine": ""}
+
+
 @dataclass(frozen=True, slots=True)
 class HostDetector:
     """Answer from a host file: the user's lists of `wheelfit.core.support.support_for`."""
@@ -249,8 +252,8 @@ class HostDetector:
     file: HostFile
     name: str
     """The host file, for messages."""
-    kind: Literal["file", "preset"] = "file"
-    """Whether it stands in a file, for messages too."""
+    kind: Literal["file", "preset", "machine"] = "file"
+    """What it is, for messages too: ``machine`` is the one in use."""
 
     def detect(
         self, namespace: str, *, package: str | None = None, plugin_api: str | None = None
@@ -262,7 +265,7 @@ class HostDetector:
         :param plugin_api: effective endpoint of the provider, for the filters.
         :returns: ``Status.UNKNOWN`` when the file has no entry that applies (P-44).
         """
-        called = f"host file {self.name}" if self.kind == "file" else f"preset {self.name}"
+        called = f"{_KINDS[self.kind]}{self.name}"
         entries = [entry for entry in self.file.providers if entry.namespace == namespace]
         for entry in entries:
             if entry.applies(package, plugin_api):

@@ -15,13 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from wheelfit.cli.machine import ChosenMachine
-    from wheelfit.cli.output import Output, Style
+    from wheelfit.cli.output import Output
     from wheelfit.platforms.features import Detection
-
-_SHOWN = 6
-"""How many values of a long list are shown without ``--verbose``."""
-_WIDTH = 72
-"""How many characters of a piece of evidence are shown without ``--verbose``."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -43,6 +38,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Probe the machine."""
+    from wheelfit.cli.detections import detection_mapping, print_detection, warn_of_detection
     from wheelfit.cli.files import write_atomically
     from wheelfit.cli.machine import choose_machine
     from wheelfit.errors import UsageError
@@ -58,7 +54,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     detections = _detect(arguments.namespaces or machine.namespaces, machine)
     if printed:
         for detection in detections:
-            _warn(detection, output)
+            warn_of_detection(detection, output)
         output.result(_host_file(detections, machine).rstrip("\n"))
         return 0
     if arguments.output:
@@ -69,7 +65,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             "version": 1,
             "machine": machine.name,
             **machine.to_mapping(),
-            "namespaces": {one.namespace: _mapping(one) for one in detections},
+            "namespaces": {one.namespace: detection_mapping(one) for one in detections},
         }
     )
     environment = machine.target.environment
@@ -79,7 +75,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         "strong",
     )
     for detection in detections:
-        _print(detection, output)
+        print_detection(detection, output)
     if arguments.output:
         output.say(
             f"wrote {arguments.output}; use it anywhere: wheelfit install --for "
@@ -103,62 +99,6 @@ def _detect(namespaces: Iterable[str], machine: ChosenMachine) -> list[Detection
             or Detection(namespace, source="no provider that wheelfit may ask")
         )
     return found
-
-
-def _mapping(detection: Detection) -> dict[str, object]:
-    return {
-        "features": [
-            {"name": feature.name, "values": list(feature.values)} for feature in detection.features
-        ],
-        "status": str(detection.status),
-        "source": detection.source,
-        "evidence": [{"source": one.source, "value": one.value} for one in detection.evidence],
-        "warnings": list(detection.warnings),
-        "devices": [
-            {"device": one.device, "feature": one.feature, "values": sorted(one.values)}
-            for one in detection.devices
-        ],
-    }
-
-
-def _print(detection: Detection, output: Output) -> None:
-    styles: dict[str, Style] = {"supported": "good", "failed": "bad", "disabled": "warning"}
-    output.result()
-    output.result(
-        f"{detection.namespace}: {detection.status}", styles.get(str(detection.status), "dim")
-    )
-    output.result(f"  decided by  {detection.source}")
-    # One feature per CPU flag would fill the screen; together they are one line.
-    flags = [feature.name for feature in detection.features if feature.values == ("on",)]
-    for feature in detection.features:
-        if feature.name not in flags:
-            output.result(f"  {feature.name}  {_shortened(feature.values, output)}")
-    if flags:
-        output.result(f"  on  {_shortened(flags, output)}")
-    for device in detection.devices:
-        values = _shortened(sorted(device.values), output)
-        output.result(f"  {device.device}: {device.feature}  {values}")
-    for one in detection.evidence:
-        output.result(f"  evidence  {one.source}: {_clipped(one.value, output)}", "dim")
-    _warn(detection, output)
-
-
-def _warn(detection: Detection, output: Output) -> None:
-    for warning in detection.warnings:
-        output.warn(f"{detection.namespace}: {warning}")
-
-
-def _shortened(values: Sequence[str], output: Output) -> str:
-    if len(values) <= _SHOWN + 2 or output.verbosity > 0:
-        return ", ".join(values)
-    return f"{', '.join(values[:_SHOWN])}, … {values[-1]} ({len(values)} in all)"
-
-
-def _clipped(text: str, output: Output) -> str:
-    if output.verbosity > 0:
-        return text
-    first, *rest = text.splitlines() or [""]
-    return f"{first[:_WIDTH]} …" if rest or len(first) > _WIDTH else first
 
 
 def _host_file(detections: Sequence[Detection], machine: ChosenMachine) -> str:

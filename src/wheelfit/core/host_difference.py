@@ -1,0 +1,169 @@
+"""What differs between two described machines: interpreter, platform, what is supported.
+
+Only what can change a choice is compared; who wrote a file, when detection was overridden
+and what was seen on the way is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.core.compatible_tags import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit.core.host_file import HostFile, HostProvider
+    from wheelfit.core.target import Target
+
+__all__ = ["Difference", "host_differences"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Hold one thing that two machines do not have in common."""
+
+    path: str
+    """What differs, as ``interpreter`` or ``nvidia :: sm_arch``."""
+    left: tuple[str, ...]
+    """What the first machine has there, most preferred first."""
+    right: tuple[str, ...]
+    """What the second machine has there, most preferred first."""
+
+    @property
+    def only_left(self) -> tuple[str, ...]:
+        """Return what the second machine lacks, in the order of the first."""
+        other = frozenset(self.right)
+        return tuple(item for item in self.left if item not in other)
+
+    @property
+    def only_right(self) -> tuple[str, ...]:
+        """Return what the first machine lacks, in the order of the second."""
+        other = frozenset(self.left)
+        return tuple(item for item in self.right if item not in other)
+
+    @property
+    def reordered(self) -> bool:
+        """Say whether what both have stands in another order."""
+        left, right = frozenset(self.left), frozenset(self.right)
+        return [i for i in self.left if i in right] != [i for i in self.right if i in left]
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, for ``--json``."""
+        return {
+            "path": self.path,
+            "left": list(self.left),
+            "right": list(self.right),
+            "only_left": list(self.only_left),
+            "only_right": list(self.only_right),
+            "reordered": self.reordered,
+        }
+
+
+def host_differences(left: HostFile, right: HostFile, base: Target) -> tuple[Difference, ...]:
+    """Return everything in which two machines differ; empty when nothing.
+
+    The machines may be exchanged: then each difference is, too.
+
+    :param left: the first machine.
+    :param right: the second machine.
+    :param base: the target in use; counts where a file says nothing.
+    """
+    found = [*_of_targets(left.target(base, "left"), right.target(base, "right"))]
+    namespaces = {entry.namespace for file in (left, right) for entry in file.providers}
+    for namespace in sorted(namespaces):
+        for path, one, other in _pairs(namespace, left, right):
+            found += _of_entries(path, one, other)
+    return tuple(one for one in found if one.left != one.right)
+
+
+def _of_targets(left: Target, right: Target) -> Iterator[Difference]:
+    yield Difference("interpreter", (_interpreter(left),), (_interpreter(right),))
+    parts = [_parts(one) for one in (left, right)]
+    for number, path in enumerate(("abi", "platform")):
+        yield Difference(path, parts[0][number], parts[1][number])
+    if parts[0] == parts[1]:
+        yield Difference("tags", tuple(map(str, left.tags)), tuple(map(str, right.tags)))
+    for name in sorted(left.environment.keys() | right.environment.keys()):
+        if not name.startswith(("python_", "implementation_")):
+            values = [one.environment.get(name) for one in (left, right)]
+            first, second = (() if value is None else (value,) for value in values)
+            yield Difference(f"environment.{name}", first, second)
+
+
+def _interpreter(target: Target) -> str:
+    return f"{target.environment['implementation_name']} {target.python_full_version}"
+
+
+def _parts(target: Target) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the ABI tags and the platform tags of a target, best first."""
+    short = shorten(
+        target.tags.tags, target.environment["implementation_name"], target.python_full_version
+    )
+    if short is not None:
+        return short.abis, short.platforms
+    tags = tuple(target.tags)
+    return (
+        tuple(dict.fromkeys(tag.abi for tag in tags if tag.abi != "none")),
+        tuple(dict.fromkeys(tag.platform for tag in tags if tag.platform != "any")),
+    )
+
+
+def _pairs(
+    namespace: str, left: HostFile, right: HostFile
+) -> Iterator[tuple[str, HostProvider | None, HostProvider | None]]:
+    """Yield the entries of a namespace to compare with each other, with what to call them."""
+    entries = [
+        [entry for entry in file.providers if entry.namespace == namespace]
+        for file in (left, right)
+    ]
+    if all(len(some) < 2 for some in entries):
+        one, other = (some[0] if some else None for some in entries)
+        yield namespace, one, other
+        return
+    # Of several entries each answers for a plugin of its own; the first one that does, counts.
+    keyed = [{_filters(entry): entry for entry in reversed(some)} for some in entries]
+    for filters in sorted(keyed[0].keys() | keyed[1].keys()):
+        path = f"{namespace} for {' '.join(filters)}" if filters else namespace
+        yield path, keyed[0].get(filters), keyed[1].get(filters)
+
+
+def _filters(entry: HostProvider | None) -> tuple[str, ...]:
+    """Return what the plugin must be for which an entry answers."""
+    if entry is None:
+        return ()
+    return (*((entry.plugin_api,) if entry.plugin_api else ()), *entry.resolved)
+
+
+def _of_entries(
+    path: str, left: HostProvider | None, right: HostProvider | None
+) -> Iterator[Difference]:
+    both = (left, right)
+    yield Difference(path, *((_status(one),) for one in both))
+    if left is not None and right is not None:
+        yield Difference(f"{path} :: for plugins", _filters(left), _filters(right))
+    features = [{f.name: f.values for f in one.features} if one else {} for one in both]
+    yield Difference(f"{path} :: features", tuple(features[0]), tuple(features[1]))
+    for name in sorted(features[0].keys() | features[1].keys()):
+        values = [some.get(name, ()) for some in features]
+        # That a flag is there, or is not, has been said.
+        if (values[0] and values[1]) or not {*values[0], *values[1]} <= {"on"}:
+            yield Difference(f"{path} :: {name}", *values)
+    yield Difference(f"{path} :: devices", *(_devices(one) for one in both))
+
+
+def _status(entry: HostProvider | None) -> str:
+    if entry is None:
+        return "not in the file"
+    return "supported" if any(feature.values for feature in entry.features) else "nothing"
+
+
+def _devices(entry: HostProvider | None) -> tuple[str, ...]:
+    if entry is None:
+        return ()
+    return tuple(f"{d.device}: {d.feature} {' '.join(sorted(d.values))}" for d in entry.devices)
