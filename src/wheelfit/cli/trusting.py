@@ -24,6 +24,7 @@ from wheelfit.core.providers import PluginQuestion, default_endpoint, parse_endp
 from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.core.trust import PluginRules, TrustedFile, TrustEntry
 from wheelfit.errors import (
+    HashMismatch,
     NoConsent,
     NotInstalled,
     PolicyRefusal,
@@ -33,8 +34,10 @@ from wheelfit.errors import (
 )
 from wheelfit.install.environment import open_environment
 from wheelfit.install.plugins.environments import digest_of, environments_holding
+from wheelfit.install.plugins.listed import plugin_entry_points
 from wheelfit.install.plugins.tree import resolve_plugin
 from wheelfit.sources.urls import redact
+from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -123,8 +126,10 @@ def trust(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> i
         after = change_trust(path, lambda old: _with(old, entry, keep=arguments.keep))
         answer = None
         if arguments.attempt:
+            rules = PluginRules(after, site)
+            endpoint = _entry_point(found[0].pin, repository)
             answer = _try(
-                arguments, output, environ, PluginRules(after, site), environment, repository, entry
+                arguments, output, environ, rules, environment, repository, entry, endpoint
             )
     output.result_json(
         {
@@ -184,8 +189,8 @@ def untrust(arguments: Namespace, output: Output, environ: Mapping[str, str]) ->
         }
     )
     output.result(f"not trusted any more: {', '.join(names)}")
-    for name in removed:
-        output.say(f"removed {name}", "dim")
+    for folder_name in removed:
+        output.say(f"removed {folder_name}", "dim")
     return 0
 
 
@@ -289,14 +294,25 @@ def _look_up(
     return sorted(found, key=lambda one: (one.pin.name != requirement.name, one.pin.name))
 
 
+def _entry_point(pin: Pin, repository: Remembered) -> str | None:
+    """Return where a wheel says its plugin is, if it names exactly one (P-32)."""
+    with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
+        path = repository.download(pin.file, Path(folder))
+        with WheelArchive(path, pin.filename) as wheel:
+            name = f"{wheel.dist_info}/entry_points.txt"
+            text = wheel.read(name) if name in wheel.names() else b""
+    endpoints = {endpoint for _, endpoint in plugin_entry_points(text)}
+    return endpoints.pop() if len(endpoints) == 1 else None
+
+
 def _check_hashes(found: Sequence[_Found], wanted: frozenset[str]) -> None:
     for one in found:
         if wanted and one.sha256 not in wanted:
-            raise PolicyRefusal(
-                f"{one.pin.filename.text} has none of the hashes given with --hash",
+            raise HashMismatch(
+                algorithm="sha256",
+                expected=sorted(wanted),
+                actual=one.sha256,
                 where=redact(one.pin.file.url),
-                note=f"its SHA-256 is {one.sha256}",
-                hint="nothing is trusted; give a --hash for every file, or find out what changed",
             )
 
 
@@ -339,7 +355,7 @@ def _doubts(requirement: Requirement, found: Sequence[_Found]) -> list[str]:
         if one.pin.file.yanked is not None:
             why = f": {one.pin.file.yanked}" if one.pin.file.yanked else ""
             doubts.append(f"{one.pin.filename.text} was taken back by its publisher{why}")
-        if one.is_computed:
+        if one.is_computed and not one.pin.file.is_local:
             doubts.append(
                 f"{one.pin.file.source} promises no SHA-256 of {one.pin.filename.text}; "
                 "it was fetched, and this is the hash of what came"
@@ -430,13 +446,17 @@ def _try(
     environment: Environment,
     repository: Remembered,
     entry: TrustEntry,
+    endpoint: str | None,
 ) -> dict[str, Any]:
-    """Install the plugin, ask it, and show what it says."""
+    """Install the plugin, ask it, and show what it says.
+
+    :param endpoint: where its own metadata says it is, if they do (P-32).
+    """
     # It never learns for which namespace it is asked (P-31).
     question = PluginQuestion(
         entry.namespace or "any",
         (Requirement(entry.package, specifier=entry.versions),),
-        entry.plugin_api or default_endpoint(entry.package),
+        entry.plugin_api or endpoint or default_endpoint(entry.package),
     )
     plugins = OnDemandPlugins(
         rules,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from wheelfit.install.installed import Installed
 
-__all__ = ["GROUP", "ListedPlugin", "listed_plugins"]
+__all__ = ["GROUP", "ListedPlugin", "listed_plugins", "plugin_entry_points"]
 
 
 def __dir__() -> list[str]:
@@ -48,17 +48,26 @@ def listed_plugins(installed: Iterable[Installed]) -> Iterator[ListedPlugin]:
     for entry in installed:
         try:
             with (entry.path / "entry_points.txt").open("rb") as file:
-                text = file.read(_LARGEST).decode("utf-8", "replace")
+                text = file.read(_LARGEST)
         except OSError:
             continue
-        parser = configparser.ConfigParser(interpolation=None, delimiters=("=",), strict=False)
-        parser.optionxform = str  # type: ignore[assignment,method-assign]
-        try:
-            parser.read_string(text)
-        except configparser.Error:
-            continue
-        if parser.has_section(GROUP):
-            for name, value in parser.items(GROUP):
-                endpoint = parse_endpoint(value.partition("[")[0])
-                if endpoint is not None:
-                    yield ListedPlugin(entry, name, endpoint)
+        for name, endpoint in plugin_entry_points(text):
+            yield ListedPlugin(entry, name, endpoint)
+
+
+def plugin_entry_points(data: bytes) -> Iterator[tuple[str, str]]:
+    """Yield name and object reference of the plugins that ``entry_points.txt`` lists.
+
+    :param data: its content; nothing is yielded of what cannot be understood.
+    """
+    parser = configparser.ConfigParser(interpolation=None, delimiters=("=",), strict=False)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    try:
+        parser.read_string(data.decode("utf-8", "replace"))
+    except configparser.Error:
+        return
+    if parser.has_section(GROUP):
+        for name, value in parser.items(GROUP):
+            endpoint = parse_endpoint(value.partition("[")[0])
+            if endpoint is not None:
+                yield name, endpoint
