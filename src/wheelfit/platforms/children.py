@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import subprocess
@@ -27,8 +27,10 @@ __all__ = [
     "Question",
     "RealProcesses",
     "abandon",
+    "from_mapping",
     "run",
     "run_in_thread",
+    "to_mapping",
 ]
 
 
@@ -81,6 +83,48 @@ class Question:
     """The child's whole environment."""
     deadline: float
     """Seconds it may take."""
+    version: str = ""
+    """Version of the knowledge the question comes from, as the provider's ``DATA_VERSION``."""
+
+
+def to_mapping(answer: Answer) -> dict[str, Any]:
+    """Return an answer as JSON holds it; bytes that are no text are ``{"base64": "…"}``."""
+    return {
+        "ending": str(answer.ending),
+        "code": answer.code,
+        "output": _to_json(answer.output),
+        "errors": _to_json(answer.errors),
+    }
+
+
+def from_mapping(told: Mapping[str, Any]) -> Answer:
+    """Return the answer that JSON holds; what is missing is empty.
+
+    :raises ValueError: it holds none; TypeError, KeyError, AttributeError likewise.
+    """
+    return Answer(
+        Ending(told["ending"]),
+        int(told.get("code", 0)),
+        _from_json(told.get("output", "")),
+        _from_json(told.get("errors", "")),
+    )
+
+
+def _to_json(data: bytes) -> str | dict[str, str]:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        import base64  # noqa: PLC0415 - rare
+
+        return {"base64": base64.b64encode(data).decode()}
+
+
+def _from_json(told: str | Mapping[str, str]) -> bytes:
+    if isinstance(told, str):
+        return told.encode()
+    import base64  # noqa: PLC0415 - rare
+
+    return base64.b64decode(told["base64"], validate=True)
 
 
 class Processes(Protocol):

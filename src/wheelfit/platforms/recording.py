@@ -33,7 +33,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.platforms.children import Answer, Ending
+from wheelfit.platforms.children import Answer, Ending, from_mapping, to_mapping
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import CpuidRegisters, CpuidTable
 from wheelfit.platforms.probes import cpuid, sysctl, windows_features
@@ -114,39 +114,6 @@ class RecordingProcesses:
         return answer
 
 
-def _answer_as_json(answer: Answer) -> dict[str, Any]:
-    return {
-        "ending": str(answer.ending),
-        "code": answer.code,
-        "output": _bytes_as_json(answer.output),
-        "errors": _bytes_as_json(answer.errors),
-    }
-
-
-def _answer_from_json(told: Mapping[str, Any]) -> Answer:
-    return Answer(
-        Ending(told["ending"]),
-        told.get("code", 0),
-        _bytes_from_json(told.get("output", "")),
-        _bytes_from_json(told.get("errors", "")),
-    )
-
-
-def _bytes_as_json(data: bytes) -> str | dict[str, str]:
-    import base64  # noqa: PLC0415 - rare
-
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
-
-
-def _bytes_from_json(told: str | Mapping[str, str]) -> bytes:
-    import base64  # noqa: PLC0415 - rare
-
-    return told.encode() if isinstance(told, str) else base64.b64decode(told["base64"])
-
-
 # --- playing back ---------------------------------------------------------------------------
 
 
@@ -184,7 +151,7 @@ def surroundings_of(folder: Path) -> dict[str, Any]:
         "interpreter": "python",  # none is ever started
         "replayed": bool(answers),
         "processes": RecordedProcesses(
-            {name: _answer_from_json(answer) for name, answer in answers.items()}
+            {name: from_mapping(answer) for name, answer in answers.items()}
         ),
     }
 
@@ -405,7 +372,7 @@ def _write(
     _write_json(made / _ENVIRON, environ)
     if answers:
         told = {
-            name: _answer_as_json(
+            name: to_mapping(
                 Answer(
                     answer.ending,
                     answer.code,

@@ -37,6 +37,7 @@ def __dir__() -> list[str]:
 
 _Kept = TypeVar("_Kept")
 
+_PIECE = 64 * 1024
 _FILE_LIMIT = 16 * 1024 * 1024
 """Bytes read from one file at most; ``/proc/cpuinfo`` of 1,000 processors is 2 MiB."""
 
@@ -163,11 +164,15 @@ class Surroundings:
         :param name: absolute path with ``/``.
         :param limit: bytes read at most.
         """
+        data = b""
         try:
-            with open(self.path(name), "rb") as stream:
-                return stream.read(limit)
+            with open(self.path(name), "rb", buffering=0) as stream:
+                # In pieces: a kernel keeps memory for all that is asked for, and refuses much.
+                while piece := stream.read(min(_PIECE, limit - len(data))):
+                    data += piece
         except OSError:
             return None
+        return data
 
     def read_text(self, name: str) -> str | None:
         """Return the text of a file without blanks around it, or None (P-74).

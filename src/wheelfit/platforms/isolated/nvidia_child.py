@@ -33,12 +33,17 @@ if TYPE_CHECKING:
 _NVML_LIBRARY_NOT_FOUND = 12
 _NVML_FUNCTION_NOT_FOUND = 13
 _NVML_DRIVER_NOT_LOADED = 9
+_NO_PERMISSION = 4
 _MISSING = -1  # the library has no function of this name
 
 _CUDA_MAJOR = 75  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 _CUDA_MINOR = 76
 
 _DEVICE_LIMIT = 4096  # a driver that claims more is not believed
+
+
+NOT_LASTING = 3
+"""Status with which the script ends where its answer may be another one soon."""
 
 
 class Conversation:
@@ -223,7 +228,14 @@ def main(arguments: Sequence[str]) -> None:
     line = json.dumps(report).encode() + b"\n"
     while line:
         line = line[os.write(channel, line) :]
-    os._exit(0)  # drivers have been seen to hang on the way out
+    # Drivers have been seen to hang on the way out.
+    os._exit(0 if is_lasting(report) else NOT_LASTING)
+
+
+def is_lasting(report: dict[str, Any]) -> bool:
+    """Say whether the answer may be remembered: nothing went wrong that may pass."""
+    codes = [device.get("code", 0) for device in report["devices"]]
+    return bool(report["cuda_version"]) and all(code in (0, _NO_PERMISSION) for code in codes)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from wheelfit.platforms.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.isolated import nvidia_child
 from wheelfit.platforms.probes import nvidia_files
+from wheelfit.platforms.tables import nvidia as tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -132,6 +133,7 @@ def read(surroundings: Surroundings, libraries: Candidates) -> Answer:
             (surroundings.interpreter, "-I", "-S", str(script), *libraries.arguments),
             environ=environment_for_child(surroundings.environ),
             deadline=surroundings.deadline,
+            version=tables.DATA_VERSION,
         )
     )
 
@@ -156,7 +158,8 @@ def parse(answer: Answer, files: NvidiaFiles, deadline: float = 10.0) -> NvidiaD
             return _failed(f"the NVIDIA driver wrote more than is read{where}", answer)
         case Ending.EXITED:
             pass
-    report = _report(answer.output) if answer.code == 0 else None
+    told = answer.code in (0, nvidia_child.NOT_LASTING)
+    report = _report(answer.output) if told else None
     if report is None:
         return _failed(f"asking the NVIDIA driver gave no usable answer{where}", answer)
     return _judged(report, files)

@@ -9,6 +9,7 @@ from wheelfit.platforms.children import Ending, Question
 from wheelfit.platforms.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.probes.nvidia_library import environment_for_child
+from wheelfit.platforms.tables import nvidia as tables
 
 if TYPE_CHECKING:
     from wheelfit.platforms.surroundings import Surroundings
@@ -43,6 +44,7 @@ def read(surroundings: Surroundings) -> tuple[str, str] | None:
                 (program, *arguments),
                 environ=environment_for_child(surroundings.environ),
                 deadline=surroundings.deadline,
+                version=tables.DATA_VERSION,
             )
         )
         if answer.ending is Ending.LATE:

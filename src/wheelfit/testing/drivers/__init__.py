@@ -45,7 +45,7 @@ class FakeDriver:
         devices: Iterable[str] = (),
         cuda: str = "12.4",
         driver: str = "550.54.15",
-        **settings: str | int,
+        **settings: str | int | Path,
     ) -> dict[str, str]:
         """Return the environment that makes the driver show a machine.
 
@@ -74,8 +74,8 @@ class FakeLevelZero:
     def environ(self, *drivers: Iterable[str], **settings: str | int) -> dict[str, str]:
         """Return the environment that makes the loader show a machine.
 
-        :param drivers: the devices of each driver: vendor, version, place and name of
-            each, as ``8086 12.55.8 discrete Intel Arc A770``.
+        :param drivers: the devices of each driver: vendor and device, version, place and
+            name of each, as ``8086:56a0 12.55.8 discrete Intel Arc A770``.
         :param settings: other variables of ``level_zero.c``, without their prefix and
             in lower case, as ``ze_lost=1``.
         """

@@ -13,6 +13,7 @@
  * WHEELFIT_FAKE_HANG            name of the function that never returns
  * WHEELFIT_FAKE_ABORT           name of the function that aborts the process
  * WHEELFIT_FAKE_NOISE           if set, every initialisation prints to standard output
+ * WHEELFIT_FAKE_TRACE           file to which every call that may misbehave adds its name
  * CUDA_VISIBLE_DEVICES          as the real one: if set and empty, cuInit returns 100;
  *                               NVML does not look at it
  *
@@ -39,8 +40,16 @@ static int number(const char *name, int otherwise) {
     return value && *value ? atoi(value) : otherwise;
 }
 
-/* Hang or abort here if the environment says so. */
+/* Leave a trace, hang or abort here if the environment says so. */
 static void misbehave(const char *function) {
+    const char *trace = setting("WHEELFIT_FAKE_TRACE", "");
+    if (*trace) {
+        FILE *file = fopen(trace, "a");
+        if (file) {
+            fprintf(file, "%s\n", function);
+            fclose(file);
+        }
+    }
     if (strcmp(setting("WHEELFIT_FAKE_HANG", ""), function) == 0) {
         for (;;) pause();
     }
