@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,19 +14,22 @@ from wheelfit.errors import PolicyRefusal
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
     from wheelfit.core.providers import PluginQuestion
     from wheelfit.core.target import Target
     from wheelfit.core.trust import SitePolicy
+    from wheelfit.install.environment import Environment
     from wheelfit.install.interpreter import Interpreter
     from wheelfit.install.plugins.asking import TrustedPlugins
     from wheelfit.install.plugins.environments import PluginEnvironments
     from wheelfit.platforms.features import Detection
+    from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.repository import Repository
 
-__all__ = ["OnDemandPlugins", "plugin_folder", "read_rules_about_plugins"]
+__all__ = ["OnDemandPlugins", "plugin_folder", "plugins_by_themselves", "read_rules_about_plugins"]
 
 
 def __dir__() -> list[str]:
@@ -139,3 +143,40 @@ def plugin_folder(arguments: Namespace, environ: Mapping[str, str]) -> Path:
     named = getattr(arguments, "cache_dir", None)
     cache = Path(named) if named else default_cache_folder(environ, home(), sys.platform)
     return cache.absolute() / FOLDER
+
+
+@contextmanager
+def plugins_by_themselves(
+    machine: ChosenMachine, environment: Environment, arguments: Namespace, output: Output
+) -> Iterator[OnDemandPlugins]:
+    """Give who asks plugins for a command that has no sources; pip's configuration has them.
+
+    :param machine: what is trusted and allowed.
+    :param environment: whose interpreter runs the plugins.
+    :param arguments: the options of `wheelfit.cli.options.add_machine`.
+    :param output: told what people should know.
+    """
+    from argparse import ArgumentParser
+
+    from wheelfit.cli.indexes import open_indexes, read_settings
+    from wheelfit.cli.options import add_sources
+
+    parser = ArgumentParser()
+    add_sources(parser)
+    defaults = parser.parse_args([])
+    with ExitStack() as stack:
+
+        def sources() -> Remembered:
+            prefix = environment.interpreter.prefix
+            settings = read_settings(defaults, machine.environ, prefix=prefix)
+            return stack.enter_context(open_indexes(defaults, settings, machine.environ, output))
+
+        yield OnDemandPlugins(
+            machine.plugin_rules,
+            environment.interpreter,
+            environment.target(),
+            sources,
+            arguments=arguments,
+            environ=machine.environ,
+            output=output,
+        )

@@ -227,6 +227,21 @@ class PluginRules:
     off: str | None = None
     """Why no plugin is asked, whatever is trusted, in a clause; None: some may be."""
 
+    @property
+    def entries(self) -> tuple[TrustEntry, ...]:
+        """Everything that is trusted, by the user or by the site."""
+        return (*self.trust.entries, *self.policy.granted)
+
+    def question(self, namespace: str) -> PluginQuestion | None:
+        """Return what to ask about a namespace without a package at hand; None: nothing.
+
+        :param namespace: one for which a plugin is trusted.
+        """
+        for entry in self.entries:
+            if entry.namespace == namespace:
+                return entry.question()
+        return None
+
     def judge(self, question: PluginQuestion) -> TrustedTree:
         """Decide the fifth step for one plugin (P-14).
 
