@@ -36,6 +36,7 @@ def detection_mapping(detection: Detection) -> dict[str, object]:
         "source": detection.source,
         "evidence": [{"source": one.source, "value": one.value} for one in detection.evidence],
         "warnings": list(detection.warnings),
+        "plugin": None if detection.plugin is None else detection.plugin.to_mapping(),
         "devices": [
             {"device": one.device, "feature": one.feature, "values": sorted(one.values)}
             for one in detection.devices

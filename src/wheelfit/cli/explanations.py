@@ -52,7 +52,7 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
         output.result(f"  {'built for':<12}{project} {value} ({project} {how})")
     if output.verbosity > 0:  # P-21; the evidence is what probe shows
         for one in explanation.detections:
-            output.result(f"  {one.namespace:<12}{one.status}: {one.source}", "dim")
+            output.result(f"  {one.namespace:<11} {one.status}: {one.source}", "dim")
     rows = list(_rows(explanation.candidates, machine.target.tags, output))
     width = max((len(who) for _, who, _ in rows), default=0)
     for verdict, who, reason in rows:

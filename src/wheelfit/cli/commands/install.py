@@ -287,6 +287,18 @@ def _fetch(
     return not refused
 
 
+def _plugins(resolution: Resolution) -> list[dict[str, object]]:
+    """Return the plugins that were asked about packages of the result, each once (P-21)."""
+    asked = {
+        detection.namespace: detection.plugin
+        for pin in resolution.pins
+        if pin.choice.support is not None
+        for detection in pin.choice.support.detections.values()
+        if detection.plugin is not None
+    }
+    return [{"namespace": namespace, **plugin.to_mapping()} for namespace, plugin in asked.items()]
+
+
 def _count(pins: Sequence[Pin]) -> str:
     return "1 wheel" if len(pins) == 1 else f"{len(pins)} wheels"
 
@@ -306,6 +318,7 @@ def _report(
         **machine.to_mapping(),
         **planned.to_mapping(),
         "breaks": [one.to_mapping() for one in broken],
+        "plugins": _plugins(resolution),
         "degradations": [
             {"name": pin.name, "version": str(pin.version), **one.to_mapping()}
             for pin in resolution.pins

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
+    from wheelfit.core.support import Plugins
     from wheelfit.platforms.features import Detection
 
 
@@ -41,6 +42,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.detections import detection_mapping, print_detection, warn_of_detection
     from wheelfit.cli.files import write_atomically
     from wheelfit.cli.machine import choose_machine
+    from wheelfit.cli.plugins import plugins_by_themselves
     from wheelfit.errors import UsageError
     from wheelfit.install.environment import open_environment
 
@@ -49,9 +51,12 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         raise UsageError(
             "-o - and --json cannot both have standard output", hint="name a file after -o"
         )
-    target = open_environment(arguments.python, environ=environ).target()
-    machine = choose_machine(arguments, target, environ, output)
-    detections = _detect(arguments.namespaces or machine.namespaces, machine)
+    environment = open_environment(arguments.python, environ=environ)
+    machine = choose_machine(arguments, environment.target(), environ, output)
+    named = (entry.namespace for entry in machine.plugin_rules.entries)
+    asked = arguments.namespaces or [*machine.namespaces, *filter(None, named)]
+    with plugins_by_themselves(machine, environment, arguments, output) as plugins:
+        detections = _detect(asked, machine, plugins)
     if printed:
         for detection in detections:
             warn_of_detection(detection, output)
@@ -68,10 +73,10 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             "namespaces": {one.namespace: detection_mapping(one) for one in detections},
         }
     )
-    environment = machine.target.environment
+    values = machine.target.environment
     output.result(
-        f"{machine.name}: {environment['implementation_name']} {machine.target.python_full_version}"
-        f" on {environment['platform_system']} {environment['platform_machine']}",
+        f"{machine.name}: {values['implementation_name']} {machine.target.python_full_version}"
+        f" on {values['platform_system']} {values['platform_machine']}",
         "strong",
     )
     for detection in detections:
@@ -84,21 +89,41 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     return 0
 
 
-def _detect(namespaces: Iterable[str], machine: ChosenMachine) -> list[Detection]:
+def _detect(
+    namespaces: Iterable[str], machine: ChosenMachine, plugins: Plugins
+) -> list[Detection]:
     from wheelfit.core.properties import parse_namespace
     from wheelfit.platforms.features import Detection, Status
 
     found = []
     for text in dict.fromkeys(namespaces):
         namespace = parse_namespace(text)
+        if namespace in machine.policy.forbidden:
+            source = f"switched off by {machine.policy.forbidden[namespace]}"
+            found.append(Detection(namespace, status=Status.DISABLED, source=source))
+            continue
         if namespace in machine.policy.disabled:
             found.append(Detection(namespace, status=Status.DISABLED, source="--disable-provider"))
             continue
         found.append(
             machine.detect(namespace)
+            or _ask_plugin(namespace, machine, plugins)
             or Detection(namespace, source="no provider that wheelfit may ask")
         )
     return found
+
+
+def _ask_plugin(namespace: str, machine: ChosenMachine, plugins: Plugins) -> Detection | None:
+    """Return what the plugin says that is trusted for a namespace; None when none is."""
+    from wheelfit.platforms.features import Detection
+
+    question = machine.plugin_rules.question(namespace)
+    if question is None:
+        return None
+    refusal = plugins.refusal(question)
+    if refusal is not None:
+        return Detection(namespace, source=refusal, step="not-trusted")
+    return plugins.ask(question)
 
 
 def _host_file(detections: Sequence[Detection], machine: ChosenMachine) -> str:
