@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,16 @@ def variantlib_python(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture(scope="session")
+def environment_with(request: pytest.FixtureRequest) -> Callable[..., Path]:
+    """Give a function that returns an interpreter with some packages, or skips."""
+
+    def interpreter(*requirements: str) -> Path:
+        return _tool(request, *requirements) / "bin" / "python"
+
+    return interpreter
+
+
+@pytest.fixture(scope="session")
 def fake_driver_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a scratch folder for fake drivers, or skip without a C compiler."""
     if find_compiler() is None:
@@ -82,16 +93,17 @@ def fake_driver(fake_driver_folder: Path) -> FakeDriver:
     return compile_fake_driver(fake_driver_folder / "both")
 
 
-def _tool(request: pytest.FixtureRequest, requirement: str) -> Path:
+def _tool(request: pytest.FixtureRequest, *requirements: str) -> Path:
     """Return an environment with one tool, made once and kept in pytest's cache folder."""
     folder = request.config.cache.mkdir("tools")
-    place = folder / requirement
-    with FileLock(folder / f"{requirement}.lock"):
+    requirement = " ".join(requirements)
+    place = folder / requirement.replace(" ", "+")
+    with FileLock(f"{place}.lock"):
         if (place / "complete").exists():
             return place
         subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
         done = subprocess.run(
-            [place / "bin" / "python", "-m", "pip", "install", "--quiet", requirement],
+            [place / "bin" / "python", "-m", "pip", "install", "--quiet", *requirements],
             capture_output=True,
             text=True,
             check=False,
