@@ -69,7 +69,7 @@ def _asked(
 ) -> int:
     """Ask once, as a new process would; return how often a child was asked."""
     counting = processes or _Counting()
-    RememberingProcesses(counting, str(folder), seen).ask(question or _question())
+    RememberingProcesses(counting, lambda: str(folder), seen).ask(question or _question())
     return counting.asked
 
 
@@ -79,8 +79,8 @@ def _asked(
 def test_the_second_process_gets_the_first_ones_answer(tmp_path: Path) -> None:
     """P-22: the answer is the same to the byte, and no child is asked."""
     counting = _Counting()
-    first = RememberingProcesses(counting, str(tmp_path), _HERE)
-    second = RememberingProcesses(counting, str(tmp_path), _HERE)
+    first = RememberingProcesses(counting, lambda: str(tmp_path), _HERE)
+    second = RememberingProcesses(counting, lambda: str(tmp_path), _HERE)
     assert first.ask(_question()) == second.ask(_question()) == counting.answer
     assert counting.asked == 1
     assert (first.recalled, second.recalled) == ([], ["nvidia-smi -q"])
@@ -109,7 +109,7 @@ def test_who_does_not_recall_still_remembers_for_others(tmp_path: Path) -> None:
     """P-22: `probe` looks anew, and what it found serves the next installation."""
     counting = _Counting()
     for _ in range(2):
-        RememberingProcesses(counting, str(tmp_path), _HERE, recall=False).ask(_question())
+        RememberingProcesses(counting, lambda: str(tmp_path), _HERE, recall=False).ask(_question())
     assert counting.asked == 2
     assert _asked(tmp_path) == 0
 
@@ -128,6 +128,14 @@ def test_where_nothing_tells_of_a_restart_nothing_is_remembered(
     """P-22: without a boot id, and for a machine that is not this one, all is asked."""
     assert (_asked(tmp_path, seen), _asked(tmp_path, seen)) == (1, 1)
     assert not list(tmp_path.iterdir())
+
+
+def test_nowhere_is_a_place_too() -> None:
+    """P-22: without a folder nothing is kept, and everything asked."""
+    counting = _Counting()
+    for _ in range(2):
+        RememberingProcesses(counting, lambda: None, _HERE).ask(_question())
+    assert counting.asked == 2
 
 
 # --- what an answer depends on ------------------------------------------------------------------
@@ -308,6 +316,14 @@ def test_an_entry_of_someone_else_is_none(tmp_path: Path) -> None:
     assert _asked(tmp_path) == 1
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
+def test_root_leaves_nothing_in_the_folder_of_someone_else(tmp_path: Path) -> None:
+    """P-22: with sudo and a user's home, no file of root's is left there."""
+    os.chown(tmp_path, 12345, 12345)
+    assert (_asked(tmp_path / "kept"), _asked(tmp_path / "kept")) == (1, 1)
+    assert not list(tmp_path.iterdir())
+
+
 def test_entries_are_private(tmp_path: Path) -> None:
     """P-22: an answer may name devices by their identifiers."""
     assert _asked(tmp_path) == 1
@@ -363,7 +379,7 @@ class Booted(Surroundings):  # also where the kernel does not tell of its boot
         return "one" if name.endswith("boot_id") else super().read_text(name)
 
 seen = Booted(library_folders=(sys.argv[1],), deadline=60)
-processes = RememberingProcesses(RealProcesses(), sys.argv[2], seen)
+processes = RememberingProcesses(RealProcesses(), lambda: sys.argv[2], seen)
 found = Machine.over(replace(seen, processes=processes)).detect("nvidia")
 print(found.features[0].values[0], found.features[2].values[0], found.status)
 """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
 
-__all__ = ["open_indexes", "read_settings"]
+__all__ = ["cache_folder", "open_indexes", "read_settings"]
 
 
 def __dir__() -> list[str]:
@@ -67,6 +67,15 @@ def read_settings(
     return replace(settings, compare_sources=arguments.compare_sources)
 
 
+def cache_folder(named: str | None, environ: Mapping[str, str]) -> Path:
+    """Return where things are kept.
+
+    :param named: the folder that an option names.
+    :param environ: the environment of the process.
+    """
+    return Path(named) if named else default_cache_folder(environ, home(), sys.platform)
+
+
 def open_indexes(
     arguments: Namespace,
     settings: SourceSettings,
@@ -82,14 +91,9 @@ def open_indexes(
     :param output: told what people should know about the sources.
     :param given_urls: URLs of wheels that the user named, with the logins in them.
     """
-    folder = (
-        Path(arguments.cache_dir)
-        if arguments.cache_dir
-        else default_cache_folder(environ, home(), sys.platform)
-    )
     return open_sources(
         settings,
-        cache_folder=folder if settings.cache else None,
+        cache_folder=cache_folder(arguments.cache_dir, environ) if settings.cache else None,
         environ=environ,
         home=home(),
         given_urls=given_urls,

@@ -13,10 +13,14 @@ from wheelfit.core.host_file import HostDetector
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.support import ProviderPolicy
 from wheelfit.core.trust import PluginRules
+from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms import overrides
 from wheelfit.platforms.baseline import Baseline
+from wheelfit.platforms.cache import RememberingProcesses
+from wheelfit.platforms.children import RealProcesses
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.features import Status
+from wheelfit.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -84,7 +88,12 @@ class ChosenMachine:
 
 
 def choose_machine(
-    arguments: Namespace, current: Target, environ: Mapping[str, str], output: Output
+    arguments: Namespace,
+    current: Target,
+    environ: Mapping[str, str],
+    output: Output,
+    *,
+    recall: bool = True,
 ) -> ChosenMachine:
     """Open the machine that the options name, and say which overrides are in effect.
 
@@ -92,6 +101,7 @@ def choose_machine(
     :param current: the target of the interpreter in use.
     :param environ: the environment of the process.
     :param output: told of the host file and the overrides in use (P-44, P-73).
+    :param recall: whether an answer of a driver may be one that it gave before (P-22).
     :raises PolicyRefusal: a policy forbids an option, or cannot be understood.
     """
     site = read_policies(environ)
@@ -103,7 +113,7 @@ def choose_machine(
             output.detail(f"{name} of the environment is ignored ({said_by})")
         environ = {name: value for name, value in environ.items() if name not in replacing}
     policy = _policy(arguments, environ, rules, output)
-    chosen = _choose(arguments, current, environ, output, policy)
+    chosen = _choose(arguments, current, environ, output, policy, recall=recall)
     return replace(chosen, plugin_rules=rules, environ=environ)
 
 
@@ -128,9 +138,21 @@ def _choose(
     environ: Mapping[str, str],
     output: Output,
     policy: ProviderPolicy,
+    *,
+    recall: bool,
 ) -> ChosenMachine:
     same_major = arguments.rocm_compat == "same-major"
-    here = Machine(environ=environ, architecture=current.architecture, rocm_same_major=same_major)
+    here = Machine(
+        environ=environ,
+        architecture=current.architecture,
+        rocm_same_major=same_major,
+        processes=RememberingProcesses(
+            RealProcesses(),
+            lambda: _memory(arguments, environ),
+            Surroundings(environ=environ, architecture=current.architecture),
+            recall=recall,
+        ),
+    )
     options = options_in_effect(arguments)
     if options:
         output.say(f"in effect: {', '.join(options)}", "dim")
@@ -164,6 +186,27 @@ def _choose(
     return ChosenMachine(
         host.name, target, asked, described, policy, namespaces, in_effect, host=host
     )
+
+
+def _memory(arguments: Namespace, environ: Mapping[str, str]) -> str | None:
+    """Return the folder for what drivers answered; None where nothing may be kept (P-22).
+
+    :param arguments: of any command; those without options for the cache use the usual one.
+    """
+    from wheelfit.cli.indexes import cache_folder
+    from wheelfit.cli.pip_rules import pip_surroundings
+    from wheelfit.sources.pip_configuration import read_pip_configuration
+
+    known = vars(arguments)
+    if known.get("no_cache_dir"):
+        return None
+    try:
+        configured = read_pip_configuration(pip_surroundings(environ, None))
+    except InvalidConfiguration:
+        return None  # whoever needs the configuration says what is wrong with it
+    if not configured.cache:
+        return None
+    return str(cache_folder(known.get("cache_dir"), environ) / "probes")
 
 
 def options_in_effect(arguments: Namespace) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from wheelfit import __version__
 from wheelfit.platforms.children import Answer, Ending, from_mapping, to_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from wheelfit.platforms.children import Processes, Question
     from wheelfit.platforms.surroundings import Surroundings
@@ -102,7 +102,8 @@ class RememberingProcesses:
     Only children that ended with status 0 are remembered.
 
     :param processes: who is asked.
-    :param folder: where entries are kept; made when one is written.
+    :param folder: returns where entries are kept, or None for nowhere; asked when a child
+        is to be asked. The folder is made when an entry is written.
     :param seen: what the machine looks like; where it is not the machine this runs on,
         or does not say when it was started, nothing is remembered.
     :param recall: whether an answer may come from memory; without, all are asked for, and
@@ -110,7 +111,12 @@ class RememberingProcesses:
     """
 
     def __init__(
-        self, processes: Processes, folder: str, seen: Surroundings, *, recall: bool = True
+        self,
+        processes: Processes,
+        folder: Callable[[], str | None],
+        seen: Surroundings,
+        *,
+        recall: bool = True,
     ) -> None:
         self.recalled: list[str] = []
         """Names of the questions that were answered from memory."""
@@ -121,10 +127,11 @@ class RememberingProcesses:
 
     def ask(self, question: Question) -> Answer:
         """Recall the answer, or ask for it and remember it."""
-        boot = self._seen.read_text(_BOOT)
-        if not self._seen.is_real or not boot:
+        boot = self._seen.read_text(_BOOT) if self._seen.is_real else None
+        top = self._folder() if boot else None
+        if not boot or not top:
             return self._processes.ask(question)
-        folder = os.path.join(self._folder, _host(self._seen), _digest([boot]))
+        folder = os.path.join(top, _host(self._seen), _digest([boot]))
         key = _digest(circumstances(question, self._seen))
         path = os.path.join(folder, f"{key}.json")
         answer = _read(path, key) if self._recall else None
@@ -132,11 +139,12 @@ class RememberingProcesses:
             self.recalled.append(question.name)
             return answer
         answer = self._processes.ask(question)
-        if answer.ending is Ending.EXITED and answer.code == 0:
-            # What changed while the child was looking belongs to neither side.
-            if _digest(circumstances(question, self._seen)) == key:
-                _write(path, key, question, answer)
-            _sweep(self._folder, folder)
+        if answer.ending is not Ending.EXITED or answer.code != 0 or not _is_ours(folder):
+            return answer
+        # What changed while the child was looking belongs to neither side.
+        if _digest(circumstances(question, self._seen)) == key:
+            _write(path, key, question, answer)
+            _sweep(top, folder)
         return answer
 
 
@@ -243,6 +251,13 @@ def _read(path: str, key: str) -> Answer | None:
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return answer if answer.ending is Ending.EXITED and answer.code == 0 else None
+
+
+def _is_ours(folder: str) -> bool:
+    """Say whether a folder, or what it will be made in, belongs to the user: root may differ."""
+    while not os.path.exists(folder):  # noqa: PTH110
+        folder = os.path.dirname(folder)
+    return not hasattr(os, "getuid") or os.stat(folder).st_uid == os.getuid()  # noqa: PTH116
 
 
 def _write(path: str, key: str, question: Question, answer: Answer) -> None:
