@@ -125,14 +125,6 @@ MASK_STOPS_EARLY = Check(
     "a mask names a device that does not exist; programs do not see that one nor any after it",
     "name only devices that exist, from 0 on",
 )
-DEVICE_DISGUISED = Check(
-    "device-disguised",
-    "P-124",
-    _WARNING,
-    "HSA_OVERRIDE_GFX_VERSION makes programs take the GPU for another; detection does not",
-    "unset it for GPUs that ROCm supports; else choose the build with "
-    "WHEELFIT_OVERRIDE_AMD_GFX_ARCH too",
-)
 STRAY_TOOL = Check(
     "stray-tool",
     "P-98",
@@ -409,7 +401,6 @@ AREAS: Mapping[Area, tuple[Check, ...]] = MappingProxyType(
             OVERRIDE_CONCERNS_NOBODY,
             MASK_HIDES_ALL,
             MASK_STOPS_EARLY,
-            DEVICE_DISGUISED,
             STRAY_TOOL,
             STUB_LIBRARY,
             LIBRARY_PATH_HIDES,

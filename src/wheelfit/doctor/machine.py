@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from wheelfit.platforms.features import Detection
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["about_detections", "about_interpreter", "about_overrides", "read_nvidia_files"]
+__all__ = [
+    "about_detections",
+    "about_interpreter",
+    "about_overrides",
+    "is_translated",
+    "read_nvidia_files",
+]
 
 
 def __dir__() -> list[str]:
@@ -39,11 +45,14 @@ def read_nvidia_files(surroundings: Surroundings) -> NvidiaFiles:
     return nvidia_files.parse(nvidia_files.read(surroundings))
 
 
-def about_detections(detections: Iterable[Detection], files: NvidiaFiles) -> Iterator[Finding]:
+def about_detections(
+    detections: Iterable[Detection], files: NvidiaFiles, *, translated: bool = False
+) -> Iterator[Finding]:
     """Yield findings about what could not be found out, or is odd.
 
     :param detections: what the machine supports.
     :param files: signs of NVIDIA's hardware and driver.
+    :param translated: whether the interpreter is; then its processor has been told of.
     """
     for detection in detections:
         place = Place(detection.namespace)
@@ -56,7 +65,7 @@ def about_detections(detections: Iterable[Detection], files: NvidiaFiles) -> Ite
                 continue
             case _:
                 pass
-        told: tuple[str, ...] = ()
+        told = detection.warnings if translated and detection.namespace == "x86_64" else ()
         if detection.namespace == "nvidia" and detection.status is Status.NOTHING:
             if files.pci_devices and not files.has_driver:
                 told = detection.warnings
@@ -110,11 +119,18 @@ def about_interpreter(target: Target, surroundings: Surroundings) -> Iterator[Fi
             diagnoses.NARROW_INTERPRETER,
             f"the interpreter is for {target.architecture}, and the machine is {machine}",
         )
-    if surroundings.system == "Darwin" and target.architecture == "x86_64":
-        answers = sysctl.read(surroundings, (_TRANSLATED,)) or {}
-        if any(answers.get(_TRANSLATED, b"")):
-            yield Place(target.name).found(
-                diagnoses.TRANSLATED,
-                "this Python was made for Intel's processors and runs through Rosetta 2, "
-                "without AVX",
-            )
+    if is_translated(surroundings):
+        yield Place(target.name).found(
+            diagnoses.TRANSLATED,
+            "this Python was made for Intel's processors and runs through Rosetta 2, without AVX",
+        )
+
+
+def is_translated(surroundings: Surroundings) -> bool:
+    """Say whether the interpreter runs through Rosetta 2 on a Mac (P-106).
+
+    :param surroundings: what may be looked at.
+    """
+    if surroundings.system != "Darwin":
+        return False
+    return any(sysctl.read(surroundings, (_TRANSLATED,)).get(_TRANSLATED, b""))

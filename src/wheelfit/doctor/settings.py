@@ -192,13 +192,6 @@ def about_settings(
     yield from _about_library_path(settings, libraries)
     yield from _about_modules(settings, modules)
     environ = settings.environ
-    if environ.get("HSA_OVERRIDE_GFX_VERSION"):
-        value = environ["HSA_OVERRIDE_GFX_VERSION"]
-        yield Place("HSA_OVERRIDE_GFX_VERSION").found(
-            diagnoses.DEVICE_DISGUISED,
-            f"programs take every AMD GPU for a gfx{value.replace('.', '')}; "
-            "builds are chosen for the GPU that is there",
-        )
     if environ.get("PYTHONHOME"):
         yield Place("PYTHONHOME").found(
             diagnoses.PYTHONHOME_SET, f"it is set to {environ['PYTHONHOME']}"
@@ -233,7 +226,9 @@ def _about_masks(settings: Settings) -> Iterator[Finding]:
 def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Iterator[Finding]:
     for tool in settings.tools:
         detection = detections.get(_TOOLS[tool.name])
-        if detection is not None and detection.status is Status.NOTHING and not detection.features:
+        if detection is None or detection.status is not Status.NOTHING:
+            continue
+        if not detection.warnings:  # which would say what else is there
             yield Place(tool.path).found(
                 diagnoses.STRAY_TOOL,
                 f"{tool.name} is on PATH, but {detection.namespace} hardware or its driver is not "

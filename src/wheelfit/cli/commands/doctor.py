@@ -177,7 +177,11 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
     if arguments.host is None:
         seen = real.surroundings
         settings = read_settings(seen)
-        findings += machines.about_detections(detections, machines.read_nvidia_files(seen))
+        findings += machines.about_detections(
+            detections,
+            machines.read_nvidia_files(seen),
+            translated=machines.is_translated(seen),
+        )
         findings += machines.about_interpreter(machine.target, seen)
         findings += machines.about_overrides(real.overrides_in_effect(), seen, real.namespaces)
         findings += about_settings(settings, detections, contents.libraries, contents.modules)

@@ -1,0 +1,349 @@
+"""What is installed, against itself and against the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from doctor.conftest import Patient
+
+from wheelfit.check.findings import Severity
+from wheelfit.testing.wheels import release_document
+
+Machine = Callable[..., dict[str, dict[str, list[str]]]]
+CUDART12 = {"nvidia/cuda_runtime/lib/libcudart.so.12": b"12"}
+CUDART13 = {"nvidia/cu13/lib/libcudart.so.13": b"13"}
+
+
+def test_a_sound_environment(patient: Patient, nvidia: Machine) -> None:
+    """Packages that go together, and fit, give no finding; shared empty files are no fault."""
+    files = {"shared/__init__.py": b"", "nvidia/__init__.py": b""}
+    patient.add("one", files={**files, "one/a.py": b"1"}, requires=["two>=1"])
+    patient.add("two", "1.5", files={**files, "two/b.py": b"2"})
+    patient.add("nvidia-cuda-runtime-cu12", "12.4.99", files={**files, **CUDART12})
+    patient.add("torch", "2.6.0+cu124", requires=["nvidia-cuda-runtime-cu12==12.4.*"])
+    assert patient.codes(nvidia("12.4", "9.0")) == []
+
+
+class TestVariants:
+    """Installed variants, and what became of their machine."""
+
+    document = release_document(
+        {"cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"], "sm_arch": ["90_real"]}}},
+        providers={
+            "nvidia": {
+                "requires": ["nvidia-variant-provider>=0.0.1,<1"],
+                "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+            }
+        },
+    )
+
+    def test_fits_no_longer(self, patient: Patient, nvidia: Machine) -> None:
+        """F-96: a variant that the driver does not support any more, with reason and repair."""
+        patient.add("torch", "2.8.0", label="cu129", document=self.document)
+        machine = nvidia("12.9", "9.0")
+        assert patient.codes(machine) == []
+        finding = patient.only(nvidia("12.4", "9.0"))
+        assert finding.code == "unsupported-here"
+        assert "torch 2.8.0 (cu129)" in finding.message
+        assert "12.9" in finding.message
+        assert finding.remedy.startswith("wheelfit install --force-reinstall torch==2.8.0;")
+
+    def test_another_gpu(self, patient: Patient, nvidia: Machine) -> None:
+        """P-83: code for another GPU than the one that is there."""
+        patient.add("torch", "2.8.0", label="cu129", document=self.document)
+        finding = patient.only(nvidia("12.9", "8.6"))
+        assert finding.code == "unsupported-here"
+        assert "sm_arch" in finding.message
+
+    def test_built_for_another_version(self, patient: Patient) -> None:
+        """P-56: the dependency that a build was made for was exchanged."""
+        document = release_document(
+            {"t28": {"abi": {"torch": ["2.8"]}}}, providers={"abi": {"builtin": "abi_dependency"}}
+        )
+        patient.add("xformers", "1.0", label="t28", document=document)
+        patient.add("torch", "2.8.1")
+        assert patient.codes() == []
+        shutil.rmtree(patient.folder / "torch-2.8.1.dist-info")
+        patient.add("torch", "2.9.0")
+        assert patient.only().code == "broken-by-dependency"
+
+    def test_nobody_to_ask(self, patient: Patient) -> None:
+        """P-17: where nobody can be asked, that is said; it is no fault of the package."""
+        document = release_document(
+            {"x": {"odd": {"way": ["yes"]}}}, providers={"odd": {"requires": ["odd-provider"]}}
+        )
+        patient.add("thing", label="x", document=document)
+        finding = patient.only()
+        assert finding.code == "unasked-variant"
+        assert "odd" in finding.message
+
+
+class TestFamilies:
+    """Packages that do not go together."""
+
+    def test_two_cuda_majors(self, patient: Patient) -> None:
+        """P-92: two majors are a warning that names each package and by which sign it is known."""
+        patient.add("torch", "2.8.0+cu128")
+        patient.add("cupy-cuda13x", "13.6.0")
+        patient.add("nvidia-cuda-runtime-cu12", "12.8.90", files=CUDART12)
+        patient.add("nvidia-cuda-runtime", "13.0.96", files=CUDART13)
+        finding = patient.only()
+        assert (finding.code, finding.severity) == ("mixed-cuda", Severity.WARNING)
+        assert "CUDA 12: torch 2.8.0+cu128 (its version ends with +cu128)" in finding.message
+        assert "CUDA 13: cupy-cuda13x 13.6.0 (its name)" in finding.message
+        assert "cupy-cuda13x" in finding.remedy or "torch" in finding.remedy
+
+    def test_one_soname_of_two_majors(self, patient: Patient) -> None:
+        """Libraries of one SONAME for two majors cannot be in one process: an error."""
+        patient.add(
+            "nvidia-cudnn-cu12", "9.10.2.21", files={"nvidia/cudnn/lib/libcudnn.so.9": b"a"}
+        )
+        patient.add("nvidia-cudnn-cu13", "9.13.0.50", files={"nvidia/x/lib/libcudnn.so.9": b"b"})
+        finding = patient.only()
+        assert (finding.code, finding.severity) == ("mixed-cuda", Severity.ERROR)
+        assert "libcudnn.so.9 comes from nvidia-cudnn-cu12 9.10.2.21 and from" in finding.message
+
+    @pytest.mark.parametrize(
+        ("name", "version", "arguments"),
+        [
+            ("jax-cuda12-plugin", "0.8.0", {}),
+            ("cudf-cu12", "25.10", {}),
+            ("torch", "2.8.0", {"requires": ["nvidia-cuda-runtime-cu12==12.8.90"]}),
+            ("torch", "2.8.0", {"requires": ["cuda-toolkit[cudart]==12.9.*"]}),
+            ("thing", "1.0", {"files": {"thing.libs/libcudart-9335f6a2.so.12.1.105": b"x"}}),
+            ("thing", "1.0", {"files": {"thing/libcufft.so.11": b"x"}}),
+            ("cuda-bindings", "12.9.4", {}),
+        ],
+    )
+    def test_signs(
+        self, patient: Patient, name: str, version: str, arguments: dict[str, object]
+    ) -> None:
+        """Name, version, content and needs tell the CUDA major, in this order."""
+        patient.add(name, version, **arguments)
+        patient.add("cupy-cuda13x", "13.6.0")
+        mixed = [one for one in patient.findings() if one.code == "mixed-cuda"]
+        assert f"CUDA 12: {name} {version}" in mixed[0].message
+
+    def test_no_sign(self, patient: Patient) -> None:
+        """A number that looks alike is none: cufft's 12 is CUDA 13, NCCL's 2 is of any."""
+        patient.add("cupy-cuda13x", "13.6.0")
+        patient.add("thing", files={"thing/libcufft.so.12": b"x", "thing/libnccl.so.2": b"y"})
+        patient.add("cudatext", "1.0")
+        assert patient.codes() == []
+
+    def test_two_rocms(self, patient: Patient) -> None:
+        """Two versions of ROCm do not go together."""
+        patient.add("torch", "2.8.0+rocm6.4")
+        patient.add("triton", "3.4.0+rocm7.0.2")
+        finding = patient.only()
+        assert finding.code == "mixed-rocm"
+        assert finding.message == "ROCm 6.4: torch 2.8.0+rocm6.4; ROCm 7.0: triton 3.4.0+rocm7.0.2"
+
+    def test_openmp(self, patient: Patient) -> None:
+        """P-160: two OpenMP runtimes are a note if one is GNU's, else a warning."""
+        patient.add("scikit", files={"scikit.libs/libgomp-a34b3233.so.1.0.0": b"g"})
+        patient.add("mkl", files={"mkl/libiomp5.so": b"i"})
+        assert patient.codes() == ["note mixed-openmp"]
+        patient.add("other", files={"other/libomp.so": b"o"})
+        assert patient.codes() == ["warning mixed-openmp"]
+
+    def test_blas(self, patient: Patient) -> None:
+        """P-160: copies of one maker's library are normal, those of two worth a note."""
+        patient.add("numpy", files={"numpy.libs/libscipy_openblas64_-6bb31eeb.so": b"n"})
+        patient.add("scipy", files={"scipy.libs/libscipy_openblas-68440149.so": b"s"})
+        assert patient.codes() == []
+        patient.add("mkl", files={"mkl/libmkl_rt.so.2": b"m"})
+        assert patient.codes() == ["note several-blas"]
+
+
+class TestHardware:
+    """What is installed, and what the machine has."""
+
+    def test_driver_too_old(self, patient: Patient, nvidia: Machine) -> None:
+        """P-92: runtime 13 on a driver with CUDA 12; the remedy names the driver."""
+        patient.add("nvidia-cuda-runtime", "13.0.96", files=CUDART13)
+        finding = patient.only(nvidia("12.4", "9.0"))
+        assert (finding.code, finding.severity) == ("driver-too-old", Severity.ERROR)
+        assert "driver 580 or newer" in finding.remedy
+        assert patient.codes(nvidia("13.0", "9.0")) == []
+        assert patient.codes(nvidia("14.1", "9.0")) == []
+
+    def test_gpu_too_old(self, patient: Patient, nvidia: Machine) -> None:
+        """P-95: CUDA 13 makes no code for a V100, whatever its driver says."""
+        patient.add("cupy-cuda13x", "13.6.0")
+        finding = patient.only(nvidia("13.0", "7.0"))
+        assert (finding.code, finding.severity) == ("gpu-too-old", Severity.ERROR)
+        assert "7.5 and newer" in finding.message
+        assert finding.remedy == "install the builds for CUDA 12"
+
+    def test_newer_than_driver(self, patient: Patient, nvidia: Machine) -> None:
+        """P-91: within a major a newer toolkit may be refused where PTX is compiled: a note."""
+        patient.add("torch", "2.8.0+cu129")
+        assert patient.codes(nvidia("12.4", "9.0")) == ["note newer-than-driver"]
+        assert patient.codes(nvidia("12.9", "9.0")) == []
+
+    def test_gpu_builds_without_gpu(self, patient: Patient, nvidia: Machine) -> None:
+        """Gigabytes for nothing: named together, with their size."""
+        patient.add("torch", "2.8.0+cu128")
+        large = {"nvidia/cublas/lib/libcublas.so.12": b"x" * 1_500_000}
+        patient.add("nvidia-cublas-cu12", "12.8.4.1", files=large)
+        finding = patient.only(nvidia(None))
+        assert finding.code == "idle-build"
+        assert "torch 2.8.0+cu128, nvidia-cublas-cu12 12.8.4.1, 2 MB for CUDA" in finding.message
+        patient.add("triton", "3.4.0+rocm6.4")
+        assert patient.codes({"amd": {}}) == ["warning idle-build"]
+
+    def test_cpu_build_beside_gpu(self, patient: Patient, nvidia: Machine) -> None:
+        """A build for the CPU on a machine with a GPU, whoever made that."""
+        patient.add("torch", "2.8.0+cpu")
+        finding = patient.only(nvidia("12.4", "9.0"))
+        assert finding.code == "idle-hardware"
+        assert "its version ends with +cpu" in finding.message
+        assert patient.only({"amd": {"gfx_arch": ["gfx942"]}}).code == "idle-hardware"
+        assert patient.codes(nvidia("12.4")) == []  # a driver without GPU
+        assert patient.codes(nvidia(None)) == []
+
+    def test_nobody_looked(self, patient: Patient) -> None:
+        """Where nothing is known of the hardware, nothing is said of it."""
+        patient.add("torch", "2.8.0+cpu")
+        patient.add("cupy-cuda13x", "13.6.0")
+        assert patient.codes() == []
+
+
+class TestFiles:
+    """Files and the records of them."""
+
+    def test_one_library_of_two_packages(self, patient: Patient) -> None:
+        """Two packages own one library with different content; whose it is now is said."""
+        path = "nvidia/nccl/lib/libnccl.so.2"
+        patient.add("nvidia-nccl-cu12", "2.27.3", files={path: b"for 12"})
+        patient.add("nvidia-nccl-cu13", "2.27.7", files={path: b"for 13!"})
+        shared = [one for one in patient.findings() if one.code == "shared-file"]
+        assert [one.severity for one in shared] == [Severity.ERROR]
+        assert shared[0].message == (
+            "nvidia-nccl-cu12 2.27.3 and nvidia-nccl-cu13 2.27.7 both own "
+            f"{path}; what is there is from nvidia-nccl-cu13 2.27.7"
+        )
+        assert "changed-file" not in {one.code for one in patient.findings(full=True)}
+
+    def test_other_files_of_two_packages(self, patient: Patient) -> None:
+        """Headers that differ are a warning, equal libraries a note, equal modules nothing."""
+        patient.add("a", files={"inc/x.h": b"1", "inc/y.h": b"1", "m/z.py": b"same"})
+        patient.add("b", files={"inc/x.h": b"22", "inc/y.h": b"22", "m/z.py": b"same"})
+        finding = patient.only()
+        assert (finding.code, finding.severity) == ("shared-file", Severity.WARNING)
+        assert "both own inc/x.h and 1 more" in finding.message
+        shutil.rmtree(patient.folder)
+        patient.folder.mkdir()
+        patient.add("a", files={"lib/x.so": b"1"})
+        patient.add("b", files={"lib/x.so": b"1"})
+        finding = patient.only()
+        assert (finding.code, finding.severity) == ("shared-file", Severity.NOTE)
+        assert "uninstalling one takes it from the other" in finding.message
+
+    def test_lost_and_changed(self, patient: Patient) -> None:
+        """PEP 376: missing files are an error, files of another size a warning."""
+        patient.add("pack", files={"pack/a.py": b"a", "pack/b.py": b"b", "pack/c.py": b"c"})
+        (patient.folder / "pack/a.py").unlink()
+        (patient.folder / "pack/b.py").write_bytes(b"longer")
+        (patient.folder / "pack/c.py").write_bytes(b"x")
+        assert patient.codes() == ["error lost-file", "warning changed-file"]
+        lost, changed = sorted(patient.findings(full=True), key=lambda one: one.severity)
+        assert lost.message == "pack 1.0: 1 of 6 files missing: pack/a.py"
+        assert changed.message == "pack 1.0: 2 of 6 files not as installed: pack/b.py, pack/c.py"
+        assert lost.remedy == "wheelfit install --force-reinstall pack==1.0"
+
+    def test_bytecode_may_go(self, patient: Patient) -> None:
+        """What installers write without a hash may be missing."""
+        info = patient.add("pack")
+        record = info / "RECORD"
+        record.write_text(record.read_text() + "pack/__pycache__/__init__.cpython-311.pyc,,\n")
+        assert patient.codes() == []
+
+    def test_twice(self, patient: Patient) -> None:
+        """Two dist-info folders of one project are an error, and told once."""
+        patient.add("torch", "2.7.0")
+        patient.add("torch", "2.8.0")
+        finding = patient.only()
+        assert finding.code == "duplicate-package"
+        assert "2.7.0" in finding.message
+        assert "2.8.0" in finding.message
+        assert "torch-2.7.0.dist-info" in finding.remedy
+
+    def test_interrupted(self, patient: Patient) -> None:
+        """What a killed installation leaves behind is found, ours and pip's."""
+        (patient.folder / ".wheelfit-abcd1234").mkdir()
+        (patient.folder / "~orch-2.8.0.dist-info").mkdir()
+        assert patient.codes() == ["warning interrupted-installation"] * 2
+
+    def test_unreadable(self, patient: Patient) -> None:
+        """Records that cannot be understood are findings, never an exception."""
+        info = patient.add("one")
+        (info / "variant.json").write_text("{")
+        (info / "direct_url.json").write_text("[")
+        (patient.add("two") / "METADATA").unlink()
+        (patient.add("three") / "RECORD").write_bytes(b"\xff\n")
+        (patient.add("four") / "RECORD").unlink()
+        assert patient.codes() == ["warning unreadable-package"] * 5
+
+    def test_records_of_other_package_managers(self, patient: Patient) -> None:
+        """A system's packages have no RECORD, and nothing is wrong with that."""
+        info = patient.add("one")
+        (info / "RECORD").unlink()
+        (info / "INSTALLER").write_text("debian\n")
+        assert patient.codes() == []
+
+    @pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+    def test_rows_that_lead_elsewhere(self, patient: Patient, tmp_path: Path) -> None:
+        """Rows with ``..`` are resolved: a script outside the folder is looked for there."""
+        info = patient.add("tool")
+        record = info / "RECORD"
+        record.write_text(record.read_text() + "../bin/tool,sha256=x,4\n")
+        assert patient.only().message == "tool 1.0: 1 of 5 files missing: " + str(
+            tmp_path / "bin/tool"
+        )
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin/tool").write_text("tool")
+        assert patient.codes() == []
+
+
+class TestNeeds:
+    """Needs that are not met."""
+
+    def test_missing_and_wrong(self, patient: Patient) -> None:
+        """Both are told in one finding with one command."""
+        patient.add("app", requires=["gone>=2", "old>=2", "fine", "extra; extra == 'x'"])
+        patient.add("old", "1.0")
+        patient.add("fine", "1.0rc1")
+        finding = patient.only()
+        assert finding.code == "unmet-requirement"
+        assert finding.message == (
+            "app 1.0 needs gone>=2, which is not installed, old>=2, and 1.0 is installed"
+        )
+        assert finding.remedy == "wheelfit install 'gone>=2' 'old>=2'"
+
+    def test_other_platforms(self, patient: Patient) -> None:
+        """Needs of other systems do not count."""
+        patient.add("app", requires=["gone; sys_platform == 'no such'"])
+        assert patient.codes() == []
+
+
+def test_nothing_is_imported(patient: Patient) -> None:
+    """Code of packages never runs."""
+    patient.add(
+        "evil", files={"evil/__init__.py": b"raise SystemExit(1)", "evil.pth": b"import evil"}
+    )
+    assert patient.codes() == []
+
+
+def test_equal_environments_give_equal_findings(patient: Patient) -> None:
+    """The report is deterministic."""
+    for number in range(5):
+        patient.add(f"app{number}", requires=["gone"])
+    first = json.dumps([one.to_mapping() for one in patient.findings()])
+    assert first == json.dumps([one.to_mapping() for one in patient.findings()])
