@@ -22,10 +22,10 @@ from wheelfit.platforms.isolated import level_zero_child
 from wheelfit.platforms.probes import level_zero
 from wheelfit.testing.drivers import FakeLevelZero
 
-A770 = "8086 12.55.8 discrete Intel(R) Arc(TM) A770 Graphics"
-LUNAR_LAKE = "8086 20.4.4 integrated Intel(R) Arc(TM) Graphics"
-NOT_INTEL = "10de 12.55.8 discrete Somebody else's"
-NPU = "8086 12.55.8 npu Intel(R) AI Boost"
+A770 = "8086:56a0 12.55.8 discrete Intel(R) Arc(TM) A770 Graphics"
+LUNAR_LAKE = "8086:64a0 20.4.4 integrated Intel(R) Arc(TM) Graphics"
+NOT_INTEL = "10de:2330 12.55.8 discrete Somebody else's"
+NPU = "8086:643e 12.55.8 npu Intel(R) AI Boost"
 
 
 @pytest.fixture

@@ -78,6 +78,7 @@ def read(surroundings: Surroundings, libraries: Sequence[str]) -> Answer:
             (surroundings.interpreter, "-I", "-S", str(script), *libraries),
             environ=environment_for_child(surroundings.environ),
             deadline=surroundings.deadline,
+            version=tables.DATA_VERSION,
         )
     )
 
@@ -209,5 +210,5 @@ def _devices(raw: Any) -> tuple[tuple[IntelGpu, ...], tuple[str, ...]]:
                 gpus.append(IntelGpu(index, name, decode(version), integrated))
             else:
                 words = f"GPU {index} ({name}) is left out: its driver does not tell its version; "
-                warnings.append(f"{words}install a newer one of Intel's compute runtime")
+                warnings.append(f"{words}install a newer version of Intel's compute runtime")
     return tuple(gpus), tuple(warnings)

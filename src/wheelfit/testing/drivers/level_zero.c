@@ -1,7 +1,7 @@
 /* A libze_loader.so.1 without hardware, driven by environment variables.
  *
- * WHEELFIT_FAKE_ZE_DEVICES       vendor, version, place and name of each device, as
- *                                "8086 12.55.8 discrete Intel Arc A770;10de 0.0.0 discrete X";
+ * WHEELFIT_FAKE_ZE_DEVICES       vendor and device, version, place and name of each device, as
+ *                                "8086:56a0 12.55.8 discrete Arc A770;10de:1 0.0.0 discrete X";
  *                                "|" instead of ";" begins another driver; empty: no device.
  *                                The place is discrete, integrated, or npu for no GPU.
  * WHEELFIT_FAKE_ZE_INIT_DRIVERS  what zeInitDrivers returns (default 0), as 0x78000001
@@ -60,7 +60,7 @@ _Static_assert(sizeof(device_properties_t) == 368, "as in version 1.17 of Level 
 
 typedef struct {
     int driver, number;
-    unsigned vendor, architecture, release, revision;
+    unsigned vendor, device, architecture, release, revision;
     char place[16], name[256];
 } device_t;
 
@@ -79,8 +79,9 @@ static void look(void) {
     while (*text && count < MAX_DEVICES) {
         device_t *device = &devices[count];
         size_t length = strcspn(text, ";|");
-        if (sscanf(text, "%x %u.%u.%u %15[a-z] %255[^;|]", &device->vendor, &device->architecture,
-                   &device->release, &device->revision, device->place, device->name) == 6) {
+        if (sscanf(text, "%x:%x %u.%u.%u %15[a-z] %255[^;|]", &device->vendor, &device->device,
+                   &device->architecture, &device->release, &device->revision, device->place,
+                   device->name) == 7) {
             device->driver = drivers;
             device->number = count++;
         }
@@ -145,7 +146,7 @@ uint32_t zeDeviceGetProperties(device_t *device, device_properties_t *properties
     if (properties->header.stype != DEVICE_PROPERTIES) return INVALID_ARGUMENT;
     properties->type = strcmp(device->place, "npu") ? GPU : NPU;
     properties->vendor = device->vendor;
-    properties->device = 0x56a0;
+    properties->device = device->device;
     properties->flags = strcmp(device->place, "integrated") ? 0 : INTEGRATED;
     snprintf(properties->name, sizeof properties->name, "%s", device->name);
     for (header_t *next = properties->header.next; next; next = next->next)
