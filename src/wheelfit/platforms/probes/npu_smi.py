@@ -67,13 +67,18 @@ def parse(answer: Answer) -> NpuTable:
         return NpuTable((), None)
     text = answer.output.decode("utf-8", "replace")
     cards: dict[AscendCard, None] = {}
+    is_below_a_card = False
     for line in text.splitlines():
         # A card is a row as "| 0     910B3     | OK      | 94.3 …". The row below has numbers
-        # of the chip and its address; rows further down have numbers of processes.
+        # of the chip and its address, if any; rows further down have numbers of processes.
         cells = [cell.strip().lower() for cell in line.split("|")]
-        if len(cells) < 4 or cells[0] or not cells[2][:1].isalpha():
+        if len(cells) < 4 or cells[0]:
             continue
-        if match := _NAME.fullmatch(cells[1]):
-            cards[AscendCard(int(match[1]), match[2])] = None
+        match = _NAME.fullmatch(cells[1])
+        if match is None or not cells[2][:1].isalpha() or (is_below_a_card and match[2].isdigit()):
+            is_below_a_card = False
+            continue
+        cards[AscendCard(int(match[1]), match[2])] = None
+        is_below_a_card = True
     version = _VERSION.search(text)
     return NpuTable(tuple(cards), version[1] if version else None)
