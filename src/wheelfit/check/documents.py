@@ -259,16 +259,20 @@ class _Sense:
     def _offered(self, feature: Feature, values: tuple[str, ...], path: str) -> Iterator[Finding]:
         """Hold values against what is known of the namespace (P-28, P-30)."""
         vocabulary = VOCABULARIES[feature.namespace]
-        if feature.name in vocabulary.disputed:
+        is_disputed = vocabulary.is_disputed(feature.name)
+        if is_disputed:
+            published = alternatives(list(vocabulary.misspelt), "and")
+            names = [name for names in vocabulary.misspelt.values() for name in names]
+            meant = alternatives(names, "and")
             yield self._place.found(
                 checks.DISPUTED_SPELLING,
-                f"the published provider has btiecv and asimdrdmatomics, "
-                f"others have bti, ecv, asimdrdm and atomics; this is {feature.name}",
+                f"the published provider has {published}, others have {meant}; "
+                f"this is {feature.name}",
                 path=path,
             )
         offered = vocabulary.features.get(feature.name)
         if offered is None:
-            if feature.name not in vocabulary.disputed:
+            if not is_disputed:
                 known = alternatives(list(vocabulary.features)[:3], "and")
                 yield self._place.found(
                     checks.UNKNOWN_FEATURE,
@@ -289,7 +293,7 @@ class _Sense:
                 path=path,
             )
         wider = [value for value in values if value in offered.wider]
-        if wider and feature.name not in vocabulary.disputed:
+        if wider and not is_disputed:
             yield self._place.found(
                 checks.UNPUBLISHED_VALUE,
                 f"the published provider does not offer {feature} with the value {_some(wider)}",

@@ -1,7 +1,8 @@
-"""Which features and values the published provider packages offer, as dated data (P-28).
+"""Which features and values are offered in the namespaces of hardware (P-28).
 
-Two circles per namespace: what the vendor's package offers, which every tool knows, and
-what wheelfit offers beyond that (P-41).
+Two circles for each: what the vendor's package offers, which every tool knows, and what
+wheelfit offers beyond that (P-41). The names stand in ``platforms.tables``, with their dates;
+here is only what checking needs besides.
 """
 
 from __future__ import annotations
@@ -17,15 +18,11 @@ from wheelfit.platforms.tables import aarch64, amd, ascend, intel, tpu, x86_64
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["TABLE_DATE", "VOCABULARIES", "Offered", "Vocabulary"]
+__all__ = ["VOCABULARIES", "Offered", "Vocabulary"]
 
 
 def __dir__() -> list[str]:
     return __all__
-
-
-TABLE_DATE = "2026-11"
-"""When this was compared with the published packages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +52,12 @@ class Vocabulary:
     """Say what is offered in one namespace."""
 
     features: Mapping[str, Offered]
-    disputed: frozenset[str] = field(default=frozenset())
-    """Features that the published package spells in another way (P-110)."""
+    misspelt: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What the published package has by mistake, and the features it means (P-110)."""
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+    def is_disputed(self, feature: str) -> bool:
+        """Say whether the published package spells a feature in another way than others do."""
+        return feature in self.misspelt or any(feature in all_ for all_ in self.misspelt.values())
 
 
 _BOUND = Offered(frozenset(every_bound()), pattern=re.compile(r"(1[1-9]|[2-9]\d)(\.\d{1,2})?"))
@@ -69,10 +66,6 @@ _SM = frozenset(every_sm_value())
 _SM_PUBLISHED = frozenset(value for value in _SM if value.partition("_")[0].isdecimal())
 _ON = frozenset(["on"])
 _VERSION = re.compile(r"\d{1,3}\.\d{1,3}(\.\d{1,3})?(\.rc\d{1,2})?")
-
-# P-110: the published package lacks a comma in two places.
-_MISSPELT = frozenset(["btiecv", "asimdrdmatomics"])
-_SEPARATED = _words("bti ecv asimdrdm atomics")
 
 
 def _flags(published: tuple[str, ...], wider: tuple[str, ...]) -> dict[str, Offered]:
@@ -108,7 +101,7 @@ VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
                 "version": Offered(frozenset(aarch64.VERSIONS)),
                 **_flags(aarch64.FEATURES, aarch64.APPENDED),
             },
-            disputed=_MISSPELT | _SEPARATED,
+            misspelt=aarch64.MISSPELT,
         ),
         # P-120, P-121
         "amd": Vocabulary(

@@ -16,6 +16,7 @@ __all__ = [
     "HWCAP2_BITS",
     "HWCAP_BITS",
     "MACOS_FLAGS",
+    "MISSPELT",
     "REQUIREMENTS",
     "VERSIONS",
     "WINDOWS_FEATURES",
@@ -38,6 +39,11 @@ FEATURES: tuple[str, ...] = tuple(
     rng sha3 sha512 svebf16 svei8mm uscat asimddp lrcpc asimdhp dcpop fcma fphp sve asimdrdm atomics
     aes asimd cpuid crc32 evtstrm fp pmull sha1 sha2
     """.split()
+)
+
+# P-110: what the reference has instead of four of them, for want of two commas.
+MISSPELT: MappingProxyType[str, tuple[str, str]] = MappingProxyType(
+    {"btiecv": ("bti", "ecv"), "asimdrdmatomics": ("asimdrdm", "atomics")}
 )
 
 # P-111: ours, after all of the reference.
