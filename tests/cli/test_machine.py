@@ -11,7 +11,7 @@ from wheelfit.cli.machine import ChosenMachine, choose_machine, load_host_file
 from wheelfit.cli.output import Output
 from wheelfit.core.support import ProviderPolicy
 from wheelfit.errors import FileProblem, InvalidHostFile
-from wheelfit.platforms.discovery import BUILT_IN
+from wheelfit.platforms.discovery import BUILT_IN, Machine
 from wheelfit.platforms.features import Status
 from wheelfit.testing.worlds import linux_target
 
@@ -47,6 +47,15 @@ def status(machine: ChosenMachine, namespace: str) -> Status | None:
     return None if detection is None else detection.status
 
 
+@pytest.mark.parametrize(
+    ("word", "policy"),
+    [*((word, word) for word in ("all", "highest", "lowest", "any")), ("min", "lowest")],
+)
+def test_words_for_the_device_policy(word: str, policy: str) -> None:
+    """P-88: each policy has a word, and conda's word for one of them is understood."""
+    assert choose("--devices", word).policy.device_policy == policy
+
+
 class TestThisMachine:
     """Without ``--for``."""
 
@@ -57,6 +66,17 @@ class TestThisMachine:
         assert set(machine.namespaces) == set(BUILT_IN)
         assert status(machine, "aarch64") is Status.NOTHING
         assert machine.detect("blas") is None
+
+    def test_the_generation_of_a_tpu_counts_on_request(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """P-153: an option that is off by default, and visible where it is on."""
+        default, asked = choose(), choose("--tpu-generation")
+        assert isinstance(default.detector, Machine)
+        assert isinstance(asked.detector, Machine)
+        assert not default.detector.surroundings.tpu_generation
+        assert asked.detector.surroundings.tpu_generation
+        assert "in effect: --tpu-generation" in capsys.readouterr().err
 
     def test_overrides_are_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
         """P-73: what the environment overrides is said, whatever else is wanted."""

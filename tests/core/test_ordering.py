@@ -369,11 +369,12 @@ class TestDevices:
         [
             ("all", ["both", "null"]),
             ("highest", ["both", "new", "null"]),
+            ("lowest", ["both", "old", "null"]),
             ("any", ["both", "new", "old", "null"]),
         ],
     )
     def test_policy(self, policy: str, rest: list[str]) -> None:
-        """P-42, P-88: all devices, the highest, or any; wheels without the feature stay."""
+        """P-42, P-88: all devices, the highest, the lowest, or any; wheels without the feature stay."""
         document = VariantDocument(("nvidia",), variants=GPU_VARIANTS)
         support = Support({"nvidia": UNLIKE_GPUS}, device_policy=policy)  # type: ignore[arg-type]
         assert labels(document, support) == rest

@@ -63,6 +63,8 @@ class ChosenMachine:
     """What decides whether a plugin may be asked (P-14)."""
     environ: Mapping[str, str] = field(default_factory=dict, hash=False)
     """The environment of the process, without overrides where they do not count."""
+    words: str = ""
+    """What is to be said of the machine instead of interpreter and platform."""
     host: Host | None = None
     """The machine that is described and not looked at; None: this one."""
 
@@ -146,6 +148,7 @@ def _choose(
         environ=environ,
         architecture=current.architecture,
         rocm_same_major=same_major,
+        tpu_generation=arguments.tpu_generation,
         processes=RememberingProcesses(
             RealProcesses(),
             lambda: _memory(arguments, environ),
@@ -240,6 +243,7 @@ _REPEATED = {
 _SWITCHES = {
     "--no-abi-dependency": "no_abi_dependency",
     "--no-variants": "no_variants",
+    "--tpu-generation": "tpu_generation",
 }
 
 

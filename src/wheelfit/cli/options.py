@@ -159,15 +159,22 @@ def add_machine(parser: ArgumentParser) -> None:
     )
     group.add_argument(
         "--devices",
-        choices=("all", "highest", "any"),
+        type=_device_policy,
+        choices=("all", "highest", "lowest", "any"),
         default="all",
-        help="with several unlike GPUs: a wheel must run on all, on the highest, or on any",
+        help="with several unlike GPUs: a wheel must run on all, on the highest, on the lowest "
+        "(min is the same), or on any",
     )
     group.add_argument(
         "--rocm-compat",
         choices=("exact", "same-major"),
         default="exact",
         help="which ROCm a wheel may want: the installed one, or older ones of its major too",
+    )
+    group.add_argument(
+        "--tpu-generation",
+        action="store_true",
+        help="tell wheels of a TPU's generation apart too, which published providers do not",
     )
     group.add_argument(
         "--enable-provider",
@@ -272,6 +279,10 @@ def given(text: str) -> str:
     if not text:
         raise ArgumentTypeError("the value is empty")
     return text
+
+
+def _device_policy(text: str) -> str:
+    return "lowest" if text == "min" else text
 
 
 def _seconds(text: str) -> float:

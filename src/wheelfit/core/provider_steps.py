@@ -50,7 +50,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-DevicePolicy: TypeAlias = Literal["all", "highest", "any"]
+DevicePolicy: TypeAlias = Literal["all", "highest", "lowest", "any"]
 """On which of several unlike devices a chosen wheel must run (P-88)."""
 
 
@@ -130,7 +130,8 @@ class ProviderPolicy:
     table: tuple[EmulatedPlugin, ...] = EMULATED_PLUGINS
     """Which plugins the built-in providers stand in for (P-60, P-64)."""
     device_policy: DevicePolicy = "all"
-    """``all``: every device; ``highest``: the best one; ``any``: at least one (P-88)."""
+    """``all``: every device; ``highest``: the most capable one; ``lowest``: the least capable
+    one, as conda decides; ``any``: at least one (P-88)."""
     abi_dependency: bool = True
     """Whether builds made for a version of another package may be chosen (P-50)."""
     abi_versions: Mapping[NormalizedName, KnownVersion] = field(default_factory=dict, hash=False)

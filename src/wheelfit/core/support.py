@@ -105,8 +105,11 @@ class Support:
         if self.device_policy != "any":
             for device in detection.devices:
                 by_feature[device.feature] = (*by_feature.get(device.feature, ()), device)
-        if self.device_policy == "highest":  # the highest device is listed first
-            by_feature = {feature: listed[:1] for feature, listed in by_feature.items()}
+        # The highest device is listed first.
+        if self.device_policy == "highest":
+            return {feature: listed[:1] for feature, listed in by_feature.items()}
+        if self.device_policy == "lowest":
+            return {feature: listed[-1:] for feature, listed in by_feature.items()}
         return by_feature
 
     @property

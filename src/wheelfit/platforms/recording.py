@@ -321,7 +321,9 @@ def record(
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
         made = Path(scratch, "made")
-        _write(made, watched, answers, description, origin)
+        # Asked of the machine itself: the name of the host is no part of a record.
+        scrubber = Scrubber.of(machine.surroundings)
+        _write(made, watched, answers, scrubber, _machine_toml(watched, description, origin))
         write_expected(made)
         if folder.exists():
             folder.rename(Path(scratch, "old"))
@@ -348,9 +350,12 @@ def _watch(machine: Machine) -> tuple[_Watched, dict[str, Detection], dict[str, 
 
 
 def _write(
-    made: Path, watched: _Watched, answers: Mapping[str, Answer], description: str, origin: str
+    made: Path,
+    watched: _Watched,
+    answers: Mapping[str, Answer],
+    scrubber: Scrubber,
+    machine: str,
 ) -> None:
-    scrubber = Scrubber.of(watched)
     root = made / _ROOT
     root.mkdir(parents=True)
     files = dict.fromkeys(watched.listed, b"") | watched.files
@@ -383,7 +388,7 @@ def _write(
             for name, answer in answers.items()
         }
         _write_json(made / _ANSWERS, told)
-    (made / _MACHINE).write_text(_machine_toml(watched, description, origin), "utf-8")
+    (made / _MACHINE).write_text(machine, "utf-8")
 
 
 def _reduced(name: str, value: str, watched: _Watched) -> str:

@@ -2,6 +2,12 @@
 
 `-o FILE` also writes it down: the host file that `--for` takes on any other machine. `-o -` prints
 that file, and nothing else, to standard output.
+
+`--record DIR` keeps everything that was looked at, and what drivers answered, for a bug report:
+serial numbers, identifiers and names of hosts, users and folders are taken out, and other variables
+than those that concern detection are left out. `--replay DIR` shows what such a record says.
+
+Drivers are always asked anew; what they answer is remembered for the commands that choose.
 """
 
 from __future__ import annotations
@@ -34,6 +40,16 @@ def configure(parser: ArgumentParser) -> None:
         metavar="PYTHON",
         help="the interpreter to write into the host file (default: the active one)",
     )
+    parser.add_argument(
+        "--record", type=given, metavar="DIR", help="write a record of this machine, to be sent"
+    )
+    parser.add_argument(
+        "--replay", type=given, metavar="DIR", help="look at a recorded machine instead"
+    )
+    parser.add_argument(
+        "--cache-dir", type=given, metavar="DIR", help="keep downloads and pages here"
+    )
+    parser.add_argument("--no-cache-dir", action="store_true", help="keep nothing")
     add_machine(parser)
 
 
@@ -43,6 +59,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.files import write_atomically
     from wheelfit.cli.machine import choose_machine
     from wheelfit.cli.plugins import plugins_by_themselves
+    from wheelfit.cli.records import check_options, open_record, write_record
     from wheelfit.errors import UsageError
     from wheelfit.install.environment import open_environment
 
@@ -51,8 +68,12 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         raise UsageError(
             "-o - and --json cannot both have standard output", hint="name a file after -o"
         )
+    check_options(arguments)
     environment = open_environment(arguments.python, environ=environ)
-    machine = choose_machine(arguments, environment.target(), environ, output)
+    machine = choose_machine(arguments, environment.target(), environ, output, recall=False)
+    record = None
+    if arguments.replay:
+        machine, record = open_record(arguments.replay, machine)
     named = (entry.namespace for entry in machine.plugin_rules.entries)
     asked = arguments.namespaces or [*machine.namespaces, *filter(None, named)]
     with plugins_by_themselves(machine, environment, arguments, output) as plugins:
@@ -65,20 +86,18 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     if arguments.output:
         # Before anything is printed: one object, and it is the error if there is one.
         write_atomically(arguments.output, _host_file(detections, machine).encode())
+    if arguments.record:
+        record = write_record(arguments.record, machine)
     output.result_json(
         {
             "version": 1,
             "machine": machine.name,
             **machine.to_mapping(),
+            "record": None if record is None else record.to_mapping(),
             "namespaces": {one.namespace: detection_mapping(one) for one in detections},
         }
     )
-    values = machine.target.environment
-    output.result(
-        f"{machine.name}: {values['implementation_name']} {machine.target.python_full_version}"
-        f" on {values['platform_system']} {values['platform_machine']}",
-        "strong",
-    )
+    output.result(_headline(machine), "strong")
     for detection in detections:
         print_detection(detection, output)
     if arguments.output:
@@ -86,12 +105,22 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             f"wrote {arguments.output}; use it anywhere: wheelfit install --for "
             f"{arguments.output} …"
         )
+    if record is not None:
+        record.tell(output)
     return 0
 
 
-def _detect(
-    namespaces: Iterable[str], machine: ChosenMachine, plugins: Plugins
-) -> list[Detection]:
+def _headline(machine: ChosenMachine) -> str:
+    if machine.words:
+        return f"{machine.name}: {machine.words}"
+    values = machine.target.environment
+    return (
+        f"{machine.name}: {values['implementation_name']} {machine.target.python_full_version}"
+        f" on {values['platform_system']} {values['platform_machine']}"
+    )
+
+
+def _detect(namespaces: Iterable[str], machine: ChosenMachine, plugins: Plugins) -> list[Detection]:
     from wheelfit.core.properties import parse_namespace
     from wheelfit.platforms.features import Detection, Status
 
@@ -127,11 +156,9 @@ def _ask_plugin(namespace: str, machine: ChosenMachine, plugins: Plugins) -> Det
 
 
 def _host_file(detections: Sequence[Detection], machine: ChosenMachine) -> str:
-    import tomli_w
-
     from wheelfit import __version__
+    from wheelfit.cli.hosts import host_text
     from wheelfit.core.host_file import HostFile
-    from wheelfit.core.host_file_mapping import to_mapping
     from wheelfit.platforms.scrubbing import Scrubber
     from wheelfit.platforms.surroundings import Surroundings
 
@@ -146,4 +173,4 @@ def _host_file(detections: Sequence[Detection], machine: ChosenMachine) -> str:
         overrides=machine.in_effect,
         scrub=scrubber.text,
     )
-    return tomli_w.dumps(to_mapping(file), multiline_strings=False)
+    return host_text(file)

@@ -1,0 +1,89 @@
+"""``wheelfit probe --record`` and ``--replay``: machines that can be sent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, tree
+
+MACHINES = Path(__file__).parents[1] / "machines"
+NVIDIA = MACHINES / "linux-x86-nouveau"
+
+
+def test_a_record_says_elsewhere_what_was_said_here(tmp_path: Path, run: Runner) -> None:
+    """P-75: what is written replays to the same answer, and it is said where it is."""
+    folder = tmp_path / "record"
+    said = run("probe", "--record", folder, "--no-cache-dir")
+    assert f"recorded this machine in {folder}" in said.err
+    here = run("probe", "--json", "--record", folder, "--no-cache-dir").object
+    assert here["record"] == {"folder": str(folder), "differs": []}
+    there = run("probe", "--json", "--replay", folder).object
+    assert there["machine"] == str(folder)
+    assert there["record"] == {"folder": str(folder), "differs": []}
+    features = {name: told["features"] for name, told in here["namespaces"].items()}
+    assert {name: told["features"] for name, told in there["namespaces"].items()} == features
+    assert (folder / "expected.json").is_file()
+
+
+def test_without_either_there_is_no_record(run: Runner) -> None:
+    """P-75: the key is there, and empty."""
+    assert run("probe", "--json", "x86_64").object["record"] is None
+
+
+def test_a_captured_machine_can_be_looked_at(run: Runner) -> None:
+    """P-75: the maintainer sees what the user's machine said, and nothing of his own."""
+    said = run("probe", "--replay", NVIDIA, "nvidia")
+    assert said.out.startswith(f"{NVIDIA}: A GPU of NVIDIA's without NVIDIA's driver\n")
+    assert "an NVIDIA GPU is there" in said.err
+
+
+def test_where_detection_has_changed_since_it_is_said(tmp_path: Path, run: Runner) -> None:
+    """P-75: a record holds what detection said; another answer today is worth a word."""
+    folder = tmp_path / "record"
+    run("probe", "--record", folder, "--no-cache-dir")
+    told = json.loads((folder / "expected.json").read_text())
+    told["nvidia"]["status"] = "supported"
+    (folder / "expected.json").write_text(json.dumps(told))
+    said = run("probe", "--replay", folder, "nvidia")
+    assert "nvidia: detection does not say the same now as when it was recorded" in said.err
+    assert run("probe", "--json", "--replay", folder).object["record"]["differs"] == ["nvidia"]
+
+
+def test_what_is_not_a_record_is_not_overwritten(tmp_path: Path, run: Runner) -> None:
+    """P-75: neither a folder with something else in it, nor a file."""
+    (tmp_path / "thesis.txt").write_text("ten years")
+    before = tree(tmp_path)
+    said = run("probe", "--record", tmp_path, "--json", code=1)
+    assert "something else than a record" in said.error["message"]
+    run("probe", "--record", tmp_path / "thesis.txt", code=1)
+    run("probe", "--record", tmp_path / "thesis.txt" / "below", code=1)
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "damage", ["", "description = 1", "description = ''\nsystem = 'Linux'", "no toml", None]
+)
+def test_what_is_no_record_cannot_be_replayed(
+    damage: str | None, tmp_path: Path, run: Runner
+) -> None:
+    """P-75: an empty folder, and one with odd contents, is told from a record."""
+    if damage is not None:
+        (tmp_path / "machine.toml").write_text(damage)
+    said = run("probe", "--replay", tmp_path, "--json", code=1)
+    assert said.error["message"].startswith("this is no record of a machine")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--record", "a", "--replay", "b"],
+        ["--record", "a", "--for", "host.toml"],
+        ["--replay", "a", "--for", "host.toml"],
+        ["--replay", "a", "-o", "host.toml"],
+    ],
+)
+def test_one_machine_at_a_time(words: list[str], run: Runner) -> None:
+    """P-75: a record is of this machine, a replay of another."""
+    run("probe", *words, code=2)
