@@ -7,16 +7,18 @@ import json
 import os
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import wheelfit
 from wheelfit.platforms.discovery import BUILT_IN, Machine
 from wheelfit.platforms.facts import Capability, Cpu, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.providers import aarch64, nvidia, x86_64
 from wheelfit.platforms.providers.endpoint import as_plugin_features
+
+REPOSITORY = Path(__file__).parents[3]
 
 
 @pytest.fixture(params=list(BUILT_IN))
@@ -69,27 +71,80 @@ def test_what_is_supported_is_a_part_of_the_vocabulary() -> None:
 
 ASK = """
 import json, sys
-from variantlib.plugins.loader import DictPluginLoader
-with DictPluginLoader({sys.argv[1]: sys.argv[2]}) as loader:
-    valid = loader.get_all_configs()[sys.argv[1]].configs
-    supported = loader.get_supported_configs().get(sys.argv[1])
-print(json.dumps({
-    "valid": [(one.name, one.values) for one in valid],
-    "supported": [one.name for one in supported.configs] if supported else [],
-}))
+from variantlib.plugins.loader import PluginLoader
+from variantlib.variants_json import VariantsJson
+document = VariantsJson(json.load(sys.stdin))
+with PluginLoader(document, include_aot_plugins=True) as loader:
+    valid, supported = loader.get_all_configs(), loader.get_supported_configs()
+def plain(found):
+    return {
+        name: [[one.name, one.values, one.multi_value] for one in provider.configs]
+        for name, provider in found.items()
+    }
+print(json.dumps([plain(valid), plain(supported)]))
 """
+
+# So that most of them support something, whatever machine this is.
+FORCED = {
+    "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": "12.8",
+    "NV_VARIANT_PROVIDER_FORCE_SM_ARCH": "9.0",
+    "WHEELFIT_OVERRIDE_AARCH64_VERSION": "8.2a,8.1a,8a",
+    "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH": "gfx942",
+    "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP": "20.2.0",
+    "ASCEND_VARIANT_PROVIDER_FORCE_NPU_TYPE": "910b",
+    "TPU_VARIANT_PROVIDER_FORCE_PRESENT": "true",
+}
+
+
+@pytest.fixture(scope="session")
+def installed(pip: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with wheelfit installed in it, alone."""
+    folder = tmp_path_factory.mktemp("installed")
+    done = subprocess.run(
+        [pip, "install", "--quiet", "--no-deps", "--target", folder, REPOSITORY],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip(f"cannot be built without the package registry: {done.stderr}")
+    return folder
 
 
 @pytest.mark.network
-def test_an_independent_tool_can_query_them(provider: Any, variantlib_python: Path) -> None:
-    """P-39: variantlib takes our modules as plugins, and reads the same lists."""
-    source = Path(wheelfit.__file__).parent.parent
-    done = subprocess.run(
-        [variantlib_python, "-c", ASK, provider.NAMESPACE, provider.__name__],
-        capture_output=True, check=True, text=True, env={**os.environ, "PYTHONPATH": str(source)},
-    )  # fmt: skip
-    answer = json.loads(done.stdout)
-    assert answer == {
-        "valid": [[one.name, one.values] for one in provider.get_all_configs()],
-        "supported": [one.name for one in provider.get_supported_configs()],
+def test_an_independent_tool_can_query_them(installed: Path, variantlib_python: Path) -> None:
+    """P-26, P-28, P-39: variantlib asks all of them as the plugins of a document."""
+    document = {
+        "$schema": "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json",
+        "default-priorities": {"namespace": list(BUILT_IN)},
+        "providers": {
+            name: {"requires": ["wheelfit"], "plugin-api": module}
+            for name, module in BUILT_IN.items()
+        },
+        "variants": {"null": {}},
     }
+    kept = {name: value for name, value in os.environ.items() if "PROVIDER" not in name}
+    environ = {**kept, **FORCED, "PYTHONPATH": str(installed)}
+    done = subprocess.run(
+        [variantlib_python, "-c", ASK],
+        input=json.dumps(document), capture_output=True, check=False, text=True, env=environ,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    valid, supported = json.loads(done.stdout)
+    here = Machine(environ=environ)
+    for name, module in BUILT_IN.items():
+        configs = importlib.import_module(module).get_all_configs()
+        assert valid[name] == [[one.name, one.values, one.multi_value] for one in configs]
+        detection = here.detect(name)
+        assert detection is not None
+        # An empty list means that nothing is supported (P-26); variantlib leaves it out.
+        assert supported.get(name, []) == [
+            [one.name, list(one.values), one.multi_value] for one in detection.features
+        ]
+    assert supported.keys() >= set(BUILT_IN) - {"x86_64"}
+
+
+def test_no_entry_points_are_registered() -> None:
+    """P-32: an installer is no plugin; tools that list plugins would write it into projects."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
+    assert "entry-points" not in project
