@@ -18,6 +18,7 @@ strict = true
 ignore-static = ["nvidia"]
 enable-provider = ["amd"]
 compare-sources = true
+tpu-generation = true
 
 [limit]
 labels = 20
@@ -59,11 +60,12 @@ def parsed(tmp_path: Path, command: str, *words: str) -> dict[str, object]:
 
 
 def test_options_add_to_it(tmp_path: Path) -> None:
-    """F-30, P-20, P-64: a command starts from the file; lists grow, and the last limit counts."""
+    """F-30, P-20, P-64, P-153: a command starts from the file; lists grow, and the last limit counts."""
     words = ["demo", "--ignore-static", ":all:", "--limit", "labels=30", "--limit", "size=99"]
     found = parsed(tmp_path, "install", *words)
     assert found["strict"] is True
     assert found["compare_sources"] is True
+    assert found["tpu_generation"] is True
     assert found["ignore_static"] == ["nvidia", ":all:"]
     assert found["enable_provider"] == ["amd"]
     limits = cast("list[tuple[str, int]]", found["limit"])

@@ -44,6 +44,7 @@ _FLAGS = frozenset(
         "no-plugins",
         "read-unlisted",
         "strict",
+        "tpu-generation",
     ]
 )
 _NAMES = frozenset(["disable-provider", "enable-provider", "ignore-static"])

@@ -226,7 +226,11 @@ def _open_machine(
         timed = TimedProcesses(seen.processes)
     else:
         seen = Machine(environ=chosen.environ, architecture=current.architecture).surroundings
-        seen = replace(seen, rocm_same_major=arguments.rocm_compat == "same-major")
+        seen = replace(
+            seen,
+            rocm_same_major=arguments.rocm_compat == "same-major",
+            tpu_generation=arguments.tpu_generation,
+        )
         timed = TimedProcesses(RealProcesses())
     real = Machine.over(replace(seen, processes=timed))
     if arguments.host is None:
