@@ -101,6 +101,15 @@ def test_unlike_devices_say_what_runs_on_each() -> None:
     assert intel.supported(_driver("20.4.4", "12.55.8"), reference=True).devices == ()
 
 
+def test_a_card_beside_the_processor_s_graphics_is_warned_of() -> None:
+    """P-88: what the weaker one forbids can be allowed; two cards need no such words."""
+    (warning,) = intel.supported(_driver("12.2.0", "12.55.8", integrated=0)).warnings
+    assert "GPU 0 (card 0, 12.2.0) stands beside GPU 1 (card 1, 12.55.8)" in warning
+    assert "--devices highest chooses for 12.55.8 alone" in warning
+    assert intel.supported(_driver("12.55.8", "20.1.0")).warnings == ()
+    assert intel.supported(_driver("20.4.4", integrated=0)).warnings == ()
+
+
 def test_like_devices_need_no_narrowing() -> None:
     """P-88: what runs on one runs on all."""
     assert intel.supported(_driver("12.60.7", "12.60.7")).devices == ()

@@ -95,7 +95,9 @@ def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
     """
     values = dict.fromkeys(value for gpu in driver.gpus for value in _values(gpu.ip))
     kept = tuple(value for value in values if value in tables.VALUES or not reference)
-    problem = (driver.problem,) if driver.problem else ()
+    told = (driver.problem,) if driver.problem else ()
+    if not reference:
+        told += _side_by_side(driver.gpus)
     nothing = Status.FAILED if driver.broken else Status.NOTHING
     return Detection(
         NAMESPACE,
@@ -103,7 +105,7 @@ def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
         status=Status.SUPPORTED if kept else nothing,
         source=_SOURCE,
         evidence=driver.evidence,
-        warnings=(*driver.warnings, *problem),
+        warnings=(*driver.warnings, *told),
         devices=() if reference else _device_values(driver.gpus),
     )
 
@@ -120,6 +122,16 @@ def _device_values(gpus: Sequence[IntelGpu]) -> tuple[DeviceValues, ...]:
     # A part of the processor may be newer than the card beside it, and is still the lesser.
     ordered = sorted(gpus, key=lambda gpu: (not gpu.integrated, gpu.ip), reverse=True)
     return tuple(DeviceValues(_DEVICE_IP, str(gpu), frozenset(_values(gpu.ip))) for gpu in ordered)
+
+
+def _side_by_side(gpus: Sequence[IntelGpu]) -> tuple[str, ...]:
+    """Warn of a part of the processor that limits the card beside it (P-88)."""
+    cards = [gpu for gpu in gpus if not gpu.integrated]
+    limiting = [gpu for gpu in gpus if gpu.integrated and cards and gpu.ip != cards[0].ip]
+    if not limiting:
+        return ()
+    words = f"{limiting[0]} stands beside {cards[0]}: a wheel must run on both, unless "
+    return (f"{words}--devices highest chooses for {cards[0].ip} alone",)
 
 
 # --- looking -------------------------------------------------------------------------
