@@ -15,11 +15,13 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def write_atomically(name: str, data: bytes) -> None:
+def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
     """Put data into a file; a failure leaves the old content.
 
     :param name: path of the file; its folder must exist.
-    :raises FileProblem: it cannot be written.
+    :param data: all of its content.
+    :param replace: whether a file of that name gives way.
+    :raises FileProblem: it cannot be written, or is there and must stay.
     """
     path = Path(name)
     try:
@@ -32,9 +34,33 @@ def write_atomically(name: str, data: bytes) -> None:
             # A temporary file is private; what the user asked for is an ordinary file.
             os.umask(mask := os.umask(0))
             Path(temporary).chmod(0o666 & ~mask)
-            Path(temporary).replace(path)
+            if replace:
+                Path(temporary).replace(path)
+            else:
+                _place(Path(temporary), path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
+    except FileExistsError:
+        raise FileProblem(
+            "the file is there already", where=name, hint="name another, or give --force"
+        ) from None
     except OSError as error:
         raise FileProblem(f"the file cannot be written: {error.strerror}", where=name) from None
+
+
+def _place(temporary: Path, path: Path) -> None:
+    """Give a file its name, unless there is one of that name.
+
+    :raises FileExistsError: there is.
+    """
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links; between looking and naming is no time
+        if path.exists():
+            raise FileExistsError from None
+        temporary.replace(path)
+        return
+    temporary.unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from wheelfit.cli.configuration import configuration_file
 from wheelfit.core import strict_toml
 from wheelfit.core.compatible_tags import linux_platforms, macos_platforms
 from wheelfit.core.host_file import HostFile
-from wheelfit.core.host_file_mapping import read_host_file
+from wheelfit.core.host_file_mapping import read_host_file, to_mapping
 from wheelfit.core.toml_lines import line_of
 from wheelfit.errors import FileProblem, InvalidHostFile, UnknownHost
 
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Host",
+    "host_text",
     "hosts_folder",
     "load_host_file",
     "open_host",
     "own_hosts",
     "preset_host",
+    "preset_platforms",
 ]
 
 
@@ -43,7 +46,8 @@ class Host:
 
     name: str
     """As the user calls it."""
-    kind: Literal["file", "preset"]
+    kind: Literal["file", "preset", "machine"]
+    """``machine`` is this one."""
     file: HostFile
     """What is known of it."""
     words: str = ""
@@ -143,11 +147,16 @@ def preset_host(
         created_by=f"wheelfit {__version__}",
         origin=f"preset {preset.name}",
     )
-    file = replace(file, interpreter=interpreter, platforms=_platforms(preset, version))
+    file = replace(file, interpreter=interpreter, platforms=preset_platforms(preset, version))
     return Host(preset.name, "preset", file, preset.words, preset.notes)
 
 
-def _platforms(preset: Preset, version: str | None) -> tuple[str, ...]:
+def preset_platforms(preset: Preset, version: str | None = None) -> tuple[str, ...]:
+    """Return the platform tags of a preset, best first.
+
+    :param preset: the preset.
+    :param version: of its glibc, musl or macOS, as ``2.28``; None: the usual one.
+    """
     row = preset.row
     major, minor = map(int, (version or row.version or "0.0").split("."))
     if row.library == "glibc":
@@ -158,6 +167,35 @@ def _platforms(preset: Preset, version: str | None) -> tuple[str, ...]:
         machine = "arm64" if row.architecture == "aarch64" else row.architecture
         return macos_platforms(machine, major, minor)
     return ("win_arm64" if row.architecture == "aarch64" else "win_amd64",)
+
+
+def host_text(file: HostFile) -> str:
+    """Return a host file as people read it: TOML with lists on few lines.
+
+    :param file: what to write.
+    """
+    import tomli_w
+
+    text = tomli_w.dumps(to_mapping(file), multiline_strings=False)
+    return _LIST.sub(_filled, text)
+
+
+_LIST = re.compile(r'^(\S+ = )\[\n((?:    "(?:[^"\\\n]|\\.)*",\n)+)\]$', re.MULTILINE)
+"""A list of texts, as the writer puts it: one on each line."""
+_WIDTH = 100
+
+
+def _filled(match: re.Match[str]) -> str:
+    items = [line[4:-1] for line in match[2].splitlines()]
+    whole = f"{match[1]}[{', '.join(items)}]"
+    if len(whole) <= _WIDTH:
+        return whole
+    lines = ["   "]
+    for item in items:
+        if lines[-1].strip() and len(lines[-1]) + len(item) + 2 > _WIDTH:
+            lines.append("   ")
+        lines[-1] += f" {item},"
+    return "\n".join((f"{match[1]}[", *lines, "]"))
 
 
 def load_host_file(name: str) -> HostFile:

@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, str] = {
     "explain": "show which wheel would be chosen, and why not the others",
     "check": "find everything that is wrong with wheels, index files and releases",
     "probe": "show what this machine supports, and how that was found",
+    "host": "list, show, compare and write descriptions of other machines",
     "providers": "see who says what is supported, and which plugins may be asked",
     "doctor": "find out what is wrong here, and what to do about it",
     "demo": "see it all work in a throw-away environment",

@@ -401,14 +401,14 @@ def _platform_mapping(platforms: tuple[str, ...]) -> dict[str, Any]:
 
 def _provider_mapping(provider: HostProvider) -> dict[str, Any]:
     mapping: dict[str, Any] = {"namespace": provider.namespace}
+    if provider.version:
+        mapping["version"] = provider.version
     if provider.plugin_api is not None:
         mapping["plugin-api"] = provider.plugin_api
     if provider.resolved:
         mapping["resolved"] = list(provider.resolved)
     if len(provider.features) > 1:
         mapping["feature-order"] = [feature.name for feature in provider.features]
-    if provider.version:
-        mapping["version"] = provider.version
     if several := [feature.name for feature in provider.features if feature.multi_value]:
         mapping["multi-value"] = several
     mapping["properties"] = {feature.name: list(feature.values) for feature in provider.features}
