@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from wheelfit.check.findings import Finding
     from wheelfit.doctor.contents import Package
+    from wheelfit.doctor.families import OwnedLibrary
     from wheelfit.platforms.accelerator_libraries import AcceleratorLibrary
     from wheelfit.platforms.probes.mapped_libraries import MappedFile, MappedFiles
 
@@ -279,17 +280,19 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _strangers(process: Process, place: Place) -> Iterator[Finding]:
     """Yield libraries from elsewhere that a package of the environment brought too."""
-    brought = {
-        one.file.name: one for package in process.packages for one in owned_libraries(package)
-    }
+    brought: dict[str, list[OwnedLibrary]] = defaultdict(list)
+    for package in process.packages:
+        for owned in owned_libraries(package):
+            brought[owned.file.name].append(owned)
     loaded = {one.path for one in process.libraries}
     for one in process.libraries:
-        known = brought.get(one.soname) or brought.get(one.path.rpartition("/")[2])
-        if one.package is None and one.library.family != "driver" and known is not None:
-            if known.file.path in loaded:
-                continue  # both are: told as one SONAME of two files
-            yield place.found(
-                diagnoses.FOREIGN_LIBRARY,
-                f"{one.soname} comes from {one.path} ({one.owner}), and not from "
-                f"{known.package}, which is installed",
-            )
+        known = brought.get(one.soname) or brought.get(one.path.rpartition("/")[2]) or []
+        if one.package is not None or one.library.family == "driver" or not known:
+            continue
+        if any(owned.file.path in loaded for owned in known):
+            continue  # both are: told as one SONAME of two files
+        yield place.found(
+            diagnoses.FOREIGN_LIBRARY,
+            f"{one.soname} comes from {one.path} ({one.owner}), and not from "
+            f"{known[0].package}, which is installed",
+        )

@@ -1,0 +1,50 @@
+"""Numbers that packages depend on, read out of detections."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wheelfit.doctor.hardware import Hardware
+from wheelfit.platforms.facts import Capability
+from wheelfit.platforms.features import Detection, Status
+from wheelfit.testing.detectors import supported
+from wheelfit.testing.machines import open_machine
+
+MACHINES = Path(__file__).parents[1] / "machines"
+
+
+def test_unlike_gpus(fake_driver_folder: Path) -> None:
+    """P-88: the capability of each device counts, not all that its code runs on."""
+    machine = open_machine(MACHINES / "linux-x86-two-unlike-gpus", fake_driver_folder)
+    found = [machine.detect(namespace) for namespace in machine.namespaces]
+    hardware = Hardware.of([one for one in found if one is not None])
+    assert "nvidia" in hardware.present
+    assert hardware.capabilities == (Capability(9, 0), Capability(7, 5))
+    assert hardware.cuda is not None
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.UNKNOWN, Status.DISABLED])
+def test_not_looked(status: Status) -> None:
+    """P-17: where detection failed, nothing is known, which is not the same as nothing there."""
+    hardware = Hardware.of([Detection("nvidia", status=status)])
+    assert hardware == Hardware()
+
+
+def test_family_code_is_no_device() -> None:
+    """P-90: values with ``a`` and ``f``, and PTX, do not speak of the device's own number."""
+    values = ["90_real", "90_virtual", "90a_real", "121f_real", "120_virtual"]
+    hardware = Hardware.of([supported("nvidia", {"sm_arch": values})])
+    assert hardware.capabilities == (Capability(9, 0),)
+    assert hardware.cuda is None
+
+
+def test_driver_without_device() -> None:
+    """P-99: bounds without ``sm_arch`` are a driver, and no GPU."""
+    hardware = Hardware.of(
+        [supported("nvidia", {"cuda_version_lower_bound": ["12.10", "12.9", "12"]})]
+    )
+    assert hardware.looked == {"nvidia"}
+    assert hardware.present == frozenset()
+    assert hardware.cuda == Capability(12, 10)

@@ -1,0 +1,175 @@
+"""Variables, tools and the loader's path, on machines that are folders."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from doctor.conftest import Patient
+
+from wheelfit.check.findings import Finding
+from wheelfit.doctor.environment import examine_environment
+from wheelfit.doctor.settings import about_settings, read_settings
+from wheelfit.platforms.features import Detection, Status
+from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.testing.detectors import supported
+
+NO_GPU = Detection("nvidia", status=Status.NOTHING)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return the root of a made-up machine."""
+    folder = tmp_path / "root"
+    folder.mkdir()
+    return folder
+
+
+def touch(root: Path, *names: str) -> None:
+    """Make files of the machine."""
+    for name in names:
+        path = root / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def toolkit(root: Path, folder: str, version: str) -> None:
+    """Make a CUDA toolkit."""
+    touch(root, f"{folder}/bin/nvcc", f"{folder}/version.json")
+    told = {"cuda": {"name": "CUDA SDK", "version": version}}
+    (root / folder.lstrip("/") / "version.json").write_text(json.dumps(told))
+
+
+def judge(
+    root: Path, *detections: Detection, patient: Patient | None = None, **environ: str
+) -> list[Finding]:
+    """Return what is found on a machine."""
+    surroundings = Surroundings(str(root), environ, system="Linux")
+    contents = None if patient is None else examine_environment(patient.environment)
+    return list(
+        about_settings(
+            read_settings(surroundings),
+            detections,
+            () if contents is None else contents.libraries,
+            {} if contents is None else contents.modules,
+        )
+    )
+
+
+def codes(found: list[Finding]) -> list[str]:
+    """Return severity and code of findings."""
+    return [f"{one.severity} {one.code}" for one in found]
+
+
+def test_nothing_set(root: Path) -> None:
+    """A machine without settings has no findings."""
+    assert judge(root) == []
+
+
+def test_masks(root: Path) -> None:
+    """P-89: a mask that hides all, or stops early, is found; the number of GPUs counts."""
+    assert codes(judge(root, CUDA_VISIBLE_DEVICES="")) == ["warning mask-hides-all"]
+    assert codes(judge(root, HIP_VISIBLE_DEVICES="-1")) == ["warning mask-hides-all"]
+    assert codes(judge(root, CUDA_VISIBLE_DEVICES="0,5")) == []
+    for gpu in ("0000:01:00.0", "0000:02:00.0"):
+        touch(root, f"/proc/driver/nvidia/gpus/{gpu}/information")
+    (finding,) = judge(root, CUDA_VISIBLE_DEVICES="0,5,1")
+    assert finding.code == "mask-stops-early"
+    assert "'5' is no device, so programs see 0 and nothing after it" in finding.message
+    assert "there are 2, numbered from 0" in finding.message
+
+
+def test_stray_tool(root: Path) -> None:
+    """P-98: nvidia-smi without a driver is stray; with one, or where that is unknown, it is not."""
+    touch(root, "/usr/bin/nvidia-smi")
+    (finding,) = judge(root, NO_GPU, PATH="/usr/bin")
+    assert (finding.code, finding.where) == ("stray-tool", "/usr/bin/nvidia-smi")
+    assert judge(root, supported("nvidia", {"sm_arch": ["90_real"]}), PATH="/usr/bin") == []
+    assert judge(root, Detection("nvidia", status=Status.FAILED), PATH="/usr/bin") == []
+    assert judge(root, NO_GPU, PATH="/opt") == []
+
+
+def test_stubs(root: Path) -> None:
+    """The stub of libcuda on the loader's path is an error."""
+    stubs = "/usr/local/cuda/lib64/stubs"
+    touch(root, f"{stubs}/libcuda.so")
+    assert codes(judge(root, LD_LIBRARY_PATH=f"/usr/lib:{stubs}/")) == [
+        "note path-entry-missing",
+        "error stub-library",
+    ]
+
+
+def test_library_path(root: Path, patient: Patient) -> None:
+    """A library on the loader's path that an installed package brings too is found."""
+    patient.add("nvidia-cublas-cu12", "12.8", files={"nvidia/cublas/lib/libcublas.so.12": b""})
+    touch(root, "/usr/local/cuda-12.1/lib64/libcublas.so.12", "/opt/lib/libother.so")
+    path = "/opt/lib::relative:/usr/local/cuda-12.1/lib64"
+    (finding,) = judge(root, patient=patient, LD_LIBRARY_PATH=path)
+    assert finding.code == "library-path-hides"
+    assert "libcublas.so.12, which nvidia-cublas-cu12 12.8 brings too" in finding.message
+    assert judge(root, LD_LIBRARY_PATH=path) == []
+
+
+def test_preloading(root: Path) -> None:
+    """What is loaded into every program is a note; names for the loader to find exist."""
+    touch(root, "/lib/libjemalloc.so.2")
+    found = judge(root, LD_PRELOAD="/lib/libjemalloc.so.2 /gone.so:libnamed.so")
+    assert codes(found) == ["note preloaded", "note path-entry-missing", "note preloaded"]
+    assert "/gone.so" in found[1].message
+
+
+def test_modules(root: Path, patient: Patient) -> None:
+    """A module on PYTHONPATH that hides an installed one is found, others are not."""
+    patient.add("numpy", "2.3.4", files={"numpy/__init__.py": b"", "single.py": b""})
+    touch(root, "/src/numpy/__init__.py", "/src/single.py", "/src/mine.py", "/other/mine.py")
+    found = judge(root, patient=patient, PYTHONPATH="/src:/other:/gone")
+    assert codes(found) == ["warning pythonpath-hides", "note path-entry-missing"]
+    assert found[0].message == "/src has its own numpy (of numpy 2.3.4), single (of numpy 2.3.4)"
+
+
+def test_toolkits(root: Path) -> None:
+    """Toolkits are known by their files; two that differ, and one that is gone, are notes."""
+    toolkit(root, "/usr/local/cuda-12.4", "12.4.1")
+    toolkit(root, "/usr/local/cuda-13.0", "13.0.2")
+    environ = {"PATH": "/usr/local/cuda-13.0/bin", "CUDA_HOME": "/usr/local/cuda-12.4/"}
+    settings = read_settings(Surroundings(str(root), environ, system="Linux"))
+    assert [(one.path, one.version) for one in settings.toolkits] == [
+        ("/usr/local/cuda-12.4", "12.4.1"),
+        ("/usr/local/cuda-13.0", "13.0.2"),
+    ]
+    (nvcc,) = settings.tools
+    assert (nvcc.path, nvcc.version) == ("/usr/local/cuda-13.0/bin/nvcc", "13.0.2")
+    (finding,) = judge(root, **environ)
+    assert finding.code == "toolkits-differ"
+    assert "CUDA_HOME names CUDA 12.4.1, and nvcc on PATH is of 13.0.2" in finding.message
+    assert judge(root, **{**environ, "CUDA_HOME": "/usr/local/cuda-13.0"}) == []
+    assert codes(judge(root, CUDA_PATH="/usr/local/cuda-11")) == ["note path-entry-missing"]
+
+
+def test_garbage_beside_a_toolkit(root: Path) -> None:
+    """P-74: a version file that is none makes no toolkit, and no exception."""
+    toolkit(root, "/usr/local/cuda-12.4", "12.4")
+    for text in ("", "[]", '{"cuda": 3}', '{"cuda": {"version": 12}}', "[" * 100_000):
+        (root / "usr/local/cuda-12.4/version.json").write_text(text)
+        assert read_settings(Surroundings(str(root), {}, system="Linux")).toolkits == ()
+
+
+def test_dangerous_variables(root: Path) -> None:
+    """PYTHONHOME and the switched-off check of OpenMP are warned about."""
+    assert codes(judge(root, PYTHONHOME="/opt/python", KMP_DUPLICATE_LIB_OK="TRUE")) == [
+        "warning pythonhome-set",
+        "warning openmp-check-off",
+    ]
+    assert judge(root, PYTHONHOME="", KMP_DUPLICATE_LIB_OK="False") == []
+
+
+def test_windows(root: Path) -> None:
+    """On Windows lists are separated by semicolons, and folders may have a drive."""
+    touch(root, "C/src/numpy.py")
+    environ = {"PYTHONPATH": "C:\\src;C:\\gone"}
+    settings = read_settings(Surroundings(str(root), environ, system="Windows"))
+    assert [(one.path, one.exists) for one in settings.module_folders] == [
+        ("C:/src", True),
+        ("C:/gone", False),
+    ]

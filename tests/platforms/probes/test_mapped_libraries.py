@@ -1,0 +1,100 @@
+"""Reading ``/proc/PID/maps``, of real processes and of machines that are folders."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from wheelfit.platforms.probes.mapped_libraries import (
+    MappedFile,
+    fingerprint,
+    parse,
+    read,
+    soname,
+)
+from wheelfit.platforms.surroundings import Surroundings
+
+MAPS = """\
+00400000-00401000 r-xp 00000000 08:01 17 /usr/bin/program with blanks
+7f00-7f10 r--p 00000000 08:01 18                         /lib/libdata.so.1
+7f20-7f30 r-xp 00000000 08:01 19                         /lib/libcode.so.1
+7f30-7f40 rw-p 00000000 08:01 19                         /lib/libcode.so.1
+7f40-7f50 r-xp 00000000 08:01 20                         /lib/libold.so.1 (deleted)
+7f50-7f60 r-xp 00000000 08:01 19                         /lib/libcode.so.1
+7f60-7f70 rwxp 00000000 00:00 0
+7f70-7f80 r-xp 00000000 00:00 0                          [vdso]
+7f80-7f90 r-xp 00000000 08:01 21                         /lib/two\\012lines.so
+garbage
+"""
+
+
+def test_what_is_code() -> None:
+    """Files mapped as code are told once each, in order; data, memory and garbage are not."""
+    assert parse(MAPS) == (
+        MappedFile("/usr/bin/program with blanks", "08:01", 17),
+        MappedFile("/lib/libcode.so.1", "08:01", 19),
+        MappedFile("/lib/libold.so.1", "08:01", 20, deleted=True),
+        MappedFile("/lib/two\nlines.so", "08:01", 21),
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the file")
+def test_this_process() -> None:
+    """The running interpreter is among the files of this process."""
+    here = Surroundings()
+    found = read(here, None)
+    assert found.pid == os.getpid()
+    assert found.problem == ""
+    executable = os.path.realpath(sys.executable)
+    assert any(one.path == executable or "libpython" in one.path for one in found.files)
+    assert found == read(here, os.getpid())
+    libc = next(one for one in found.files if "/libc" in one.path or "/ld-" in one.path)
+    assert str(soname(here, found.pid, libc)).startswith(("libc", "ld-"))
+
+
+def test_another_root(tmp_path: Path) -> None:
+    """P-70: everything is read below the given root, also through the process's own root."""
+    folder = tmp_path / "proc/42"
+    folder.mkdir(parents=True)
+    (folder / "maps").write_text(MAPS)
+    (folder / "comm").write_text("trainer\n")
+    (folder / "environ").write_bytes(b"CUDA_VISIBLE_DEVICES=0\0HOME=/x\0broken\0")
+    machine = Surroundings(str(tmp_path), {}, system="Linux")
+    found = read(machine, 42)
+    assert (found.program, len(found.files)) == ("trainer", 4)
+    assert dict(found.environ) == {"CUDA_VISIBLE_DEVICES": "0", "HOME": "/x"}
+    file = found.files[1]
+    assert fingerprint(machine, 42, file) is None
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/libcode.so.1").write_bytes(b"the machine's")
+    outside = fingerprint(machine, 42, file)
+    (folder / "root/lib").mkdir(parents=True)
+    (folder / "root/lib/libcode.so.1").write_bytes(b"the container's")
+    inside = fingerprint(machine, 42, file)
+    assert outside is not None
+    assert inside is not None
+    assert inside != outside
+    assert soname(machine, 42, file) is None
+
+
+@pytest.mark.parametrize(
+    ("system", "files", "problem"),
+    [
+        ("Linux", [], "there is no process 42"),
+        ("Linux", ["comm"], "the kernel does not let this user look into process 42"),
+        ("Linux", ["maps"], "process 42 has no memory of its own"),
+        ("Darwin", ["maps"], "Darwin does not tell what a process has mapped"),
+        ("Windows", [], "Windows does not tell what a process has mapped"),
+    ],
+)
+def test_no_answer(system: str, files: list[str], problem: str, tmp_path: Path) -> None:
+    """P-74: what cannot be told is data with a reason."""
+    for name in files:
+        (tmp_path / "proc/42").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "proc/42" / name).touch()
+    found = read(Surroundings(str(tmp_path), {}, system=system), 42)
+    assert found.files == ()
+    assert found.problem.startswith(problem)
