@@ -30,35 +30,24 @@ import os
 import signal
 import sys
 import time
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import NoReturn
 
-MOST_BYTES = 8 << 20
-"""Of an answer (P-34)."""
-MOST_FEATURES = 64
-MOST_VALUES = 100_000
-FLAGS = ("all_properties_compatible", "is_aot_plugin", "is_build_plugin")
-_ITEM = ("name", "values", "multi_value")
-_LONGEST_REASON = 2_000
-_TURN = 0.05
+_TURN = 0.02
 """Seconds between two looks at what a plugin uses."""
-_PATIENCE = 0.9
-"""Seconds in which killed processes must disappear."""
-
-
-class Failed(Exception):
-    """Say in one clause why there is no answer."""
+_PERSISTENCE = 60.0
+"""Seconds in which what was killed must disappear; whoever asked waits for it less long."""
 
 
 class Order:
     """Hold what is asked, and the pipes."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, question: Any) -> None:
         told = json.loads(text)
+        self.question = question
         self.endpoint: str = told["endpoint"]
         self.method: str = told["method"]
         self.folder: str = told["folder"]
@@ -86,190 +75,36 @@ def _write(descriptor: int, data: bytes) -> None:
 
 def plugin_process(order: Order) -> NoReturn:
     """Run the plugin, answer, and leave without running what it left behind."""
-    if order.control >= 0:
-        os.close(order.control)
-        os.close(order.leash)
+    import site  # noqa: PLC0415 - finds the environment, and runs its start-up files
+
+    question = order.question
+    for descriptor in (order.control, order.leash):
+        os.close(descriptor)
     os.set_inheritable(order.answer, False)
+    for ours in ("confinement", "plugin_question", "system_calls"):
+        sys.modules.pop(ours, None)  # a plugin may have a module of this name
     try:
-        text = json.dumps(ask(order))
-    except Failed as failed:
+        site.main()
+        text = json.dumps(question.ask(order.endpoint, order.method))
+    except question.Failed as failed:
         text = json.dumps({"failure": str(failed)})
     except BaseException as error:  # noqa: BLE001 - whatever a plugin raises is an answer
-        text = json.dumps({"failure": _described(error)})
+        text = json.dumps({"failure": question.described(error)})
     data = text.encode()
     _write(order.answer, b"%d\n" % len(data) + data)
     os._exit(0)
 
 
-def ask(order: Order) -> dict[str, Any]:
-    """Return the plugin's answer as plain data.
-
-    :raises Failed: there is none; others for what the plugin raises.
-    """
-    import site  # noqa: PLC0415 - finds the environment, and runs its start-up files
-
-    site.main()
-    notes: list[str] = []
-    plugin = find(order.endpoint)
-    plugin, method = bound(plugin, order.endpoint, order.method, notes)
-    if order.method == "get_supported_configs" and _wants_one(method):
-        notes.append(f"{order.method} takes an argument, as in an older draft of PEP 850")
-        configs = method(None)
-    else:
-        configs = method()
-    read = _Reading()
-    flags = {}
-    for name in FLAGS:
-        value = getattr(plugin, name, None)
-        if value is not None:
-            flags[name] = read.plain(value)
-    return {"configs": read.configs(configs, order.method), "flags": flags, "notes": notes}
-
-
-def find(endpoint: str) -> object:
-    """Import the module and follow the attributes (P-25).
-
-    :param endpoint: ``module.sub:attr.attr``, the attributes left out for the module itself.
-    :raises Failed: there is no such module or attribute.
-    """
-    from importlib import import_module  # noqa: PLC0415 - not needed before
-
-    module, _, attributes = endpoint.partition(":")
-    try:
-        found: object = import_module(module.strip())
-    except ModuleNotFoundError as error:
-        raise Failed(f"it cannot be imported: {_text_of(error)}") from None
-    except ImportError as error:
-        raise Failed(f"it cannot be imported: {_described(error)}") from None
-    for name in filter(None, (part.strip() for part in attributes.split("."))):
-        try:
-            found = getattr(found, name)
-        except AttributeError:
-            raise Failed(f"{endpoint} does not exist: there is no {name}") from None
-    return found
-
-
-def bound(
-    plugin: object, endpoint: str, name: str, notes: list[str]
-) -> tuple[object, Callable[..., object]]:
-    """Return the plugin and its method, made an instance of if the method needs one (P-25).
-
-    :raises Failed: there is no such method.
-    """
-    if isinstance(plugin, type):
-        import types  # noqa: PLC0415 - loaded by now
-
-        found = next((vars(base)[name] for base in plugin.__mro__ if name in vars(base)), None)
-        if isinstance(found, types.FunctionType):
-            notes.append(f"{endpoint} is a class whose {name} needs an instance")
-            plugin = plugin()
-    method = getattr(plugin, name, None)
-    if not callable(method):
-        raise Failed(f"{endpoint} has no {name}()")
-    return plugin, method
-
-
-def _wants_one(method: Callable[..., object]) -> bool:
-    """Say whether a function has exactly one parameter that must be given."""
-    import inspect  # noqa: PLC0415 - takes a while
-
-    try:
-        parameters = inspect.signature(method).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    required = [
-        one
-        for one in parameters
-        if one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
-    ]
-    return len(required) == 1
-
-
-class _Reading:
-    """Turn what a plugin returned into plain data, without believing that it is small."""
-
-    def __init__(self) -> None:
-        self._room = MOST_BYTES
-
-    def configs(self, configs: object, method: str) -> list[dict[str, Any]]:
-        """Return the features with the attributes that mean something (P-27, P-31)."""
-        if not isinstance(configs, (list, tuple)):
-            raise Failed(f"{method}() returned {_kind(configs)} and no list")
-        # One more than is allowed is enough to see that it is too much (P-34).
-        items = list(islice(iter(configs), MOST_FEATURES + 1))
-        absent = object()
-        found = []
-        left = MOST_VALUES + 1
-        for item in items:
-            seen = {}
-            for name in _ITEM:
-                value = getattr(item, name, absent)
-                if value is absent:
-                    continue
-                if name == "values" and isinstance(value, (list, tuple)):
-                    values = [self.plain(one) for one in islice(iter(value), left)]
-                    left -= len(values)
-                    seen[name] = values
-                else:
-                    seen[name] = self.plain(value)
-            found.append(seen)
-        return found
-
-    def plain(self, value: object) -> Any:
-        """Return a value as JSON has it; of anything else only the kind: ``{"kind": …}``."""
-        self._room -= 16
-        if isinstance(value, str):
-            self._room -= len(value)
-        if self._room < 0:
-            raise Failed(f"its answer is larger than {MOST_BYTES >> 20} MiB")
-        if value is None or value is True or value is False:
-            return value
-        if isinstance(value, str):
-            # Not what a subclass makes of itself.
-            return str.encode(value, "utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
-        if type(value) is float or (type(value) is int and abs(value) < 1 << 53):
-            return value if value == value and abs(value) < 1e300 else _with_kind(value)  # noqa: PLR0124
-        return _with_kind(value)
-
-
-def _with_kind(value: object) -> dict[str, str]:
-    return {"kind": _kind(value)}
-
-
-def _kind(value: object) -> str:
-    """Name a type, whatever it says of itself."""
-    if value is None:
-        return "None"
-    name = str(type.__dict__["__name__"].__get__(type(value)))
-    article = "an" if name[:1].lower() in "aeio" else "a"
-    return f"{article} {name[:100]}"
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        return str(error)[:_LONGEST_REASON]
-    except BaseException:  # noqa: BLE001 - even that is the plugin's code
-        return ""
-
-
-def _described(error: BaseException) -> str:
-    """Say what was raised, in a clause."""
-    name = str(type.__dict__["__name__"].__get__(type(error)))[:100]
-    if isinstance(error, SystemExit):
-        return f"it called sys.exit({_text_of(error)})"
-    if isinstance(error, MemoryError):
-        return "it used more memory than it may"
-    text = _text_of(error)
-    return f"it raised {name}: {text}" if text else f"it raised {name}"
-
-
 # --- giving up what a plugin does not need ------------------------------------------
 
 
-def confine(order: Order, kernel: Any, *, inside: bool, users: bool, disk: str | None) -> None:
+def confine(
+    order: Order, kernel: Any, hand_over: Any, *, inside: bool, users: bool, disk: str | None
+) -> None:
     """Confine this process for good and tell how far that went (P-35).
 
     :param kernel: the module ``confinement``.
+    :param hand_over: given the descriptor on which the kernel asks about new processes.
     :param inside: whether this is a namespace of processes.
     :param users: whether it is one of users.
     :param disk: what limits the working folder, if anything.
@@ -293,11 +128,11 @@ def confine(order: Order, kernel: Any, *, inside: bool, users: bool, disk: str |
     if sys.platform != "linux":
         unconfined.append(f"files, network, processes: nothing is enforced on {sys.platform}")
     else:
-        confined.append(f"{order.memory >> 20} MiB and {kernel.PROCESSES} processes in all")
+        confined.append(f"{order.memory >> 20} MiB of memory in all (looked at all the time)")
         protected = () if inside else (order.asker, os.getppid())
         attempt("privileges", kernel.drop_privileges)
         attempt("files", lambda: kernel.restrict_files(order.folder, _readable(order)))
-        attempt("network, other system calls", lambda: kernel.restrict_calls(protected))
+        attempt("network, other system calls", lambda: kernel.restrict_calls(protected, hand_over))
     order.tell(confined=confined, unconfined=unconfined)
 
 
@@ -331,18 +166,44 @@ def supervise(order: Order, kernel: Any) -> None:
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    inside = _start_inside(order, kernel) if linux else None
-    first = inside or _start(order, kernel)
+    handed = _Handed()
+    inside = _start_inside(order, kernel, handed) if linux else None
+    first = inside or _start(order, kernel, handed)
     if linux:
         with contextlib.suppress(kernel.Refused):
             kernel.hide_memory()
     os.close(order.answer)
-    why = _watch(order, kernel, first, woken)
-    status = _end_all(first)
+    why, status = _watch(order, kernel, handed, first, woken)
+    _end_all(first)
     if why is not None:
         order.tell(why=why)
     elif status is not None and inside is None:
         order.tell(ended=_ending(status))
+
+
+class _Handed:
+    """Take a descriptor from the plugin process."""
+
+    def __init__(self) -> None:
+        import _socket  # noqa: PLC0415 - the public module takes longer to load than all else
+
+        self._kind = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS)
+        self.ours, self.theirs = _socket.socketpair()
+
+    def over(self, descriptor: int) -> None:
+        """Hand a descriptor over; called in the plugin process."""
+        data = descriptor.to_bytes(4, sys.byteorder)
+        self.theirs.sendmsg([b"."], [(*self._kind, data)])
+
+    def closed(self) -> None:
+        """Close what the plugin must not have."""
+        self.ours.close()
+        self.theirs.close()
+
+    def taken(self) -> int:
+        """Return the descriptor; -1: there is none."""
+        _, parts, _, _ = self.ours.recvmsg(1, 64)
+        return int.from_bytes(parts[0][2][:4], sys.byteorder) if parts else -1
 
 
 def _ending(status: int) -> dict[str, int]:
@@ -351,29 +212,31 @@ def _ending(status: int) -> dict[str, int]:
     return {"status": os.WEXITSTATUS(status)}
 
 
-def _start(order: Order, kernel: Any) -> int:
+def _start(order: Order, kernel: Any, handed: _Handed) -> int:
     """Start the plugin process beside this one."""
     supervisor = os.getpid()
     pid = os.fork()
     if pid == 0:
         _no_signals()
         try:
+            os.setpgid(0, 0)
             if sys.platform == "linux":
                 kernel.die_with_parent(supervisor)
-            confine(order, kernel, inside=False, users=False, disk=None)
+            confine(order, kernel, handed.over, inside=False, users=False, disk=None)
+            handed.closed()
         except BaseException:  # noqa: BLE001 - no process may go on into the other's work
             os._exit(70)
         plugin_process(order)
     return pid
 
 
-def _start_inside(order: Order, kernel: Any) -> int | None:
+def _start_inside(order: Order, kernel: Any, handed: _Handed) -> int | None:
     """Start the plugin process in namespaces; None where there are none."""
     ready, told = os.pipe()
     try:
         pid, users = kernel.clone_into_namespaces(os.geteuid(), os.getegid())
         if pid == 0:
-            _first_inside(order, kernel, told, users=users)
+            _first_inside(order, kernel, handed, told, users=users)
     except BaseException:  # noqa: BLE001 - see _start()
         if os.getpid() == 1:
             os._exit(70)
@@ -389,29 +252,32 @@ def _start_inside(order: Order, kernel: Any) -> int | None:
     return None
 
 
-def _first_inside(order: Order, kernel: Any, told: int, *, users: bool) -> NoReturn:
+def _first_inside(
+    order: Order, kernel: Any, handed: _Handed, told: int, *, users: bool
+) -> NoReturn:
     """Be the first process of the namespaces, and end them when the plugin process ends."""
     _no_signals()
+    os.setpgid(0, 0)
     kernel.die_with_parent(0)
     disk = None
-    try:
+    with contextlib.suppress(kernel.Refused, OSError):
         disk = kernel.mount_working_folder(order.folder)
         os.mkdir(os.path.join(order.folder, "tmp"), 0o700)  # noqa: PTH102, PTH118
-    except (kernel.Refused, OSError):
-        pass
     os.chdir(order.folder)
     plugin = os.fork()
     if plugin == 0:
         try:
             kernel.die_with_parent(1)
-            confine(order, kernel, inside=True, users=users, disk=disk)
-        except BaseException:  # noqa: BLE001 - no process may go on into the other's work
+            confine(order, kernel, handed.over, inside=True, users=users, disk=disk)
+            handed.closed()
+            os.close(told)
+        except BaseException:  # noqa: BLE001 - see _start()
             os._exit(70)
-        os.close(told)
         plugin_process(order)
     os.write(told, b".")
     os.close(told)
     os.close(order.answer)
+    handed.closed()
     with contextlib.suppress(kernel.Refused):
         kernel.hide_memory()
     while True:
@@ -426,69 +292,82 @@ def _no_signals() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
-def _watch(order: Order, kernel: Any, first: int, woken: int) -> str | None:
-    """Wait until the plugin process ends or must be ended; say why, or None."""
+def _watch(
+    order: Order, kernel: Any, handed: _Handed, first: int, woken: int
+) -> tuple[str | None, int | None]:
+    """Wait until the plugin process ends or must be ended; return why, and its status."""
     import select  # noqa: PLC0415 - only this process needs it
 
-    until = time.monotonic() + order.deadline + _PATIENCE
+    until = time.monotonic() + order.deadline + 1
+    poll = select.poll()
+    for source in (order.leash, woken, handed.ours.fileno()):
+        poll.register(source, select.POLLIN)
+    asked = -1
+    started = 0
+    looked = 0.0
     while True:
-        ready, _, _ = select.select([order.leash, woken], [], [], _TURN)
-        if order.leash in ready or time.monotonic() > until:
-            return "late"
+        ready = dict(poll.poll(1000 * _TURN))
+        now = time.monotonic()
+        if order.leash in ready or now > until:
+            return "late", None
         if woken in ready:
             os.read(woken, 4096)
-        if _has_ended(first):
-            return None
-        if sys.platform == "linux":
-            processes = descendants(os.getpid())
-            if len(processes) > kernel.PROCESSES:
-                return "processes"
+        if handed.ours.fileno() in ready:
+            poll.unregister(handed.ours)
+            asked = handed.taken()
+            if asked >= 0:
+                poll.register(asked, select.POLLIN)
+        if ready.get(asked, 0) & select.POLLIN:
+            started += 1
+            if started > kernel.PROCESSES:
+                return "processes", None  # whoever asks now waits until it is killed
+            kernel.answer_call(asked)
+        elif asked in ready:  # nobody is left who could ask
+            poll.unregister(asked)
+            asked = -1
+        pid, status = os.waitpid(first, os.WNOHANG)
+        if pid:
+            return None, status
+        if sys.platform == "linux" and now - looked >= _TURN:
+            looked = now
+            processes = descendants(os.getpid(), kernel.PROCESSES + 3)
+            if len(processes) > kernel.PROCESSES + 2:
+                return "processes", None
             if sum(map(_resident, processes)) > order.memory:
-                return "memory"
+                return "memory", None
 
 
-def _has_ended(pid: int) -> bool:
-    """Say whether a child has ended, without taking note of it."""
-    try:
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:
-        return True
+def _end_all(first: int) -> None:
+    """Kill everything that is left and collect it.
 
-
-def _end_all(first: int) -> int | None:
-    """Kill everything that is left and collect it; return the plugin's status.
-
-    Whoever forks while its parent is killed becomes a child of this process, so it is
-    looked for again until there is none; no longer than some patience (P-37).
+    The first process of a namespace takes all others with it. Elsewhere, what loses its
+    parent becomes a child of this process, and is looked for again until there is none.
+    Where orphans cannot be adopted, the group of the plugin process is killed.
     """
-    result = None
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + _PERSISTENCE
+    with contextlib.suppress(OSError):
+        os.killpg(first, signal.SIGKILL)
     while time.monotonic() < until:
-        for pid in descendants(os.getpid()) if sys.platform == "linux" else (first,):
-            try:
-                if pid != first or not _has_ended(first):
-                    os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
+        for pid in descendants(os.getpid(), 1000) if sys.platform == "linux" else ():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
         try:
-            while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-                if pid == 0:
-                    break
-                if pid == first:
-                    result = status
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
         except ChildProcessError:
-            return result
+            return
         time.sleep(0.002)
-    return result
 
 
-def descendants(pid: int) -> list[int]:
-    """Return the processes that a process started, and those that they started."""
+def descendants(pid: int, most: int) -> list[int]:
+    """Return the processes that a process started, and those that they started, oldest first.
+
+    :param most: how many to look for; there may be more every moment.
+    """
     found: list[int] = []
     waiting = [pid]
-    while waiting:
-        parent = waiting.pop()
+    while waiting and len(found) < most:
+        parent = waiting.pop(0)
         try:
             for thread in os.listdir(f"/proc/{parent}/task"):  # noqa: PTH208
                 with open(f"/proc/{parent}/task/{thread}/children") as file:  # noqa: PTH123
@@ -512,17 +391,15 @@ def _resident(pid: int) -> int:
 
 def main(arguments: list[str]) -> None:
     """Do what ORDER says."""
-    order = Order(arguments[0])
-    if os.name != "posix":
-        plugin_process(order)
-    os.umask(0o077)
     folder = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
     sys.path.insert(0, folder)
     import confinement  # type: ignore[import-not-found]  # noqa: PLC0415
+    import plugin_question  # type: ignore[import-not-found]  # noqa: PLC0415
+    import system_calls  # type: ignore[import-not-found]  # noqa: F401, PLC0415
 
     sys.path.remove(folder)
-    del sys.modules["confinement"]  # a plugin may have a module of this name
-    supervise(order, confinement)
+    os.umask(0o077)
+    supervise(Order(arguments[0], plugin_question), confinement)
 
 
 if __name__ == "__main__":

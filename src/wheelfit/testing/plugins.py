@@ -1,0 +1,197 @@
+"""Plugins of PEP 850 in wheels that are made on the spot: simple, fictional and hostile ones.
+
+>>> plugin = fictional_hw()
+>>> plugin.endpoint
+'provider_fictional_hw.plugin:FictionalHWPlugin'
+>>> plugin.provider["requires"]
+['provider-fictional-hw==1.0.0']
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.testing import hostile_plugins
+from wheelfit.testing.wheels import build_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    Values = Mapping[str, Sequence[str]]
+
+__all__ = ["HOSTILE", "Plugin", "fictional_hw", "fictional_tech", "hostile", "simple"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+HOSTILE: Mapping[str, str] = {
+    name: plugin.__doc__ or "" for name, plugin in hostile_plugins.KINDS.items()
+}
+"""What each kind of hostile plugin does, by its name."""
+
+_SOURCE = '''\
+"""A plugin made by wheelfit.testing."""
+
+
+class Feature:
+    """One feature with its values."""
+
+    def __init__(self, name, values, multi_value):
+        self.name = name
+        self.values = values
+        self.multi_value = multi_value
+
+
+class {class_name}:
+    """Say what is supported, and what is valid."""
+
+    @classmethod
+    def get_supported_configs(cls):
+        """Return what is supported, most preferred first."""
+        return [Feature(*feature) for feature in {supported!r}]
+
+    @classmethod
+    def get_all_configs(cls):
+        """Return everything that is valid."""
+        return [Feature(*feature) for feature in {valid!r}]
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """Hold the source of a plugin."""
+
+    name: str
+    """Of its distribution."""
+    version: str
+    """The same."""
+    namespace: str
+    """That it is meant for; no plugin decides that itself (P-31)."""
+    endpoint: str
+    """What ``plugin-api`` says."""
+    files: Mapping[str, str] = field(hash=False)
+    """Path below ``site-packages`` to content."""
+
+    @property
+    def provider(self) -> dict[str, object]:
+        """The entry of ``providers`` in a document that asks for exactly this version."""
+        return {"requires": [f"{self.name}=={self.version}"], "plugin-api": self.endpoint}
+
+    def wheel(self, folder: Path) -> Path:
+        """Write the wheel and return its path.
+
+        :param folder: where to put it; made if it does not exist.
+        """
+        points = {"variant_plugins": {str(canonicalize_name(self.name)): self.endpoint}}  # P-32
+        return build_wheel(folder, self.name, self.version, files=self.files, entry_points=points)
+
+    def put(self, site_packages: Path) -> None:
+        """Write the files without any installation, for who only asks it.
+
+        :param site_packages: of an environment.
+        """
+        for path, content in self.files.items():
+            (site_packages / path).parent.mkdir(parents=True, exist_ok=True)
+            (site_packages / path).write_text(content, encoding="utf-8")
+
+
+def simple(
+    namespace: str,
+    supported: Values,
+    *,
+    valid: Values | None = None,
+    multi_value: Sequence[str] = (),
+    name: str | None = None,
+    version: str = "1.0.0",
+    class_name: str = "Plugin",
+) -> Plugin:
+    """Make a plugin that always answers the same.
+
+    >>> simple("gpu", {"arch": ["90", "80"]}).endpoint
+    'gpu_provider.plugin:Plugin'
+
+    :param namespace: that it is for.
+    :param supported: feature to values, most preferred first.
+    :param valid: the same of everything that is valid; default: what is supported.
+    :param multi_value: features of which a wheel may list several values.
+    :param name: of the distribution; default: ``{namespace}-provider``.
+    :param version: of the distribution.
+    :param class_name: of the class in its module ``plugin``.
+    """
+    name = name or f"{namespace}-provider".replace("_", "-")
+    package = canonicalize_name(name).replace("-", "_")
+    source = _SOURCE.format(
+        class_name=class_name,
+        supported=_features(supported, multi_value),
+        valid=_features(supported if valid is None else valid, multi_value),
+    )
+    files = {f"{package}/__init__.py": "", f"{package}/plugin.py": source}
+    return Plugin(name, version, namespace, f"{package}.plugin:{class_name}", files)
+
+
+def _features(features: Values, multi_value: Sequence[str]) -> list[tuple[str, list[str], bool]]:
+    return [(name, list(values), name in multi_value) for name, values in features.items()]
+
+
+def fictional_tech() -> Plugin:
+    """Make the demo plugin for technology that nobody has (P-170)."""
+    supported = {
+        "technology": ["auto_chef"],
+        "quantum": ["foam", "superposition"],
+        "risk_exposure": ["25"],
+    }
+    return simple(
+        "fictional_tech",
+        supported,
+        valid={
+            **supported,
+            "technology": ["auto_chef", "improb_drive"],
+            "risk_exposure": ["25", "1000000000"],
+        },
+        name="provider-fictional-tech",
+        class_name="FictionalTechPlugin",
+    )
+
+
+def fictional_hw(*, humor: bool = False) -> Plugin:
+    """Make the demo plugin for computers out of books (P-171).
+
+    :param humor: as another version of its source has it: with a feature ``humor``.
+    """
+    supported = {
+        "architecture": ["deepthought", "hal9000"],
+        "compute_capability": ["10", "6", "2"],
+        **({"humor": ["0", "2"]} if humor else {}),
+        "compute_accuracy": ["1000", "0", "10"],
+    }
+    return simple(
+        "fictional_hw",
+        supported,
+        valid={**supported, "architecture": ["deepthought", "hal9000", "mother", "tars"]},
+        name="provider-fictional-hw",
+        class_name="FictionalHWPlugin",
+    )
+
+
+def hostile(kind: str) -> Plugin:
+    """Make a plugin that means harm, or is as broken as plugins can be.
+
+    Its namespace is ``hostile``. Some look at the variable ``HOSTILE_PROVIDER_FORCE_TARGET``,
+    which reaches plugins as every override of a provider does.
+
+    :param kind: a key of ``HOSTILE``.
+    """
+    if kind not in HOSTILE:
+        raise ValueError(f"there is no hostile plugin {kind!r}; known are {', '.join(HOSTILE)}")
+    package = f"hostile_{kind}"
+    with open(hostile_plugins.__file__, encoding="utf-8") as file:  # noqa: PTH123 - paths are types here
+        files = {f"{package}.py": file.read()}
+    if kind == "starts_up":
+        files[f"{package}.pth"] = f"import {package}; {package}.at_start()\n"
+    return Plugin(package.replace("_", "-"), "1.0.0", "hostile", f"{package}:{kind}", files)
