@@ -170,7 +170,7 @@ def read(surroundings: Surroundings) -> AscendDriver:
             "there are NPUs and no /dev/davinci0 or the like: "
             "the driver is not loaded, or this container was not given them"
         )
-        return replace(driver, problem=words)
+        return replace(driver, driver_version=None, problem=words)
     if not (driver.cards and driver.driver_version):
         driver = _ask_tool(surroundings, files, driver)
     if not (driver.cards or files.nodes):
