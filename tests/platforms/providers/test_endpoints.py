@@ -14,9 +14,19 @@ from typing import Any
 import pytest
 
 from wheelfit.platforms.discovery import BUILT_IN, Machine
-from wheelfit.platforms.facts import Capability, Cpu, NvidiaDriver, NvidiaGpu
-from wheelfit.platforms.providers import aarch64, nvidia, x86_64
+from wheelfit.platforms.facts import (
+    Capability,
+    Cpu,
+    IntelDriver,
+    IntelGpu,
+    NvidiaDriver,
+    NvidiaGpu,
+    TpuChip,
+    TpuFiles,
+)
+from wheelfit.platforms.providers import aarch64, intel, nvidia, tpu, x86_64
 from wheelfit.platforms.providers.endpoint import as_plugin_features
+from wheelfit.platforms.tables.intel import DEVICES
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -63,6 +73,10 @@ def test_what_is_supported_is_a_part_of_the_vocabulary() -> None:
             gpu = NvidiaGpu(0, "", Capability(major, minor))
             driver = NvidiaDriver(cuda_version=Capability(11 + minor % 5, minor), gpus=(gpu,))
             cases.append((nvidia, nvidia.supported(driver)))
+    devices = tuple(IntelGpu(index, "", ip) for index, ip in enumerate(DEVICES))
+    cases.append((intel, intel.supported(IntelDriver(devices))))
+    chip = TpuChip("0000:00:05.0", 0x0063, "v5e")
+    cases += [(tpu, tpu.supported(TpuFiles())), (tpu, tpu.supported(TpuFiles((chip,))))]
     for provider, detection in cases:
         valid = {config.name: set(config.values) for config in provider.get_all_configs()}
         for feature in detection.features:

@@ -84,9 +84,9 @@ def test_devices_keep_their_order_and_no_value_is_there_twice() -> None:
 
 
 def test_an_unknown_device_is_kept() -> None:
-    """P-43, P-132: the reference drops it, and so does its mode here."""
+    """P-41, P-43, P-132: the reference drops it, so it comes last; its mode drops it too."""
     driver = _driver("40.1.2", "12.60.7")
-    assert _values(intel.supported(driver)) == ("40.1.2", "12.60.7")
+    assert _values(intel.supported(driver)) == ("12.60.7", "40.1.2")
     assert _values(intel.supported(driver, reference=True)) == ("12.60.7",)
     assert intel.supported(_driver("40.1.2"), reference=True).status is Status.NOTHING
 
@@ -185,7 +185,7 @@ _IPS = st.builds(DeviceIp, st.integers(0, 1023), st.integers(0, 255), st.integer
 
 @given(st.lists(st.sampled_from(sorted(tables.DEVICES)) | _IPS, max_size=6), st.booleans())
 def test_every_list_has_a_rule(ips: list[DeviceIp], reference: bool) -> None:  # noqa: FBT001
-    """P-27, P-131, P-132: each value once, each device's own before its base, none lost."""
+    """P-27, P-40, P-41, P-131, P-132: each value once, none lost, the reference's first."""
     driver = IntelDriver(tuple(IntelGpu(index, "", ip) for index, ip in enumerate(ips)))
     detection = intel.supported(driver, reference=reference)
     values = _values(detection)
@@ -194,6 +194,8 @@ def test_every_list_has_a_rule(ips: list[DeviceIp], reference: bool) -> None:  #
     if reference:
         assert set(values) <= set(tables.VALUES)
         return
+    known = _values(intel.supported(driver, reference=True))
+    assert values[: len(known)] == known
     for ip in ips:
         assert str(ip) in values
         if ip in tables.BASES:

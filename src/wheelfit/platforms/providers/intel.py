@@ -94,7 +94,9 @@ def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
         knows, and no narrowing (P-43).
     """
     values = dict.fromkeys(value for gpu in driver.gpus for value in _values(gpu.ip))
-    kept = tuple(value for value in values if value in tables.VALUES or not reference)
+    kept = tuple(value for value in values if value in tables.VALUES)
+    if not reference:  # P-132, after all that the reference lists (P-41)
+        kept += tuple(value for value in values if value not in tables.VALUES)
     told = (driver.problem,) if driver.problem else ()
     if not reference:
         told += _side_by_side(driver.gpus)
