@@ -78,6 +78,17 @@ class TestThisMachine:
         assert asked.detector.surroundings.tpu_generation
         assert "in effect: --tpu-generation" in capsys.readouterr().err
 
+    def test_older_releases_of_rocm_count_on_request(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """P-123: an option that is off by default, and visible where it is on."""
+        default, asked = choose(), choose("--rocm-compat", "same-major")
+        assert isinstance(default.detector, Machine)
+        assert isinstance(asked.detector, Machine)
+        assert not default.detector.surroundings.rocm_same_major
+        assert asked.detector.surroundings.rocm_same_major
+        assert "in effect: --rocm-compat same-major" in capsys.readouterr().err
+
     def test_overrides_are_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
         """P-73: what the environment overrides is said, whatever else is wanted."""
         machine = choose(environ=OVERRIDE)

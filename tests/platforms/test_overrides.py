@@ -112,10 +112,13 @@ def test_which_variables_override() -> None:
         "WHEELFIT_OVERRIDE_AMD_": "",
         "NV_VARIANT_PROVIDER_FORCE_SM_ARCH": "9.0",
         "NV_PROVIDER_FORCE_DRIVER_VERSION": "12",
-        "WHEELFIT_CACHE_DIR": "/cache",
-        "PATH": "/bin",
+        "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH": "gfx942",
+        "ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx942",
+        "ROCM_BOOTSTRAP_DISABLE_DETECTION": "1",
+        "ASCEND_VARIANT_PROVIDER_FORCE_NPU_TYPE": "910b",
     }
-    assert names_in(environ) == tuple(sorted(environ.keys() - {"WHEELFIT_CACHE_DIR", "PATH"}))
+    others = {"WHEELFIT_CACHE_DIR": "/cache", "ROCM_BOOTSTRAP_CACHE": "/cache", "PATH": "/bin"}
+    assert names_in(environ | others) == tuple(sorted(environ))
     assert strays_in(environ, ["nvidia", "x86_64"]) == (
         "WHEELFIT_OVERRIDE_NVIDA_SM_ARCH",
         "WHEELFIT_OVERRIDE_X86_64",

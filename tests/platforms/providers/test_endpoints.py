@@ -15,6 +15,10 @@ import pytest
 
 from wheelfit.platforms.discovery import BUILT_IN, Machine
 from wheelfit.platforms.facts import (
+    AmdDriver,
+    AmdGpu,
+    AscendCard,
+    AscendDriver,
     Capability,
     Cpu,
     IntelDriver,
@@ -24,8 +28,9 @@ from wheelfit.platforms.facts import (
     TpuChip,
     TpuFiles,
 )
-from wheelfit.platforms.providers import aarch64, intel, nvidia, tpu, x86_64
+from wheelfit.platforms.providers import aarch64, amd, ascend, intel, nvidia, tpu, x86_64
 from wheelfit.platforms.providers.endpoint import as_plugin_features
+from wheelfit.platforms.tables.amd import APPENDED_GFX, PUBLISHED_GFX
 from wheelfit.platforms.tables.intel import DEVICES
 
 REPOSITORY = Path(__file__).parents[3]
@@ -77,6 +82,11 @@ def test_what_is_supported_is_a_part_of_the_vocabulary() -> None:
     cases.append((intel, intel.supported(IntelDriver(devices))))
     chip = TpuChip("0000:00:05.0", 0x0063, "v5e")
     cases += [(tpu, tpu.supported(TpuFiles())), (tpu, tpu.supported(TpuFiles((chip,))))]
+    gpus = tuple(AmdGpu(place, name) for place, name in enumerate((*PUBLISHED_GFX, *APPENDED_GFX)))
+    for version in ((5, 0), (6, 4), (7, 10)):
+        cases.append((amd, amd.supported(AmdDriver(gpus, version), same_major=True)))
+    cards = tuple(AscendCard(place, chip) for place, chip in enumerate(("910b3", "310p3", "910")))
+    cases.append((ascend, ascend.supported(AscendDriver(cards))))
     for provider, detection in cases:
         valid = {config.name: set(config.values) for config in provider.get_all_configs()}
         for feature in detection.features:
