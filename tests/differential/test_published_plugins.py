@@ -309,12 +309,8 @@ def test_this_machine_is_the_same_to_the_published_plugin(
 
 
 def test_same_levels_as_archspec(environment_with: Environment, tmp_path: Path) -> None:
-    """P-102, P-105: an independent table of families gives every Linux machine the same level."""
-    folders = [
-        folder
-        for folder in captured("x86_64")
-        if recording.description(folder)["system"] == "Linux"
-    ]
+    """P-102, P-105, P-106: an independent table of families gives every machine the same level."""
+    folders = captured("x86_64")
     told = [as_they_see_it(folder) for folder in folders]
     levels = {}
     for folder, (family, generic, features) in zip(
@@ -322,8 +318,11 @@ def test_same_levels_as_archspec(environment_with: Environment, tmp_path: Path) 
     ):
         seen = surroundings(folder)
         info = proc_cpuinfo.parse(proc_cpuinfo.read(seen) or "", "flags")
-        if info.flags is None or info.differ:
+        if seen.system == "Linux" and (info.flags is None or info.differ):
             continue  # P-104, P-105: there it knows nothing, or looks at the first only
+        if not generic.startswith("x86_64"):
+            assert generic.startswith("armv")  # P-106: Rosetta
+            continue
         mine = dict(ours(seen, "x86_64"))
         assert mine["level"][0] == generic.removeprefix("x86_64_").replace("x86_64", "v1"), family
         # Whatever every processor of the family has, this one has.
@@ -331,6 +330,39 @@ def test_same_levels_as_archspec(environment_with: Environment, tmp_path: Path) 
         levels[family] = mine["level"][0]
     assert {"k10", "nehalem", "haswell", "zen3", "skylake_avx512", "zen5"} <= levels.keys()
     assert set(levels.values()) == {"v1", "v2", "v3", "v4"}
+
+
+POSITIONS = """
+import archspec, json, pathlib
+tables = json.loads((pathlib.Path(archspec.__file__).parent / "json/cpu/cpuid.json").read_text())
+print(json.dumps([
+    [bit["name"], row["input"]["eax"], row["input"]["ecx"], bit["register"], bit["bit"]]
+    for part in ("flags", "extension-flags") for row in tables[part] for bit in row["bits"]
+]))
+"""
+
+
+def test_same_positions_as_archspec(environment_with: Environment) -> None:
+    """P-107: every flag that both know is in the same leaf, register and bit."""
+    python = environment_with(*PACKAGES[OLDER])
+    done = subprocess.run(
+        [python, "-I", "-c", POSITIONS], capture_output=True, text=True, check=True
+    )
+    theirs: dict[str, set[tuple[Any, ...]]] = {}
+    for name, *position in json.loads(done.stdout):
+        theirs.setdefault(name, set()).add(tuple(position))
+    mine = {
+        name: (*place, bit)
+        for place, bits in x86_64.CPUID_FLAGS.items()
+        for bit, name in bits.items()
+    }
+    shared = mine.keys() & theirs.keys()
+    assert {name for name in shared if mine[name] not in theirs[name]} == set()
+    assert len(shared) > 60
+    assert mine.keys() - shared == {
+        "sse3", "tsc_adjust", "flush_l1d", "clzero", "cppc", "avx_vnni_int8", "avx_vnni_int16",
+        "avx_ne_convert",
+    }  # fmt: skip
 
 
 def test_the_nvidia_package_of_the_registry_holds_nothing(environment_with: Environment) -> None:

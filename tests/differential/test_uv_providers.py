@@ -17,8 +17,11 @@ import pytest
 from differential.releases import PROVIDERS, Release, Shelves, Wheel
 from differential.side_by_side import FORCED_CAPABILITY, FORCED_DRIVER, Tools
 
+from wheelfit.platforms.baseline import Baseline
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.providers import nvidia, x86_64
+from wheelfit.platforms.tables.aarch64 import VERSIONS
+from wheelfit.platforms.tables.x86_64 import LEVELS
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import SCHEMA
 
@@ -83,14 +86,19 @@ def lists(machine: Machine, namespace: str) -> dict[str, tuple[str, ...]]:
 
 
 def taken_by_uv(
-    uv: Path, folder: Path, asked: Asked, environment: Mapping[str, str]
+    uv: Path,
+    folder: Path,
+    asked: Asked,
+    environment: Mapping[str, str],
+    options: Sequence[str] = (),
 ) -> dict[str, str]:
     """Return the wheel that uv takes of each release."""
     shelves = Shelves(folder / "shelves")
     for one in asked.releases:
         shelves.add(one)
     with RecordingIndex(shelves) as index:
-        return Tools(uv, folder, index.url, environment).uv_install(*asked.expected)
+        tools = Tools(uv, folder, index.url, environment)
+        return tools.uv_install(*asked.expected, options=options)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +114,29 @@ def test_same_bounds_and_code_as_uv(uv: Path, tmp_path: Path, driver: str, capab
     for feature, values in lists(machine, "nvidia").items():
         asked.feature("nvidia", feature, values, valid[feature])
     assert taken_by_uv(uv, tmp_path, asked, environment) == asked.expected
+
+
+@pytest.mark.parametrize(
+    ("architecture", "feature", "highest"),
+    [("x86_64", "level", "v2"), ("aarch64", "version", "8a")],
+)
+def test_another_platform_has_its_baseline(
+    uv: Path, tmp_path: Path, architecture: str, feature: str, highest: str
+) -> None:
+    """P-65: on aarch64 it is the same one; of x86-64 uv assumes v2, which nobody promised."""
+    ordered = {
+        "x86_64": [name for name, _ in reversed(LEVELS)],
+        "aarch64": list(VERSIONS),
+    }[architecture]
+    assumed = ordered[ordered.index(highest) :]
+    asked = Asked()
+    asked.feature(architecture, feature, assumed, ordered)
+    options = ["--python-platform", f"{architecture}-manylinux_2_28", "--python-version", "3.12"]
+    assert taken_by_uv(uv, tmp_path, asked, {}, options) == asked.expected
+    detection = Baseline(architecture).detect(architecture)
+    assert detection is not None
+    assert detection.features[0].values == (ordered[-1],)
+    assert (ordered[-1] == highest) == (architecture == "aarch64")
 
 
 def test_same_level_as_uv(uv: Path, tmp_path: Path) -> None:

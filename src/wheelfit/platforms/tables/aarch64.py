@@ -168,6 +168,7 @@ MACOS_FLAGS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
         "arm.FEAT_BF16": ("bf16",),
         "arm.FEAT_EBF16": ("ebf16",),
         "arm.FEAT_I8MM": ("i8mm",),
+        "arm.FEAT_MTE2": ("mte",),
         "arm.FEAT_SME": ("sme",),
         "arm.FEAT_SME2": ("sme2",),
     }
