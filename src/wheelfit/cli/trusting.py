@@ -118,11 +118,11 @@ def trust(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> i
         )
         _check_lists(entry, site)
         warnings = [*_doubts(requirement, found), *_loss(before, entry, keep=arguments.keep)]
-        if not output.json:
-            _show(entry, found, output)
+        plan = _plan(entry, found)
         for warning in warnings:
             output.warn(warning)
-        _ask_consent(arguments, output, entry)
+        if not arguments.yes:
+            _ask_consent(plan, entry, output)
         after = change_trust(path, lambda old: _with(old, entry, keep=arguments.keep))
         answer = None
         if arguments.attempt:
@@ -145,7 +145,12 @@ def trust(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> i
             "answer": answer,
         }
     )
+    if arguments.yes:
+        for line in plan:
+            output.result(line)
     output.result(f"trusted: {entry.package}{entry.versions}; written to {path}")
+    if answer is not None:
+        _print_answer(answer, output)
     return 0
 
 
@@ -402,33 +407,39 @@ def _source(found: Sequence[_Found]) -> str:
 # --- consent ------------------------------------------------------------------------
 
 
-def _show(entry: TrustEntry, found: Sequence[_Found], output: Output) -> None:
-    output.result(f"{entry.package}{entry.versions} consists of", "strong")
+def _plan(entry: TrustEntry, found: Sequence[_Found]) -> list[str]:
+    """Return what would be trusted, in lines."""
+    lines = [f"{entry.package}{entry.versions} consists of"]
     for one in found:
         file = one.pin.file
         size = "" if file.size is None else f", {file.size:,} bytes"
         when = f", uploaded {file.upload_time[:10]}" if file.upload_time else ""
-        output.result(f"  {one.pin.name} {one.pin.version}")
-        output.result(f"    file    {one.pin.filename.text}{size}{when}")
-        output.result(f"    sha256  {one.sha256}")
-        output.result(f"    from    {redact(file.source) or redact(file.url)}")
+        lines += [
+            f"  {one.pin.name} {one.pin.version}",
+            f"    file    {one.pin.filename.text}{size}{when}",
+            f"    sha256  {one.sha256}",
+            f"    from    {redact(file.source) or redact(file.url)}",
+        ]
     namespace = entry.namespace or "any namespace that names it"
-    endpoint = entry.plugin_api or "any endpoint"
-    output.result(f"It may answer for {namespace}, at {endpoint}.")
+    lines.append(f"It may answer for {namespace}, at {entry.plugin_api or 'any endpoint'}.")
+    return lines
 
 
-def _ask_consent(arguments: Namespace, output: Output, entry: TrustEntry) -> None:
-    if arguments.yes:
-        return
-    hint = "look at what would be trusted, then give --yes"
+def _ask_consent(plan: Sequence[str], entry: TrustEntry, output: Output) -> None:
+    """Show what would be trusted, and ask.
+
+    :raises NoConsent: the user does not agree, or nobody is there.
+    """
     if output.json or sys.stdin is None or not sys.stdin.isatty():
         raise NoConsent(
             f"nobody is there who could agree to trust {entry.package}",
-            note="nothing was installed, run or written",
-            hint=hint,
+            note="\n".join(plan),
+            hint="nothing was installed, run or written; if you agree, give --yes",
         )
-    output.say("Code in these files will run on this machine, with your rights as far as the")
-    output.say("system cannot confine it.")
+    speaker = replace(output, verbosity=max(output.verbosity, 0))  # even with --quiet
+    for line in plan:
+        speaker.say(line)
+    speaker.say("Code in these files will run on this machine, confined as far as the system can.")
     sys.stderr.write("Trust exactly these files? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
@@ -448,7 +459,7 @@ def _try(
     entry: TrustEntry,
     endpoint: str | None,
 ) -> dict[str, Any]:
-    """Install the plugin, ask it, and show what it says.
+    """Install the plugin, ask it, and return what it says.
 
     :param endpoint: where its own metadata says it is, if they do (P-32).
     """
@@ -468,11 +479,6 @@ def _try(
         output=output,
     )
     detection = plugins.ask(question)
-    output.result(f"{detection.source}: {detection.status}")
-    for feature in detection.features:
-        output.result(f"  {feature.name}  {', '.join(feature.values)}")
-    for one in detection.evidence:
-        output.result(f"  evidence  {one.source}: {one.value}", "dim")
     for warning in detection.warnings:
         output.warn(warning)
     return {
@@ -485,3 +491,11 @@ def _try(
         "warnings": list(detection.warnings),
         "plugin": None if detection.plugin is None else detection.plugin.to_mapping(),
     }
+
+
+def _print_answer(answer: Mapping[str, Any], output: Output) -> None:
+    output.result(f"{answer['source']}: {answer['status']}")
+    for feature in answer["features"]:
+        output.result(f"  {feature['name']}  {', '.join(feature['values'])}")
+    for one in answer["evidence"]:
+        output.result(f"  evidence  {one['source']}: {one['value']}", "dim")
