@@ -19,6 +19,7 @@ ignore-static = ["nvidia"]
 enable-provider = ["amd"]
 compare-sources = true
 tpu-generation = true
+rocm-compat = "same-major"
 
 [limit]
 labels = 20
@@ -60,7 +61,10 @@ def parsed(tmp_path: Path, command: str, *words: str) -> dict[str, object]:
 
 
 def test_options_add_to_it(tmp_path: Path) -> None:
-    """F-30, P-20, P-64, P-153: a command starts from the file; lists grow, and the last limit counts."""
+    """F-30, P-20, P-64, P-123, P-153: a command starts from the file.
+
+    Lists grow; of limits and choices the last one counts.
+    """
     words = ["demo", "--ignore-static", ":all:", "--limit", "labels=30", "--limit", "size=99"]
     found = parsed(tmp_path, "install", *words)
     assert found["strict"] is True
@@ -68,6 +72,8 @@ def test_options_add_to_it(tmp_path: Path) -> None:
     assert found["tpu_generation"] is True
     assert found["ignore_static"] == ["nvidia", ":all:"]
     assert found["enable_provider"] == ["amd"]
+    assert found["rocm_compat"] == "same-major"
+    assert parsed(tmp_path, "install", "demo", "--rocm-compat", "exact")["rocm_compat"] == "exact"
     limits = cast("list[tuple[str, int]]", found["limit"])
     assert dict(limits) == {"labels": 30, "lookups": 0, "size": 99}
     row = EmulatedPlugin("nvidia", "acme-nvidia", ("1.0",), ("acme:Plugin",))
