@@ -206,7 +206,7 @@ def _write(path: str, text: str) -> None:
 # --- privileges -------------------------------------------------------------------
 
 
-def drop_privileges() -> str:
+def drop_privileges() -> list[str]:
     """Give up every capability, and the way to get any by starting a program.
 
     :raises Refused: the kernel does not do it.
@@ -221,7 +221,7 @@ def drop_privileges() -> str:
     if number is not None:
         header = ctypes.create_string_buffer(struct.pack("=Ii", 0x20080522, 0))
         _call(number, header, ctypes.create_string_buffer(24))
-    return "no privileges, and none from programs it starts"
+    return ["no privileges, and none from programs it starts"]
 
 
 # --- Landlock: files, signals, TCP --------------------------------------------------
@@ -278,6 +278,7 @@ def restrict_files(folder: str, readable: Iterable[str]) -> list[str]:
     ]
     if version >= 4:
         attributes[1], size = 3, 16  # BIND_TCP, CONNECT_TCP
+        done.append("no TCP (Landlock)")
     if version >= 6:
         attributes[2], size = 3, 24  # abstract sockets, signals
         done.append("no signals to other processes (Landlock)")

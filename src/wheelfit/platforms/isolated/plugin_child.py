@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _TURN = 0.02
 """Seconds between two looks at what a plugin uses."""
+_STARTED = "."
 _PERSISTENCE = 60.0
 """Seconds in which what was killed must disappear; whoever asked waits for it less long."""
 
@@ -98,41 +99,49 @@ def plugin_process(order: Order) -> NoReturn:
 # --- giving up what a plugin does not need ------------------------------------------
 
 
-def confine(
-    order: Order, kernel: Any, hand_over: Any, *, inside: bool, users: bool, disk: str | None
-) -> None:
+class Place:
+    """Say where the plugin process runs."""
+
+    def __init__(self) -> None:
+        self.inside = False
+        """Whether this is a namespace of processes."""
+        self.users = False
+        """Whether it is one of users."""
+        self.confined: list[str] = []
+        self.unconfined: list[str] = []
+
+
+def confine(order: Order, kernel: Any, place: Place, hand_over: Callable[[int], None]) -> None:
     """Confine this process for good and tell how far that went (P-35).
 
     :param kernel: the module ``confinement``.
     :param hand_over: given the descriptor on which the kernel asks about new processes.
-    :param inside: whether this is a namespace of processes.
-    :param users: whether it is one of users.
-    :param disk: what limits the working folder, if anything.
     """
-    confined: list[str] = []
-    unconfined: list[str] = []
+    confined, unconfined = [*place.confined], [*place.unconfined]
 
-    def attempt(what: str, do: Callable[[], Any]) -> None:
+    def attempt(do: Callable[[], Any], otherwise: str) -> None:
         try:
-            done = do()
+            confined.extend(do())
         except (kernel.Refused, OSError) as refused:
-            unconfined.append(f"{what}: {refused}")
-        else:
-            confined.extend([done] if isinstance(done, str) else done)
+            unconfined.append(f"{otherwise}: {refused}")
 
-    if inside:
-        confined.append("other processes cannot be reached (namespaces)")
-    if disk:
-        confined.append(disk)
-    confined.extend(kernel.limit(order.memory, order.deadline, own_users=users))
-    if sys.platform != "linux":
-        unconfined.append(f"files, network, processes: nothing is enforced on {sys.platform}")
+    confined.extend(kernel.limit(order.memory, order.deadline, own_users=place.users))
+    if sys.platform == "linux":
+        confined.append(f"{order.memory >> 20} MiB of memory in all")
+        protected = () if place.inside else (order.asker, os.getppid())
+        attempt(kernel.drop_privileges, "it has the privileges that you have")
+        attempt(
+            lambda: kernel.restrict_files(order.folder, _readable(order)),
+            "it may read and write what you may (no Landlock)",
+        )
+        attempt(
+            lambda: kernel.restrict_calls(protected, hand_over),
+            "it may make all system calls (no seccomp)",
+        )
     else:
-        confined.append(f"{order.memory >> 20} MiB of memory in all (looked at all the time)")
-        protected = () if inside else (order.asker, os.getppid())
-        attempt("privileges", kernel.drop_privileges)
-        attempt("files", lambda: kernel.restrict_files(order.folder, _readable(order)))
-        attempt("network, other system calls", lambda: kernel.restrict_calls(protected, hand_over))
+        unconfined.append(
+            f"on {sys.platform} files, network and memory are as open to it as to you"
+        )
     order.tell(confined=confined, unconfined=unconfined)
 
 
@@ -167,8 +176,9 @@ def supervise(order: Order, kernel: Any) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     handed = _Handed()
-    inside = _start_inside(order, kernel, handed) if linux else None
-    first = inside or _start(order, kernel, handed)
+    place = Place()
+    inside = _start_inside(order, kernel, place, handed) if linux else None
+    first = inside or _start(order, kernel, place, handed)
     if linux:
         with contextlib.suppress(kernel.Refused):
             kernel.hide_memory()
@@ -212,7 +222,7 @@ def _ending(status: int) -> dict[str, int]:
     return {"status": os.WEXITSTATUS(status)}
 
 
-def _start(order: Order, kernel: Any, handed: _Handed) -> int:
+def _start(order: Order, kernel: Any, place: Place, handed: _Handed) -> int:
     """Start the plugin process beside this one."""
     supervisor = os.getpid()
     pid = os.fork()
@@ -222,7 +232,7 @@ def _start(order: Order, kernel: Any, handed: _Handed) -> int:
             os.setpgid(0, 0)
             if sys.platform == "linux":
                 kernel.die_with_parent(supervisor)
-            confine(order, kernel, handed.over, inside=False, users=False, disk=None)
+            confine(order, kernel, place, handed.over)
             handed.closed()
         except BaseException:  # noqa: BLE001 - no process may go on into the other's work
             os._exit(70)
@@ -230,51 +240,56 @@ def _start(order: Order, kernel: Any, handed: _Handed) -> int:
     return pid
 
 
-def _start_inside(order: Order, kernel: Any, handed: _Handed) -> int | None:
+def _start_inside(order: Order, kernel: Any, place: Place, handed: _Handed) -> int | None:
     """Start the plugin process in namespaces; None where there are none."""
     ready, told = os.pipe()
+    pid = -1
     try:
-        pid, users = kernel.clone_into_namespaces(os.geteuid(), os.getegid())
+        pid, place.users = kernel.clone_into_namespaces(os.geteuid(), os.getegid())
         if pid == 0:
-            _first_inside(order, kernel, handed, told, users=users)
-    except BaseException:  # noqa: BLE001 - see _start()
-        if os.getpid() == 1:
-            os._exit(70)
-        os.close(ready)
+            _first_inside(order, kernel, place, handed, told)
         os.close(told)
-        return None
-    os.close(told)
-    works = os.read(ready, 1)
+        answer = os.read(ready, 200).decode("utf-8", "replace")
+    except BaseException as error:  # noqa: BLE001 - see _start()
+        if os.getpid() == 1:
+            os.write(told, str(error).encode("utf-8", "replace")[:200])
+            os._exit(70)
+        os.close(told)
+        answer = str(error)
     os.close(ready)
-    if works:
-        return int(pid)
-    os.waitpid(pid, 0)
+    if answer == _STARTED:
+        return pid
+    if pid > 0:
+        os.waitpid(pid, 0)
+    place.unconfined.append(f"it may see your other processes (no namespaces): {answer}")
+    place.users = False
     return None
 
 
-def _first_inside(
-    order: Order, kernel: Any, handed: _Handed, told: int, *, users: bool
-) -> NoReturn:
+def _first_inside(order: Order, kernel: Any, place: Place, handed: _Handed, told: int) -> NoReturn:
     """Be the first process of the namespaces, and end them when the plugin process ends."""
     _no_signals()
     os.setpgid(0, 0)
     kernel.die_with_parent(0)
-    disk = None
-    with contextlib.suppress(kernel.Refused, OSError):
-        disk = kernel.mount_working_folder(order.folder)
+    place.inside = True
+    place.confined.append("no other process is reached, and no network (namespaces)")
+    try:
+        place.confined.append(kernel.mount_working_folder(order.folder))
         os.mkdir(os.path.join(order.folder, "tmp"), 0o700)  # noqa: PTH102, PTH118
+    except (kernel.Refused, OSError) as refused:
+        place.unconfined.append(f"its working folder takes any number of files: {refused}")
     os.chdir(order.folder)
     plugin = os.fork()
     if plugin == 0:
         try:
             kernel.die_with_parent(1)
-            confine(order, kernel, handed.over, inside=True, users=users, disk=disk)
+            confine(order, kernel, place, handed.over)
             handed.closed()
             os.close(told)
         except BaseException:  # noqa: BLE001 - see _start()
             os._exit(70)
         plugin_process(order)
-    os.write(told, b".")
+    os.write(told, _STARTED.encode())
     os.close(told)
     os.close(order.answer)
     handed.closed()
