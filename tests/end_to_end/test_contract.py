@@ -23,7 +23,7 @@ SCHEMAS = {
     path.stem: json.loads(path.read_text())
     for path in sorted((REFERENCE / "schemas").glob("*.json"))
 }
-COMMANDS = ["explain", "install", "probe", "host", "list", "uninstall", "demo", "check"]
+COMMANDS = ["explain", "install", "probe", "host", "list", "uninstall", "demo", "check", "providers"]
 
 
 def closed(schema: Any) -> Any:
