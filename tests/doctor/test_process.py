@@ -43,7 +43,16 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], by
         if (soname, content) not in made:
             out = folder / f"{soname}-{content}"
             source = f"int wheelfit_fake(void) {{ return {content}; }}"
-            command = [compiler, "-shared", "-fPIC", f"-Wl,-soname,{soname}", "-xc", "-", "-o", out]
+            command = [
+                compiler,
+                "-shared",
+                "-fPIC",
+                f"-Wl,-soname,{soname}",
+                "-xc",
+                "-",
+                "-o",
+                str(out),
+            ]
             subprocess.run(command, input=source.encode(), check=True)
             made[soname, content] = out.read_bytes()
         return made[soname, content]

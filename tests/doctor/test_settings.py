@@ -140,10 +140,10 @@ def test_toolkits(root: Path) -> None:
     ]
     (nvcc,) = settings.tools
     assert (nvcc.path, nvcc.version) == ("/usr/local/cuda-13.0/bin/nvcc", "13.0.2")
-    (finding,) = judge(root, **environ)
+    (finding,) = judge(root, PATH=environ["PATH"], CUDA_HOME=environ["CUDA_HOME"])
     assert finding.code == "toolkits-differ"
     assert "CUDA_HOME names CUDA 12.4.1, and nvcc on PATH is of 13.0.2" in finding.message
-    assert judge(root, **{**environ, "CUDA_HOME": "/usr/local/cuda-13.0"}) == []
+    assert judge(root, PATH=environ["PATH"], CUDA_HOME="/usr/local/cuda-13.0") == []
     assert codes(judge(root, CUDA_PATH="/usr/local/cuda-11")) == ["note path-entry-missing"]
 
 

@@ -60,7 +60,7 @@ def test_compiled(soname: str, tmp_path: Path) -> None:
     if compiler is None:
         pytest.skip("needs a C compiler (cc, gcc or clang)")
     path = tmp_path / "any.so"
-    command = [compiler, "-shared", f"-Wl,-soname,{soname}", "-xc", "/dev/null", "-o", path]
+    command = [compiler, "-shared", f"-Wl,-soname,{soname}", "-xc", "/dev/null", "-o", str(path)]
     if subprocess.run(command, check=False).returncode:
         pytest.skip("this compiler does not link ELF files")
     with path.open("rb") as stream:

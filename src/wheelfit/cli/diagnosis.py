@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from wheelfit import __version__
@@ -11,6 +12,7 @@ from wheelfit.check.findings import Finding, Severity
 from wheelfit.cli.columns import columns
 from wheelfit.doctor.diagnoses import DIAGNOSES, Area
 from wheelfit.doctor.variables import variables_in
+from wheelfit.install.environment import Kind
 from wheelfit.platforms.features import Status
 
 if TYPE_CHECKING:
@@ -235,6 +237,8 @@ _STATUS: dict[Status, Style] = {
 }
 _WIDTH = 66
 """How many characters of a summary are shown without ``--verbose``."""
+_COLUMNS = 88
+"""How wide the words of a finding are."""
 _LIBC = re.compile(r"(manylinux|musllinux)_([0-9]+)_([0-9]+)_")
 
 
@@ -300,8 +304,9 @@ def _machine_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
     width = max((len(one.namespace) for one in found.detections), default=0)
     for one in found.detections:
         words = _clipped(_summary_of(one), verbose=verbose)
+        style = "dim" if words == _ABSENT else _STATUS.get(one.status, "dim")
         head = f"  {one.namespace:<{width}}  {one.status:<9}  {_time(one.seconds):>8}"
-        yield f"{head}  {words}", _STATUS.get(one.status, "dim")
+        yield f"{head}  {words}", style
         if not verbose:
             continue
         version = f", knowledge of {one.version}" if one.version else ""
@@ -326,6 +331,8 @@ def _summary_of(detection: Detection) -> str:
     if detection.status is not Status.SUPPORTED:
         said = [*detection.warnings, *(one.value for one in detection.evidence)]
         return said[0] if said else detection.source
+    if all(feature.values == ("false",) for feature in detection.features):
+        return _ABSENT
     flags = sum(feature.values == ("on",) for feature in detection.features)
     words = [
         f"{feature.name} {feature.values[0]}"
@@ -335,6 +342,8 @@ def _summary_of(detection: Detection) -> str:
     return ", ".join([*words, *([f"{flags} flags"] if flags else [])])
 
 
+_ABSENT = "not here, which is supported too"
+"""Where a provider supports a value that says that there is no device (P-150)."""
 _UPPER = "cuda_version_upper_bound"
 """Follows from the lower one, and says nothing to people."""
 
@@ -355,10 +364,7 @@ def _environment_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
     if environment is None or contents is None:
         return
     interpreter = environment.interpreter
-    kind = "a virtual environment" if interpreter.virtual else "no virtual environment"
-    if interpreter.externally_managed is not None and not interpreter.virtual:
-        kind += ", managed by another package manager"
-    yield f"  {environment.name} ({kind})", "plain"
+    yield f"  {environment.name} ({_kind(environment)})", "plain"
     variants = sum(one.installed.label is not None for one in contents.packages)
     words = f"  {_count(len(contents.packages), 'package')}, {_count(variants, 'variant')}"
     built: dict[str, int] = {}
@@ -383,6 +389,17 @@ def _environment_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
             )
 
 
+def _kind(environment: Environment) -> str:
+    """Say what kind of environment it is."""
+    interpreter = environment.interpreter
+    if environment.kind is not Kind.ENVIRONMENT:
+        return f"a folder, --{environment.kind}"
+    if interpreter.virtual:
+        return "a virtual environment"
+    managed = interpreter.externally_managed is not None
+    return "of another package manager" if managed else "no virtual environment"
+
+
 def _signs(build: Build) -> Iterator[tuple[str, str]]:
     for major, sign in build.cuda.items():
         yield f"CUDA {major}", sign
@@ -399,7 +416,7 @@ def _variable_lines(found: Diagnosis) -> Iterator[Line]:
     elif found.process is not None:
         variables = variables_in(dict(found.process.mapped.environ))
     for one in variables:
-        yield f"  {one.name}={one.value}  ({one.meaning})", "plain"
+        yield f"  {one.name}={one.value or '(empty)'}  ({one.meaning})", "plain"
 
 
 def _process_lines(found: Diagnosis) -> Iterator[Line]:
@@ -431,8 +448,16 @@ def _finding_lines(finding: Finding) -> Iterator[Line]:
     mark = f"  {finding.severity.value:<7} {finding.code}"
     rule = f" ({finding.rule})" if finding.rule else ""
     yield f"{mark}{rule}  {finding.where}", _STYLES[finding.severity.value]
-    yield f"          {finding.message}", "plain"
-    yield f"          → {finding.remedy}", "dim"
+    for line in _wrapped(finding.message):
+        yield f"          {line}", "plain"
+    # A command stays in one line, so that it can be copied.
+    command = finding.remedy.startswith("wheelfit ")
+    for number, line in enumerate([finding.remedy] if command else _wrapped(finding.remedy)):
+        yield f"          {'  ' if number else '→ '}{line}", "dim"
+
+
+def _wrapped(text: str) -> list[str]:
+    return wrap(text, _COLUMNS, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def _summary(findings: Iterable[Finding], *, verbose: bool) -> Line:

@@ -58,7 +58,7 @@ _MEANING: Mapping[str, str] = MappingProxyType(
         "CONDA_PREFIX": "the active conda environment",
         "KMP_DUPLICATE_LIB_OK": "silences the check for several OpenMP runtimes",
         "VARIANT_ABI_DEPENDENCY": "versions of packages that builds must fit",
-        "UV_TORCH_BACKEND": "which PyTorch index uv uses; wheelfit does not read it",
+        "UV_TORCH_BACKEND": "which PyTorch index uv uses",
     }
 )
 _PREFIXES: Mapping[str, str] = MappingProxyType(
@@ -72,8 +72,8 @@ _PREFIXES: Mapping[str, str] = MappingProxyType(
         "ASCEND_VARIANT_PROVIDER_": "replaces what is detected",
         "TPU_VARIANT_PROVIDER_": "replaces what is detected",
         "WHEELFIT_": "a setting of wheelfit",
-        "PIP_": "a setting of pip; wheelfit takes indexes, proxies and certificates from it",
-        "UV_": "a setting of uv; wheelfit does not read it",
+        "PIP_": "a setting of pip",
+        "UV_": "a setting of uv",
         "CONDA_OVERRIDE_": "replaces what conda detects; wheelfit does not read it",
     }
 )

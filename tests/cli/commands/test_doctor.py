@@ -1,0 +1,268 @@
+"""``wheelfit doctor``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.running import Runner, tree
+from jsonschema import Draft202012Validator
+
+from wheelfit.cli.main import main
+from wheelfit.testing.wheels import build_wheel, release_document
+
+MACHINES = Path(__file__).parents[2] / "machines"
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs/reference/schemas/doctor.json").read_text())
+LEVELS = release_document(
+    {"v4": {"x86_64": {"level": ["v4"]}}},
+    providers={"x86_64": {"requires": ["provider-variant-x86-64>=0.0.1,<1"]}},
+)
+
+
+def closed(schema: Any) -> Any:
+    """Return the schema without room for keys that it does not name."""
+    if isinstance(schema, list):
+        return [closed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result = {key: closed(value) for key, value in schema.items()}
+    if "required" in schema and isinstance(schema.get("properties"), dict):
+        result["additionalProperties"] = False
+    return result
+
+
+def checked(value: dict[str, Any]) -> dict[str, Any]:
+    """Hold an object against the schema, with no key that it does not name."""
+    Draft202012Validator(closed(SCHEMA)).validate(value)
+    return value
+
+
+def codes(value: dict[str, Any]) -> list[str]:
+    """Return area, severity and code of the findings."""
+    return [f"{one['area']} {one['severity']} {one['code']}" for one in value["findings"]]
+
+
+@pytest.fixture(autouse=True)
+def quiet_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no setting of whoever runs the tests be found."""
+    for name in ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME", "CUDA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("CUDA_VISIBLE_DEVICES", "CUDA_PATH", "KMP_DUPLICATE_LIB_OK"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def empty_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a virtual environment with nothing in it."""
+    folder = tmp_path_factory.mktemp("doctor") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    return folder
+
+
+@pytest.fixture
+def target(run: Runner, tmp_path: Path) -> Path:
+    """Install a variant for x86-64-v4, chosen on a machine that has it."""
+    folder = tmp_path / "target"
+    build_wheel(tmp_path, "fast", "2.0", label="v4", document=LEVELS)
+    host = tmp_path / "v4.toml"
+    host.write_text(
+        '[metadata]\nversion = "0.1"\n\n[[provider]]\nnamespace = "x86_64"\n'
+        '[provider.properties]\nlevel = ["v4", "v3", "v2", "v1"]\n'
+    )
+    words = ["--no-index", "-f", tmp_path, "--target", folder, "--for", host]
+    run("install", *words, "fast")
+    return folder
+
+
+def test_a_healthy_machine(empty_venv: Path, run: Runner) -> None:
+    """Where nothing is wrong, that is said, on one screen, with every namespace and its time."""
+    replay = MACHINES / "linux-x86-v3-zen3"
+    said = run("doctor", "--python", empty_venv, "--replay", replay)
+    lines = said.out.splitlines()
+    assert lines[-1] == "nothing is wrong"
+    assert len(lines) < 24
+    assert max(map(len, lines)) <= 120
+    (row,) = (line for line in lines if line.startswith("  x86_64"))
+    assert " supported " in row
+    assert " ms  level v3, " in row
+    assert f"  {empty_venv} (a virtual environment)" in lines
+    assert said.err == ""
+
+
+def test_the_machine_changed(target: Path, run: Runner) -> None:
+    """F-96, P-21: a variant that fits no longer is an error, with reason and repair."""
+    words = ("doctor", "--target", target, "--json", "--replay")
+    assert codes(checked(run(*words, MACHINES / "linux-x86-v4-zen5").object)) == []
+    value = checked(run(*words, MACHINES / "linux-x86-v3-zen3", code=13).object)
+    assert codes(value) == ["packages error unsupported-here"]
+    (finding,) = value["findings"]
+    assert finding["rule"] == "F-96"
+    assert "fast 2.0 (v4)" in finding["message"]
+    assert "level" in finding["message"]
+    assert finding["remedy"].startswith("wheelfit install --force-reinstall fast==2.0")
+    assert [one["label"] for one in value["environment"]["variants"]] == ["v4"]
+
+
+def test_another_host(target: Path, run: Runner, tmp_path: Path) -> None:
+    """``--for`` judges for a described machine; this one's settings are left out."""
+    host = tmp_path / "host.toml"
+    host.write_text(
+        '[metadata]\nversion = "0.1"\n\n[[provider]]\nnamespace = "x86_64"\n'
+        '[provider.properties]\nlevel = ["v2", "v1"]\n'
+    )
+    words = ("doctor", "--target", target, "--for", host)
+    value = checked(run(*words, "--json", code=13).object)
+    assert codes(value) == ["packages error unsupported-here"]
+    assert value["settings"] is None
+    assert value["machine"] == str(host)
+    assert list(value["namespaces"]) == ["x86_64"]
+    assert "Variables" not in run(*words, code=13).out
+
+
+def test_exit_codes(target: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first area with a fault decides; warnings count with ``--strict``, notes never."""
+    zen3 = MACHINES / "linux-x86-v3-zen3"
+    words = ("doctor", "--target", target, "--replay")
+    run(*words, MACHINES / "linux-x86-bad-overrides", "--ignore", "unsupported-here", code=11)
+    run(*words, zen3, code=13)
+    run(*words, zen3, "--ignore", "unsupported-here")
+    run(*words, zen3, "--only", "unmet-requirement")
+    run(*words, zen3, "--only", "unsupported-here", code=13)
+    masked = MACHINES / "linux-x86-container-masked-device"
+    alone = ("--only", "mask-hides-all")
+    assert "warning mask-hides-all" in run(*words, masked, *alone).out
+    assert "warning mask-hides-all" in run(*words, masked, *alone, "--strict", code=12).out
+    monkeypatch.setenv("LD_PRELOAD", "/gone.so")
+    here = ("doctor", "--target", target, "--only", "path-entry-missing", "--strict")
+    assert run(*here, "--json").object["summary"] == {"errors": 0, "warnings": 0, "notes": 1}
+    assert "1 note (-v shows)" in run(*here).out
+    assert "LD_PRELOAD: /gone.so does not exist" in run(*here, "-v").out
+
+
+def test_every_probe(run: Runner, tmp_path: Path) -> None:
+    """P-75: with ``-v`` every piece of evidence is shown, and every child process asked."""
+    replay = MACHINES / "linux-x86-amd-rocminfo"
+    words = ("doctor", "--target", tmp_path / "none", "--replay", replay)
+    value = checked(run(*words, "--json").object)
+    asked = {one["name"]: one for one in value["processes"]}
+    assert "rocminfo" in " ".join(asked)
+    assert all(one["seconds"] >= 0 for one in asked.values())
+    amd = value["namespaces"]["amd"]
+    assert amd["status"] == "supported"
+    assert amd["evidence"]
+    out = run(*words, "-v").out
+    for one in asked.values():
+        assert f"  asked {one['name']}: " in out
+    for evidence in amd["evidence"]:
+        assert f"      {evidence['source']}: {evidence['value'].splitlines()[0]}" in out
+    assert f"knowledge of {amd['data_version']}" in out
+    short = run(*words).out
+    assert "      " + amd["evidence"][0]["source"] not in short
+
+
+@pytest.mark.parametrize("machine", sorted(path.name for path in MACHINES.iterdir()))
+def test_every_captured_machine(machine: str, run: Runner, tmp_path: Path) -> None:
+    """P-17: no machine is too odd to be told of, and what is told fits the schema."""
+    words = ["doctor", "--target", str(tmp_path / "none"), "--replay", str(MACHINES / machine)]
+    code = main([*words, "-q"])
+    assert code in (0, 11)
+    value = checked(run(*words, "--json", code=code).object)
+    assert (code == 11) == any(one["severity"] == "error" for one in value["findings"])
+    assert all(one["remedy"] for one in value["findings"])
+
+
+def test_words_that_make_no_sense(run: Runner, tmp_path: Path) -> None:
+    """Wrong words are errors of usage with a hint."""
+    said = run("doctor", "--ignore", "mixed-cudas", "--json", code=2).error
+    assert said["hint"] == "did you mean 'mixed-cuda'?"
+    run("doctor", "--only", "xyz", code=2)
+    run("doctor", "--runtime", "-3", code=2)
+    run("doctor", "--runtime", "me", code=2)
+    run("doctor", "--replay", tmp_path, "--for", tmp_path / "x.toml", code=2)
+    error = run("doctor", "--replay", tmp_path, "--json", code=1).error
+    assert error["message"].startswith("this is no captured machine")
+
+
+def test_nothing_that_identifies(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What people paste has no user, no home, no host and no credentials in it."""
+    home = tmp_path / "homes" / "wilhelmine"
+    (home / "env").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USER", "wilhelmine")
+    monkeypatch.setenv("HOSTNAME", "secretbox")
+    monkeypatch.setenv("LD_PRELOAD", f"{home}/libmine.so")
+    monkeypatch.setenv("PIP_FIND_LINKS", "https://secretbox/wheels")
+    monkeypatch.setenv("PIP_INDEX_URL", "https://wilhelmine:hunter2@index.example/simple")
+    words = ("doctor", "--target", home / "env", "-v")
+    for said in (run(*words).out, run(*words, "--json").out):
+        for secret in ("wilhelmine", "secretbox", "hunter2", str(home)):
+            assert secret not in said
+        assert "/home/user/env" in said
+
+
+def test_nothing_is_done(target: Path, tmp_path: Path) -> None:
+    """No file is written, no address is asked, and nothing installed is imported."""
+    (target / "evil.pth").write_text("import fast.broken\n")
+    before = tree(tmp_path)
+    watch = (
+        "import sys\n"
+        "def hook(event, arguments):\n"
+        "    if event in ('socket.connect', 'socket.getaddrinfo', 'subprocess.Popen'):\n"
+        "        sys.exit(f'{event} {arguments}')\n"
+        "sys.addaudithook(hook)\n"
+        "from wheelfit.cli.main import main\n"
+        "code = main(sys.argv[1:])\n"
+        "assert 'fast' not in sys.modules\n"
+        "sys.exit(code)\n"
+    )
+    words = ["doctor", "--target", str(target), "--replay", str(MACHINES / "linux-x86-v4-zen5")]
+    done = subprocess.run(
+        [sys.executable, "-c", watch, *words], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("nothing is wrong\n")
+    assert tree(tmp_path) == before
+
+
+class TestRuntime:
+    """``--runtime`` looks at a process."""
+
+    pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+
+    def test_itself(self, run: Runner) -> None:
+        """``self`` is the process that asks."""
+        value = checked(run("doctor", "--runtime", "self", "--json").object)
+        assert value["runtime"]["pid"] == os.getpid()
+        assert value["environment"] is None
+        assert value["namespaces"] == {}
+
+    def test_another(self, run: Runner) -> None:
+        """A process is shown with the variables it was started with."""
+        command = [sys.executable, "-c", "print('up', flush=True); input()"]
+        environ = {**os.environ, "CUDA_VISIBLE_DEVICES": "3"}
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            said = run("doctor", "--runtime", str(process.pid))
+            value = checked(run("doctor", "--runtime", str(process.pid), "--json").object)
+            process.communicate(b"\n")
+        assert f"  process {process.pid} (python" in said.out
+        assert "  CUDA_VISIBLE_DEVICES=3  (programs see NVIDIA GPUs 3 only)" in said.out
+        assert said.out.endswith("nothing is wrong\n")
+        assert value["runtime"]["problem"] is None
+
+    def test_gone(self, run: Runner) -> None:
+        """A process that has ended is told of, exit code 14."""
+        process = subprocess.Popen([sys.executable, "-c", ""])
+        process.wait()
+        value = checked(run("doctor", "--runtime", str(process.pid), "--json", code=14).object)
+        assert codes(value) == ["process error process-unreadable"]
+        assert value["runtime"]["problem"] == f"there is no process {process.pid}"
