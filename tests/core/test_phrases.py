@@ -18,6 +18,10 @@ NO_DRIVER = Detection("nvidia", status=Status.NOTHING)
 TOO_OLD = nvidia.supported(NvidiaDriver(cuda_version=Capability(10, 2)))
 X86_V3 = supported("x86_64", {"level": ["v3", "v2", "v1"], "aes": ["on"]})
 ARM_8_2 = supported("aarch64", {"version": ["8.2a", "8.1a", "8a"], "sve": ["on"]})
+ARC = supported("intel", {"device_ip": ["20.4.4", "20.1.0", "40.0.1"]})
+NO_LOADER = Detection("intel", status=Status.NOTHING, warnings=("no loader",))
+A_TPU = supported("tpu", {"present": ["true"], "generation": ["v5e"]})
+NO_TPU = supported("tpu", {"present": ["false"]})
 ORDER = supported("priority", {"order": ["1", "2"]})
 
 
@@ -90,6 +94,49 @@ ORDER = supported("priority", {"order": ["1", "2"]})
             Detection("aarch64", status=Status.NOTHING),
             ["aarch64 :: version :: 8a"],
             "needs a 64-bit Arm CPU; this machine has none",
+        ),
+        (
+            ARC,
+            ["intel :: device_ip :: 30.0.4", "intel :: device_ip :: 12.55.8"],
+            (
+                "needs an Intel GPU that runs code for 12.55.8 (acm-g10) or 30.0.4 (ptl-h); this "
+                "machine runs 20.4.4 (lnl-m), 20.1.0 (bmg-g21) and 40.0.1 (intel :: device_ip"
+            ),
+        ),
+        (
+            NO_LOADER,
+            ["intel :: device_ip :: 20.1.0"],
+            "needs an Intel GPU; no usable one was found: no loader (intel :: device_ip :: 20.1.0)",
+        ),
+        (
+            Detection("intel", status=Status.NOTHING),
+            ["intel :: device_ip :: 20.1.0"],
+            "needs an Intel GPU; none was found (intel :: device_ip :: 20.1.0)",
+        ),
+        (
+            ARC,
+            ["intel :: level :: 1"],
+            "needs intel :: level :: 1; this machine has no intel :: level, only device_ip",
+        ),
+        (
+            NO_TPU,
+            ["tpu :: present :: true"],
+            "needs a TPU; this machine has none (tpu :: present :: true)",
+        ),
+        (
+            A_TPU,
+            ["tpu :: present :: false"],
+            "is for machines without a TPU; this machine has one (tpu :: present :: false)",
+        ),
+        (
+            NO_TPU,
+            ["tpu :: generation :: v6e"],
+            "needs a TPU v6e; this machine has none (tpu :: generation :: v6e)",
+        ),
+        (
+            A_TPU,
+            ["tpu :: generation :: v6e"],
+            "needs tpu :: generation :: v6e; this machine supports v5e",
         ),
         (
             ORDER,

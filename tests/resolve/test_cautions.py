@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.resolve.cautions import about_mixture
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import release_document
 from wheelfit.testing.worlds import NVIDIA, World
+
+TPU = {
+    "requires": ["tpu-variant-provider==0.1.0"],
+    "plugin-api": "tpu_variant_provider.plugin:TpuVariantPlugin",
+}
 
 
 def cuda(*versions: str) -> PropertySet:
@@ -42,3 +49,18 @@ def test_an_installation_is_cautioned_first() -> None:
     notes = world.resolve("torch").notes
     assert notes[0].startswith("torch: nvidia hardware is present, but the chosen build (null)")
     assert "needs CUDA driver >= 12.9, this machine has 12.4" in notes[0]
+
+
+@pytest.mark.parametrize(("present", "cautions"), [("false", 0), ("true", 1)])
+def test_hardware_whose_absence_is_an_answer(present: str, cautions: int) -> None:
+    """P-150: without a TPU nobody is told that one is not used; with one they are."""
+    world = World(machine=FixedDetector({"tpu": {"present": [present]}}))
+    document = release_document(
+        {"null": {}, "v9": {"tpu": {"present": ["true"], "generation": ["v9"]}}},
+        providers={"tpu": TPU},
+    )
+    for label in ("null", "v9"):
+        world.repository.add_wheel(f"jax-2-py3-none-any-{label}.whl")
+    world.repository.add_file("jax-2-variants.json", document)
+    notes = [note for note in world.resolve("jax").notes if "tpu hardware is present" in note]
+    assert len(notes) == cautions

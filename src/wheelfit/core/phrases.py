@@ -1,6 +1,6 @@
 """The words for properties that are missing, and for those that decided.
 
-As of November 2026 three namespaces have words of their own. Every other one gets the
+As of November 2026 five namespaces have words of their own. Every other one gets the
 generic words; the properties themselves are named in every case.
 """
 
@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from wheelfit.platforms.features import Status
+from wheelfit.platforms.tables import intel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -180,7 +181,24 @@ class _Words:
         return f"{needs}; {self.holder} has no {feature}, only {alternatives(others, 'and')}"
 
 
-class _Nvidia(_Words):
+class _Accelerator(_Words):
+    """The words about hardware that a machine has or has not."""
+
+    kind: ClassVar[str]
+
+    def nothing(self, properties: str) -> str:
+        if self.holder == PACKAGE_LIST:
+            return super().nothing(properties)
+        if self.detection.warnings:  # P-84, P-99, P-133: there is something, and it will not do
+            why = "; ".join(self.detection.warnings)
+            return f"needs {self.kind}; no usable one was found: {why}"
+        where = "" if self.holder == THIS_MACHINE else f" on {self.holder}"
+        return f"needs {self.kind}; none was found{where}"
+
+
+class _Nvidia(_Accelerator):
+    kind = "an NVIDIA GPU driver"
+
     @staticmethod
     def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
         match feature.name:
@@ -194,15 +212,6 @@ class _Nvidia(_Words):
                 return f"needs a GPU of compute capability {words}"
             case _:
                 return _Words.wish(feature, wanted)
-
-    def nothing(self, properties: str) -> str:
-        if self.holder == PACKAGE_LIST:
-            return super().nothing(properties)
-        if self.detection.warnings:  # P-84, P-99: there is something, and it will not do
-            why = "; ".join(self.detection.warnings)
-            return f"needs an NVIDIA GPU driver; no usable one was found: {why}"
-        where = "" if self.holder == THIS_MACHINE else f" on {self.holder}"
-        return f"needs an NVIDIA GPU driver; none was found{where}"
 
     def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         driver = max(self.supported("cuda_version_lower_bound"), key=_version, default=None)
@@ -255,6 +264,52 @@ def _reads_as_met(value: str, capability: tuple[int, int]) -> bool:
     """Say whether a reader would think that a GPU runs an ``sm_arch`` value (P-90)."""
     (major, minor), _ = _architecture(value)
     return (major, minor) <= capability and (value.endswith("_virtual") or major == capability[0])
+
+
+class _Intel(_Accelerator):
+    kind = "an Intel GPU"
+
+    @staticmethod
+    def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
+        if feature.name != "device_ip":
+            return _Words.wish(feature, wanted)
+        return f"needs an Intel GPU that runs code for {_designs(sorted(wanted, key=natural))}"
+
+    def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        supported = self.supported(feature.name)
+        if feature.name != "device_ip" or not supported or self.holder == PACKAGE_LIST:
+            return super().feature(feature, wanted)
+        return f"{self.wish(feature, wanted)}; {self.holder} runs {_designs(supported, 'and')}"
+
+
+_DESIGNS = {str(ip): names[0] for ip, names in intel.DEVICES.items()}
+
+
+def _designs(values: Sequence[str], word: str = "or") -> str:
+    """Write versions of Intel's GPUs with the names that compilers know them by (P-130)."""
+    known = [f"{value} ({_DESIGNS[value]})" if value in _DESIGNS else value for value in values]
+    return alternatives(known, word)
+
+
+class _Tpu(_Accelerator):
+    kind = "a TPU"
+
+    @staticmethod
+    def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
+        if feature.name != "present" or len(wanted) > 1:
+            return _Words.wish(feature, wanted)
+        return "needs a TPU" if wanted == ("true",) else "is for machines without a TPU"
+
+    def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        present = self.supported("present")
+        if self.holder == PACKAGE_LIST or len(present) != 1:
+            return super().feature(feature, wanted)
+        if feature.name == "present":  # P-150: who has the one lacks the other
+            has = "has one" if present == ("true",) else "has none"
+            return f"{self.wish(feature, wanted)}; {self.holder} {has}"
+        if feature.name == "generation" and present == ("false",):
+            return f"needs a TPU {alternatives(wanted)}; {self.holder} has none"
+        return super().feature(feature, wanted)
 
 
 @lru_cache(maxsize=4096)
@@ -335,4 +390,10 @@ class _Arm(_Processor):
         return _Arm.called(value)
 
 
-_WORDS: dict[str, type[_Words]] = {"nvidia": _Nvidia, "x86_64": _X86, "aarch64": _Arm}
+_WORDS: dict[str, type[_Words]] = {
+    "aarch64": _Arm,
+    "intel": _Intel,
+    "nvidia": _Nvidia,
+    "tpu": _Tpu,
+    "x86_64": _X86,
+}
