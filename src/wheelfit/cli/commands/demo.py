@@ -82,6 +82,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                 "overrides": [],
                 **installed,
                 "breaks": [],
+                "plugins": [],
                 "degradations": [],
             },
             "imported": imported,

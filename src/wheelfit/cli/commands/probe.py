@@ -94,7 +94,13 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             "machine": machine.name,
             **machine.to_mapping(),
             "record": None if record is None else record.to_mapping(),
-            "namespaces": {one.namespace: detection_mapping(one) for one in detections},
+            "namespaces": {
+                one.namespace: {
+                    **detection_mapping(one),
+                    "plugin": None if one.plugin is None else one.plugin.to_mapping(),
+                }
+                for one in detections
+            },
         }
     )
     output.result(_headline(machine), "strong")
