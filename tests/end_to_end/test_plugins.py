@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from cli.running import Runner, tree
+from end_to_end.test_contract import check
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.plugins import Plugin, fictional_hw, fictional_tech, hostile, simple
@@ -586,6 +587,32 @@ def test_interrupted(index: RecordingIndex, folder: Path, tmp_path: Path, own_fi
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
+
+
+def test_the_contract(run: Runner, index: RecordingIndex, folder: Path, tmp_path: Path) -> None:
+    """P-21, P-32: every object about plugins is as documented; installed ones are only listed."""
+    GPU.wheel(folder)
+    acme(folder)
+    check("providers", trust(run, GPU, index, "--try"))
+    check("providers", trust(run, GPU, index))
+    for words in (["list"], ["show", "acme"], ["show", "nvidia"], ["show", "openmp"]):
+        check("providers", run("providers", *words, "--json").object)
+    check("probe", run("probe", "acme", "--json").object)
+    check("explain", run("explain", "fft", "-i", index.url, "--json").object)
+    words = ["install", "fft", "-i", index.url, "-t", tmp_path / "target", "--json"]
+    check("install", run(*words).object)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
+    python = tmp_path / "v" / "bin" / "python"
+    run("install", GPU.name, "--python", python, "-i", index.url)
+    listed = run("providers", "list", "--python", python, "--json").object
+    check("providers", listed)
+    (found,) = listed["installed"]
+    assert (found["package"], found["plugin_api"]) == (GPU.name, GPU.endpoint)
+    (trusted,) = listed["trusted"]
+    assert trusted["refusal"] is None
+    assert len(trusted["environments"]) == 1
+    for words in (["enable", "acme"], ["disable", "acme"], ["untrust", GPU.name]):
+        check("providers", run("providers", *words, "--json").object)
 
 
 @pytest.mark.network
