@@ -8,6 +8,7 @@ import pytest
 
 from wheelfit.platforms.probes import auxv
 from wheelfit.platforms.probes.auxv import Hwcap
+from wheelfit.platforms.surroundings import Surroundings, architecture_of_this_process
 from wheelfit.platforms.tables.aarch64 import APPENDED, FEATURES
 
 
@@ -35,6 +36,19 @@ def test_every_ability_has_a_bit() -> None:
     """P-110, P-111: all of the vocabulary can be found."""
     everything = Hwcap(2**64 - 1, 2**64 - 1).names
     assert set(FEATURES + APPENDED) <= everything
+
+
+def test_the_library_says_what_the_file_says() -> None:
+    """P-112: ``getauxval`` gives the same two words."""
+    data, asked = auxv.read(Surroundings()), auxv.ask_library()
+    if data is None or asked is None:
+        pytest.skip("needs Linux with /proc and a C library")
+    file, library = auxv.parse(data), auxv.parse(asked)
+    assert file is not None
+    assert library is not None
+    assert library.second == file.second
+    if architecture_of_this_process() == "aarch64":  # on x86 glibc has its own first word
+        assert library.first == file.first
 
 
 @pytest.mark.parametrize("data", [b"", b"torn", struct.pack("<2Q", 6, 4096)])

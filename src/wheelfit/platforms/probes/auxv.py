@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from wheelfit.platforms.tables import aarch64 as tables
 if TYPE_CHECKING:
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["PATH", "Hwcap", "parse", "read"]
+__all__ = ["LIBRARY", "PATH", "Hwcap", "ask_library", "parse", "read"]
 
 
 def __dir__() -> list[str]:
@@ -19,6 +20,8 @@ def __dir__() -> list[str]:
 
 
 PATH = "/proc/self/auxv"
+LIBRARY = "getauxval"
+"""Function of the C library that tells the same."""
 
 _AT_HWCAP = 16
 _AT_HWCAP2 = 26
@@ -44,6 +47,25 @@ class Hwcap:
 def read(surroundings: Surroundings) -> bytes | None:
     """Return the raw vector, or None when it cannot be read."""
     return surroundings.read_bytes(PATH)
+
+
+def ask_library() -> bytes | None:
+    """Return both words as such a vector, by the C library of this process; None without one.
+
+    For systems on which ``/proc`` is not there.
+    """
+    if sys.platform != "linux":
+        return None
+    import ctypes  # noqa: PLC0415 - few machines come here
+
+    try:
+        ask = ctypes.CDLL(None).getauxval
+    except (OSError, AttributeError):
+        return None
+    ask.restype = ctypes.c_uint64
+    ask.argtypes = (ctypes.c_ulong,)
+    first = ask(_AT_HWCAP)
+    return struct.pack("<4Q", _AT_HWCAP, first, _AT_HWCAP2, ask(_AT_HWCAP2)) if first else None
 
 
 def parse(data: bytes) -> Hwcap | None:

@@ -179,7 +179,9 @@ def read(surroundings: Surroundings) -> Cpu:
 
 def _read_linux(surroundings: Surroundings) -> Cpu:
     evidence: list[Evidence] = []
-    vector = auxv.read(surroundings)
+    vector, asked = auxv.read(surroundings), auxv.PATH
+    if vector is None and surroundings.is_real:
+        vector, asked = auxv.ask_library(), auxv.LIBRARY
     hwcap = auxv.parse(vector) if vector else None
     text = proc_cpuinfo.read(surroundings)
     info = proc_cpuinfo.parse(text, "Features") if text is not None else None
@@ -187,7 +189,7 @@ def _read_linux(surroundings: Surroundings) -> Cpu:
     if hwcap is not None:
         flags = hwcap.names
         words = f"HWCAP {hwcap.first:#x}, HWCAP2 {hwcap.second:#x}"
-        evidence.append(Evidence(auxv.PATH, words))
+        evidence.append(Evidence(asked, words))
     elif info is not None and info.flags is not None:
         flags = info.flags
         words = "Features: " + " ".join(sorted(info.flags))
