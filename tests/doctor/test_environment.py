@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from doctor.conftest import Patient
@@ -298,17 +296,14 @@ class TestFiles:
         (info / "INSTALLER").write_text("debian\n")
         assert patient.codes() == []
 
-    @pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
-    def test_rows_that_lead_elsewhere(self, patient: Patient, tmp_path: Path) -> None:
-        """Rows with ``..`` are resolved: a script outside the folder is looked for there."""
+    def test_rows_that_lead_elsewhere(self, patient: Patient) -> None:
+        """Rows with ``..`` are resolved; what they name outside the environment is nobody's."""
         info = patient.add("tool")
         record = info / "RECORD"
-        record.write_text(record.read_text() + "../bin/tool,sha256=x,4\n")
-        assert patient.only().message == "tool 1.0: 1 of 5 files missing: " + str(
-            tmp_path / "bin/tool"
-        )
-        (tmp_path / "bin").mkdir()
-        (tmp_path / "bin/tool").write_text("tool")
+        record.write_text(record.read_text() + "x/../bin/tool,sha256=x,4\n../bin/tool,sha256=x,4\n")
+        assert patient.only().message == "tool 1.0: 1 of 6 files missing: bin/tool"
+        (patient.folder / "bin").mkdir()
+        (patient.folder / "bin/tool").write_text("tool")
         assert patient.codes() == []
 
 
@@ -323,7 +318,7 @@ class TestNeeds:
         finding = patient.only()
         assert finding.code == "unmet-requirement"
         assert finding.message == (
-            "app 1.0 needs gone>=2, which is not installed, old>=2, and 1.0 is installed"
+            "app 1.0 needs gone>=2 (not installed), old>=2 (1.0 is installed)"
         )
         assert finding.remedy == "wheelfit install 'gone>=2' 'old>=2'"
 

@@ -18,6 +18,7 @@ from wheelfit.wheels.record import DIGEST_SIZES, encode_digest, parse_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from wheelfit.core.requirements import Requirement
     from wheelfit.install.installed import Installed
@@ -150,7 +151,11 @@ class Change:
 
 
 def changes(
-    packages: Iterable[Package], shared: frozenset[str], *, full: bool = False
+    packages: Iterable[Package],
+    shared: frozenset[str],
+    roots: Iterable[Path],
+    *,
+    full: bool = False,
 ) -> tuple[Change, ...]:
     """Compare files with RECORD: whether they are there, and their size.
 
@@ -158,13 +163,16 @@ def changes(
 
     :param packages: of this environment.
     :param shared: paths that several packages own; only whether they are there counts.
+    :param roots: its folders. What lies elsewhere belongs to nobody: pip's ``--target``
+        records scripts at places where they never were.
     :param full: compare hashes too, which reads everything.
     """
+    inside = tuple(f"{root}{os.sep}" for root in roots)
     found = []
     for package in packages:
         lost, changed = [], []
         for file in package.files:
-            if not file.hash:
+            if not file.hash or not file.path.startswith(inside):
                 continue
             try:
                 size = os.stat(file.path).st_size  # noqa: PTH116  # many of them

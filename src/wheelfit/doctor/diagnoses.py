@@ -247,7 +247,7 @@ IDLE_BUILD = Check(
     "",
     _WARNING,
     "builds for a GPU are installed on a machine that cannot use them",
-    "if the GPU is not to come, install the builds for the CPU: they are gigabytes smaller",
+    "if the GPU is not to come, install the builds for the CPU: they are much smaller",
 )
 NEWER_THAN_DRIVER = Check(
     "newer-than-driver",

@@ -83,7 +83,9 @@ def examine_environment(environment: Environment, *, full: bool = False) -> Cont
         for package, file in owners
         if (full or max(one.size or 0 for _, one in owners) <= _SMALL) and contents.matches(file)
     }
-    changes = contents.changes(own, frozenset(shared), full=full)
+    changes = contents.changes(
+        own, frozenset(shared), environment.schemes.folders().values(), full=full
+    )
     findings = [
         *packages.about_shared_files(shared, winners),
         *packages.about_changes(changes),

@@ -328,9 +328,9 @@ def about_needs(packages: Sequence[Package]) -> Iterator[Finding]:
         for need in package.needs:
             found = present.get(need.name)
             if found is None:
-                unmet.append(f"{need.name}{need.specifier}, which is not installed")
+                unmet.append(f"{need.name}{need.specifier} (not installed)")
             elif not need.specifier.contains(found.installed.version, prereleases=True):
-                words = f"{need.name}{need.specifier}, and {found.installed.version} is installed"
+                words = f"{need.name}{need.specifier} ({found.installed.version} is installed)"
                 unmet.append(words)
             else:
                 continue

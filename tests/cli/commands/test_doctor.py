@@ -74,7 +74,7 @@ def target(run: Runner, tmp_path: Path) -> Path:
         '[metadata]\nversion = "0.1"\n\n[[provider]]\nnamespace = "x86_64"\n'
         '[provider.properties]\nlevel = ["v4", "v3", "v2", "v1"]\n'
     )
-    words = ["--no-index", "-f", tmp_path, "--target", folder, "--for", host]
+    words: list[str | Path] = ["--no-index", "-f", tmp_path, "--target", folder, "--for", host]
     run("install", *words, "fast")
     return folder
 
