@@ -120,10 +120,11 @@ def _arm(version: str) -> Cpu:
     return Cpu(flags, cores)
 
 
+# What macOS 12 tells of it; later releases tell of one ability more.
 _APPLE_M1 = Cpu(
     frozenset(
         """
-        aes asimd asimddp asimdfhm asimdhp asimdrdm atomics crc32 dcpodp dcpop dit ecv fcma flagm
+        aes asimd asimddp asimdfhm asimdhp asimdrdm atomics crc32 dcpodp dcpop ecv fcma flagm
         flagm2 fp fphp frint ilrcpc jscvt lrcpc paca pacg pmull sb sha1 sha2 sha3 sha512 ssbs uscat
         """.split()
     ),

@@ -1,0 +1,328 @@
+"""Presets: what their names mean, and that they say what the providers say."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from wheelfit.errors import InvalidPreset, UnknownHost, WheelfitError
+from wheelfit.platforms.discovery import BUILT_IN, Machine
+from wheelfit.platforms.facts import (
+    AmdDriver,
+    AmdGpu,
+    AscendCard,
+    AscendDriver,
+    Capability,
+    Cpu,
+    DeviceIp,
+    IntelDriver,
+    IntelGpu,
+    NvidiaDriver,
+    NvidiaGpu,
+    TpuChip,
+    TpuFiles,
+)
+from wheelfit.platforms.features import Detection, FeatureConfig, Status
+from wheelfit.platforms.presets import PresetLine, compose, is_preset, preset_lines
+from wheelfit.platforms.providers import amd, ascend, intel, nvidia, tpu, x86_64
+from wheelfit.platforms.tables import presets as tables
+from wheelfit.platforms.tables.aarch64 import VERSIONS
+from wheelfit.testing.machines import open_machine
+
+MACHINES = Path(__file__).parents[1] / "machines"
+
+
+def detections(*names: str) -> dict[str, Detection]:
+    """Return what a preset says, by namespace."""
+    return {found.namespace: found for found in compose(names).detections()}
+
+
+def features(*names: str, namespace: str) -> tuple[FeatureConfig, ...]:
+    """Return what a preset supports of one namespace."""
+    return detections(*names)[namespace].features
+
+
+def values(*names: str, namespace: str) -> dict[str, tuple[str, ...]]:
+    """Return the same, by the names of features."""
+    return {one.name: one.values for one in features(*names, namespace=namespace)}
+
+
+class TestAsOnARealMachine:
+    """A preset has no lists of its own, so it cannot disagree with detection."""
+
+    @pytest.mark.parametrize(
+        ("cuda", "sm"),
+        [((11, 8), (7, 0)), ((12, 4), (9, 0)), ((12, 9), (12, 1)), ((13, 0), (10, 3))],
+    )
+    def test_nvidia(self, cuda: tuple[int, int], sm: tuple[int, int]) -> None:
+        """P-80, P-81, P-82, P-83: the provider says the same of that driver with that GPU."""
+        facts = NvidiaDriver(Capability(*cuda), gpus=(NvidiaGpu(0, "", Capability(*sm)),))
+        name = f"cuda-{cuda[0]}.{cuda[1]}-sm{sm[0]}{sm[1]}"
+        assert features(name, namespace="nvidia") == nvidia.supported(facts).features
+
+    def test_nvidia_without_a_known_gpu(self) -> None:
+        """P-85: a driver alone has its bounds, and no code runs."""
+        facts = NvidiaDriver(Capability(12, 8))
+        found = features("cuda-12.8", namespace="nvidia")
+        assert found == nvidia.supported(facts).features
+        assert [one.name for one in found] == [
+            "cuda_version_lower_bound",
+            "cuda_version_upper_bound",
+        ]
+
+    def test_amd(self) -> None:
+        """P-120, P-123: the GPU and the ROCm that are named, older minors on request only."""
+        facts = AmdDriver((AmdGpu(1, "gfx942"),), (6, 4))
+        assert features("rocm-6.4-gfx942", namespace="amd") == amd.supported(facts).features
+        older = {
+            one.namespace: one for one in compose(["rocm-6.4"]).detections(rocm_same_major=True)
+        }
+        assert "6.3" in older["amd"].features[0].values
+        assert values("rocm-6.4", namespace="amd") == {"rocm_version": ("6.4",)}
+
+    @pytest.mark.parametrize("name", ["intel-arc-b580", "intel-bmg-g21", "intel-20.1.0"])
+    def test_intel(self, name: str) -> None:
+        """P-131: product, design and version mean the same."""
+        facts = IntelDriver((IntelGpu(0, "", DeviceIp(20, 1, 0)),))
+        assert features(name, namespace="intel") == intel.supported(facts).features
+
+    def test_ascend(self) -> None:
+        """P-140, P-142: an NPU, and the toolkit if it is named."""
+        facts = AscendDriver((AscendCard(0, "910b"),), cann_version="8.2")
+        found = features("ascend-910b-cann8.2", namespace="ascend")
+        assert found == ascend.supported(facts).features
+        assert set(values("ascend-a3", namespace="ascend")) == {"npu_type"}
+
+    def test_tpu(self) -> None:
+        """P-150: present; everywhere else it is known not to be."""
+        facts = TpuFiles((TpuChip("0000:00:05.0", 0x63, "v5e"),), ("/dev/vfio/0",))
+        assert features("tpu-v5e", namespace="tpu") == tpu.supported(facts).features
+        assert values("cuda-12.8-sm90", namespace="tpu") == {"present": ("false",)}
+
+    @pytest.mark.parametrize("level", [1, 2, 3, 4])
+    def test_x86_64(self, level: int) -> None:
+        """P-102: the level and every lower one, with its flags and no others."""
+        found = values(f"cpu-x86_64-v{level}", namespace="x86_64")
+        assert found["level"] == tuple(f"v{number}" for number in range(level, 0, -1))
+        flags = frozenset(found) - {"level"}
+        assert x86_64.supported(Cpu(flags)).features == features(
+            f"cpu-x86_64-v{level}", namespace="x86_64"
+        )
+        assert ("avx2" in flags) == (level >= 3)
+
+    @pytest.mark.parametrize("version", VERSIONS)
+    def test_aarch64(self, version: str) -> None:
+        """P-112, P-113: the version that is named is the highest one."""
+        name = "cpu-aarch64" if version == "8a" else f"cpu-aarch64-{version}"
+        assert values(name, namespace="aarch64")["version"][0] == version
+
+    @pytest.mark.parametrize(
+        ("machine", "name", "namespace"),
+        [
+            ("macos-m1", "macos-arm64", "aarch64"),
+            ("linux-x86-amd-mi300x", "rocm-{rocm_version}-gfx942", "amd"),
+            ("linux-x86-amd-strix-halo", "rocm-{rocm_version}-gfx1151", "amd"),
+            ("linux-x86-intel-arc-a770", "intel-arc-a770", "intel"),
+            ("linux-x86-intel-battlemage", "intel-arc-b580", "intel"),
+            ("linux-x86-intel-data-center-max", "intel-max-1550", "intel"),
+            ("linux-x86-tpu-v5e", "tpu-v5e", "tpu"),
+            ("linux-aarch64-raspberry-pi-4", "tpu-v5e+cpu-x86_64-v1", "nvidia"),
+        ],
+    )
+    def test_captured_machines(self, machine: str, name: str, namespace: str) -> None:
+        """P-76: a machine of that kind that was looked at says the same."""
+        captured = open_machine(MACHINES / machine).detect(namespace)
+        assert captured is not None
+        known = {one.name: one.values[0] for one in captured.features}
+        assert features(name.format(**known), namespace=namespace) == captured.features
+
+
+class TestEveryPreset:
+    """What holds of all of them."""
+
+    @pytest.mark.parametrize("line", preset_lines(), ids=lambda line: line.example)
+    def test_it_answers_for_every_namespace(self, line: PresetLine) -> None:
+        """P-44: nothing is left open, nothing fails, and nothing of this machine is seen."""
+        preset = compose([line.example])
+        found = preset.detections()
+        assert [one.namespace for one in found] == list(BUILT_IN)
+        assert {one.status for one in found} <= {Status.SUPPORTED, Status.NOTHING}
+        assert not [one.warnings for one in found if one.warnings]
+        assert all(one.version and one.evidence for one in found)
+        assert {one.source for one in found} == {f"preset {preset.name}"}
+        assert preset.notes == ()
+        assert preset.name == line.example
+
+    def test_no_wrong_accelerator(self) -> None:
+        """A part says something of its own namespace, and of no other."""
+        namespaces = {"cuda": "nvidia", "rocm": "amd", "intel": "intel", "ascend": "ascend"}
+        for line in preset_lines():
+            own = namespaces.get(line.example.partition("-")[0])
+            found = detections(line.example)
+            supported = {name for name in namespaces.values() if found[name].features}
+            assert supported == ({own} if own else set())
+
+    def test_what_people_ask_for(self) -> None:
+        """Every combination of usual CUDA versions and GPUs that can exist, and of ROCm."""
+        gpus = [70, 75, 80, 86, 89, 90, 100, 103, 110, 120, 121]
+        made = 0
+        for cuda in ("11.8", "12.1", "12.4", "12.6", "12.8", "12.9", "13.0"):
+            for sm in gpus:
+                first = tables.NVIDIA[Capability(sm // 10, sm % 10)].first
+                name = f"cuda-{cuda}-sm{sm}"
+                if Capability(*map(int, cuda.split("."))) < first:
+                    with pytest.raises(InvalidPreset, match="does not know"):
+                        compose([name])
+                else:
+                    made += bool(values(name, namespace="nvidia")["sm_arch"])
+        assert made == 53
+        for rocm in ("6.3", "6.4", "7.0", "7.1"):
+            for gfx in ["90a", "942", "950", "1030", "1100", "1101", "1151", "1200", "1201"]:
+                found = values(f"rocm-{rocm}-gfx{gfx}", namespace="amd")
+                assert found == {"gfx_arch": (f"gfx{gfx}",), "rocm_version": (rocm,)}
+
+    def test_the_machine_in_use_does_not_matter(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """P-65: overrides of this machine say nothing of another one."""
+        before = compose(["cuda-12.8-sm90"]).detections()
+        monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_SM_ARCH", "7.0")
+        monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "v4")
+        monkeypatch.setenv("TPU_VARIANT_PROVIDER_FORCE_PRESENT", "1")
+        assert compose(["cuda-12.8-sm90"]).detections() == before
+
+    def test_nothing_lies_below_the_root_that_is_used(self) -> None:
+        """What is looked at for a preset is not there on any machine."""
+        surroundings = Machine(os.devnull).surroundings
+        assert not surroundings.exists("/proc/cpuinfo")
+        assert surroundings.children("/") == ()
+        assert surroundings.read_bytes("/etc/hostname") is None
+
+
+class TestComposing:
+    """Parts make one machine, or contradict each other."""
+
+    @pytest.mark.parametrize(
+        ("name", "platform", "processor"),
+        [
+            ("cuda-12.8-sm90", "linux-x86_64", "x86_64-v1"),
+            ("cuda-12.8-sm90+cpu-x86_64-v3", "linux-x86_64", "x86_64-v3"),
+            ("cuda-12.8-sm90+linux-aarch64", "linux-aarch64", "aarch64"),
+            ("cuda-12.8-sm90+cpu-aarch64-9.0a", "linux-aarch64", "aarch64-9.0a"),
+            ("cuda-12.8-sm120+windows-x86_64", "windows-x86_64", "x86_64-v1"),
+            ("cuda-13.0-sm110", "linux-aarch64", "aarch64"),
+            ("cuda-12.9-sm121", "linux-aarch64", "aarch64"),
+            ("ascend-910b", "linux-aarch64", "aarch64"),
+            ("ascend-910b+cpu-x86_64-v2", "linux-x86_64", "x86_64-v2"),
+            ("macos-arm64", "macos-arm64", "apple-m1"),
+            ("cpu-aarch64", "linux-aarch64", "aarch64"),
+            ("musllinux-x86_64+cpu-x86_64-v2", "musllinux-x86_64", "x86_64-v2"),
+            ("cuda-12.8-sm90+rocm-6.4-gfx942", "linux-x86_64", "x86_64-v1"),
+            ("tpu-v5e", "linux-x86_64", "x86_64-v1"),
+        ],
+    )
+    def test_what_follows(self, name: str, platform: str, processor: str) -> None:
+        """What is not named follows from the rest; what does not follow is the least there is."""
+        preset = compose([name])
+        assert (preset.platform, preset.processor) == (platform, processor)
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            ("cuda-12.8-sm90+macos-arm64", "there is no cuda-12.8-sm90 on macos-arm64"),
+            ("cuda-12.8-sm90+musllinux-x86_64", "there is no cuda-12.8-sm90 on musllinux-x86_64"),
+            ("cuda-12.8-sm90+cuda-12.8-sm80", "a preset has one cuda part"),
+            ("linux-x86_64+linux-aarch64", "a machine is not linux-x86_64 and linux-aarch64"),
+            ("cpu-x86_64-v2+cpu-x86_64-v3", "a machine is not cpu-x86_64-v2 and cpu-x86_64-v3"),
+            ("cpu-x86_64-v3+linux-aarch64", "cpu-x86_64-v3 is no processor of linux-aarch64"),
+            ("cpu-aarch64+macos-x86_64", "cpu-aarch64 is no processor of macos-x86_64"),
+            ("cpu-aarch64-8.2a+macos-arm64", "of macos-arm64 detection knows Apple M1"),
+            ("cuda-12.9-sm121+cpu-x86_64-v3", "there is no cuda-12.9-sm121 beside cpu-x86_64-v3"),
+            ("cuda-13.0-sm110+windows-x86_64", "there is no cuda-13.0-sm110 on windows-x86_64"),
+            ("cuda-12.9-sm121+rocm-6.4-gfx942", "no platform has cuda-12.9-sm121 and rocm-6.4"),
+            ("cuda-12.4-sm100", "a driver for CUDA 12.4 does not know sm100 (B200, GB200)"),
+        ],
+    )
+    def test_contradictions(self, name: str, message: str) -> None:
+        """What cannot be is refused, and says which parts are to blame."""
+        with pytest.raises(InvalidPreset) as caught:
+            compose([name])
+        assert caught.value.message.startswith(message)
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "cuda-12.8-sm91",  # no such capability
+            "cuda-12.10-sm90",  # CUDA 12 ended with 12.9
+            "cuda-10.2-sm70",  # too old (P-84)
+            "cuda-99.0-sm90",
+            "cuda-012.8-sm90",
+            "cuda-12-sm90",
+            "cuda-12.8-90",
+            "cuda-12.8-sm90a",
+            "cuda",
+            "cuda-",
+            "rocm-6.9-gfx942",
+            "rocm-6.4-gfx999",
+            "rocm-6-gfx942",
+            "intel-arc-a999",
+            "ascend-911",
+            "ascend-910b-cann",
+            "ascend-910b-cannx",
+            "tpu-v9",
+            "tpu",
+            "cpu-x86_64-v5",
+            "cpu-apple-m1",
+            "cpu-",
+            "linux",
+            "",
+            "+",
+            "cuda-12.8-sm90+",
+        ],
+    )
+    def test_what_there_is_not(self, name: str) -> None:
+        """An unknown part is an error that leads to the list."""
+        with pytest.raises(UnknownHost) as caught:
+            compose([name])
+        assert "wheelfit host list" in (caught.value.hint or "")
+
+    def test_close_names_are_offered(self) -> None:
+        """A slip is corrected."""
+        with pytest.raises(UnknownHost) as caught:
+            compose(["cuda-12.8-sm91"])
+        assert "cuda-12.8-sm90" in (caught.value.hint or "")
+        assert caught.value.note == "no GPU has compute capability 9.1"
+
+    @pytest.mark.parametrize(
+        ("name", "note"),
+        [
+            ("cuda-13.9-sm90", "CUDA 13.9 is newer"),
+            ("cuda-14.0-sm130", "compute capability 13.0 is newer"),
+            ("rocm-8.0-gfx942", "ROCm 8.0 is newer"),
+        ],
+    )
+    def test_newer_than_the_tables(self, name: str, note: str) -> None:
+        """P-41: what is to come works on the day it comes, and it is said that it is not known."""
+        preset = compose([name])
+        assert any(one.startswith(note) for one in preset.notes)
+        assert {one.status for one in preset.detections()} == {Status.SUPPORTED, Status.NOTHING}
+
+    def test_several_names_are_one(self) -> None:
+        """Names compose as their parts do; the same part twice is once."""
+        assert compose(["cpu-x86_64-v3", "cuda-12.8-sm90+cpu-x86_64-v3"]) == compose(
+            ["cuda-12.8-sm90+cpu-x86_64-v3"]
+        )
+
+    def test_what_looks_like_a_preset(self) -> None:
+        """A name that is a slip of a preset is told from the name of a file."""
+        assert is_preset("cuda-12.8-sm91")
+        assert is_preset("linux-x86_64+tpu-v9")
+        assert not is_preset("node7")
+        assert not is_preset("cudanode")
+        assert not is_preset("")
+
+
+def test_errors_are_of_the_family() -> None:
+    """Whatever is wrong with a name, the command line can say it."""
+    assert issubclass(UnknownHost, WheelfitError)
+    assert issubclass(InvalidPreset, WheelfitError)
