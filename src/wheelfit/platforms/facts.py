@@ -179,12 +179,11 @@ class DeviceIp(NamedTuple):
         return f"{self.architecture}.{self.release}.{self.revision}"
 
 
-@dataclass(frozen=True, slots=True)
-class IntelGpu:
+class IntelGpu(NamedTuple):
     """Hold one GPU of Intel's that a driver shows."""
 
-    index: int
-    """Its number in the drivers' order."""
+    number: int
+    """Its place in the drivers' order, from 0."""
     name: str
     """Its product name; empty when unknown."""
     ip: DeviceIp
@@ -193,11 +192,10 @@ class IntelGpu:
 
     def __str__(self) -> str:
         words = f"{self.name}, {self.ip}" if self.name else f"{self.ip}"
-        return f"GPU {self.index} ({words})"
+        return f"GPU {self.number} ({words})"
 
 
-@dataclass(frozen=True, slots=True)
-class IntelFiles:
+class IntelFiles(NamedTuple):
     """Hold what files alone say about Intel's GPUs (P-133)."""
 
     bound: tuple[str, ...] = ()
@@ -218,8 +216,7 @@ class IntelFiles:
         return self.unlisted or (bool(self.bound) and not self.hidden_nodes)
 
 
-@dataclass(frozen=True, slots=True)
-class IntelDriver:
+class IntelDriver(NamedTuple):
     """Hold what Level Zero says."""
 
     gpus: tuple[IntelGpu, ...] = ()
@@ -246,8 +243,7 @@ class TpuChip(NamedTuple):
     """As ``v5e``; empty when it has no public name."""
 
 
-@dataclass(frozen=True, slots=True)
-class TpuFiles:
+class TpuFiles(NamedTuple):
     """Hold what files say about TPUs (P-151)."""
 
     chips: tuple[TpuChip, ...] = ()

@@ -6,7 +6,6 @@ Reachable as a PEP 850 plugin: ``wheelfit.platforms.providers.intel``.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidConfiguration
@@ -97,7 +96,7 @@ def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
     kept = tuple(value for value in values if value in tables.VALUES)
     if not reference:  # P-132, after all that the reference lists (P-41)
         kept += tuple(value for value in values if value not in tables.VALUES)
-    told = (driver.problem,) if driver.problem else ()
+    told: tuple[str, ...] = (driver.problem,) if driver.problem else ()
     if not reference:
         told += _side_by_side(driver.gpus)
     nothing = Status.FAILED if driver.broken else Status.NOTHING
@@ -154,7 +153,7 @@ def read(surroundings: Surroundings) -> IntelDriver:
     from wheelfit.platforms.probes import level_zero  # noqa: PLC0415
 
     driver = level_zero.parse(level_zero.read(surroundings, libraries), surroundings.deadline)
-    return replace(driver, evidence=(*files.evidence, *driver.evidence))
+    return driver._replace(evidence=(*files.evidence, *driver.evidence))
 
 
 # --- Intel's own variable (P-134) ------------------------------------------------------
