@@ -169,7 +169,7 @@ FAMILIES: MappingProxyType[str, Family] = MappingProxyType(
         "cuda": Family("nvidia", ("linux-x86_64", "linux-aarch64", "windows-x86_64")),
         "rocm": Family("amd", ("linux-x86_64", "windows-x86_64")),
         "intel": Family("intel", ("linux-x86_64", "windows-x86_64")),
-        "ascend": Family("ascend", ("linux-aarch64", "linux-x86_64")),
+        "ascend": Family("ascend", ("linux-x86_64", "linux-aarch64")),
         "tpu": Family("tpu", ("linux-x86_64",)),
     }
 )

@@ -1,0 +1,305 @@
+"""``wheelfit host``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, tree
+from jsonschema import Draft202012Validator
+
+SCHEMA = json.loads(
+    (Path(__file__).parents[3] / "docs/reference/schemas/host.json").read_text("utf-8")
+)
+UV_FILE = """
+[metadata]
+created-by = "uv 0.9"
+version = "0.1"
+
+[[provider]]
+resolved = ["nvidia-variant-provider==0.0.1"]
+plugin-api = "nvidia_variant_provider.plugin:NvidiaVariantPlugin"
+namespace = "nvidia"
+
+[provider.properties]
+cuda_version_lower_bound = ["12.8", "12.7"]
+sm_arch = ["90_real"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep the user's own host files in a folder of the test."""
+    monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(tmp_path / "config" / "wheelfit.toml"))
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "wheelfit.toml").write_text("")
+    return tmp_path / "config" / "hosts"
+
+
+@pytest.fixture
+def uv_file(tmp_path: Path) -> Path:
+    """Write a file of uv's experiment."""
+    path = tmp_path / "variant-lock.toml"
+    path.write_text(UV_FILE)
+    return path
+
+
+class TestList:
+    """``host list``."""
+
+    def test_presets(self, run: Runner) -> None:
+        """Each part has a line; the default action is to list."""
+        said = run("host")
+        assert "  linux-x86_64" in said.out
+        assert "  cuda-M.m-sm90" in said.out
+        assert "H100, H200, GH200" in said.out
+        assert run("host", "list").out == said.out
+
+    def test_words(self, run: Runner) -> None:
+        """Words narrow the list, wherever they stand."""
+        assert [line.split()[0] for line in run("host", "list", "h100").out.splitlines()[1:]] == [
+            "cuda-M.m-sm90"
+        ]
+        assert run("host", "list", "no-such-thing").out == "nothing is called no-such-thing\n"
+
+    def test_ones_own(self, run: Runner, own_folder: Path) -> None:
+        """Own host files come first; a broken one is listed with what is wrong."""
+        run("host", "new", "--save", "node7", "rocm-6.4-gfx942")
+        (own_folder / "broken.toml").write_text("[metadata]\nversion = '9'\n")
+        found = run("host", "list", "--json").object
+        Draft202012Validator(SCHEMA).validate(found)
+        assert found["folder"] == str(own_folder)
+        assert [one["name"] for one in found["own"]] == ["broken", "node7"]
+        assert "cannot be used" in found["own"][0]["about"]
+        assert found["own"][1]["about"].startswith("preset rocm-6.4-gfx942, x86_64, amd")
+        assert run("host", "list").out.startswith(f"your own, in {own_folder}\n  broken ")
+
+
+class TestShow:
+    """``host show``."""
+
+    def test_a_preset(self, run: Runner) -> None:
+        """Interpreter, platform, tags, each namespace with values and evidence."""
+        out = run("host", "show", "cuda-12.8-sm90+cpu-x86_64-v3").out
+        for line in (
+            "  describes   preset cuda-12.8-sm90+cpu-x86_64-v3",
+            "nvidia: supported",
+            "  cuda_version_lower_bound  12.8, 12.7, 12.6, 12.5, 12.4, 12.3, … 11 (32 in all)",
+            "  level  v3, v2, v1",
+            "amd: nothing",
+        ):
+            assert line in out.splitlines()
+        assert "the one in use; the file names none" in out
+        assert "linux_x86_64, manylinux_2_28_x86_64" in out
+
+    def test_json(self, run: Runner) -> None:
+        """The whole of it as one object."""
+        found = run("host", "show", "macos-arm64", "--json").object
+        Draft202012Validator(SCHEMA).validate(found)
+        assert found["host"]["kind"] == "preset"
+        assert found["platforms"][0] == "macosx_14_0_arm64"
+        assert found["environment"]["sys_platform"] == "darwin"
+        assert found["interpreter"]["stated"] is False
+        assert found["namespaces"]["aarch64"]["provider_version"] == "2026-11"
+        assert found["namespaces"]["nvidia"]["status"] == "nothing"
+
+    def test_this_machine(self, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+        """P-73: this machine is shown as others are, overrides included."""
+        monkeypatch.setenv("WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH", "75_real")
+        said = run("host", "show", "this", "--json")
+        Draft202012Validator(SCHEMA).validate(said.object)
+        assert said.object["host"]["kind"] == "machine"
+        assert said.object["host"]["overrides"] == ["WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH=75_real"]
+        assert "WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH=75_real" in said.err
+        assert run("host", "show", "this").out.startswith("this machine\n")
+
+    def test_a_file_of_uv(self, run: Runner, uv_file: Path) -> None:
+        """P-44: uv's file is shown with its filters, and with how it is understood."""
+        said = run("host", "show", uv_file)
+        assert "only for    nvidia: nvidia_variant_provider.plugin:NvidiaVariantPlugin" in said.out
+        assert "those in use count" in said.err
+        assert "so that of the file counts" in said.err
+        found = run("host", "show", uv_file, "--json").object
+        assert found["filters"][0]["resolved"] == ["nvidia-variant-provider==0.0.1"]
+        assert len(found["notes"]) == 2
+
+    def test_recorded_overrides(self, run: Runner, tmp_path: Path) -> None:
+        """P-73: a file that was written while something was forced is recognisable."""
+        path = tmp_path / "forced.toml"
+        path.write_text("[metadata]\nversion = '0.1'\noverrides = ['NV_X=1']\n")
+        said = run("host", "show", path)
+        assert "was written while detection was overridden: NV_X=1" in said.err
+        assert "  overrides   NV_X=1" in said.out
+
+
+class TestDiff:
+    """``host diff``."""
+
+    def test_alike(self, run: Runner) -> None:
+        """Nothing differs: the exit code is 0, asked for or not."""
+        said = run("host", "diff", "linux-x86_64", "cpu-x86_64-v1", "--exit-code")
+        assert said.out == "linux-x86_64 and cpu-x86_64-v1: alike\n"
+
+    def test_what_differs(self, run: Runner) -> None:
+        """Values that one lacks are told; the exit code changes on request only."""
+        words = ("host", "diff", "cuda-12.8-sm90", "cuda-12.8-sm90+cpu-x86_64-v3")
+        out = run(*words).out
+        assert "  x86_64 :: level\n    only cuda-12.8-sm90+cpu-x86_64-v3: v3, v2\n" in out
+        assert "nvidia" not in out.partition("\n")[2]
+        assert run(*words, "--exit-code", code=30).out == out
+
+    def test_json(self, run: Runner) -> None:
+        """Both sides in full, and what only one has."""
+        found = run("host", "diff", "macos-arm64", "this", "--json", "--exit-code", code=30).object
+        Draft202012Validator(SCHEMA).validate(found)
+        assert found["equal"] is False
+        assert "platform" in {one["path"] for one in found["differences"]}
+
+
+class TestNew:
+    """``host new``."""
+
+    def test_parts(self, run: Runner, tmp_path: Path) -> None:
+        """Options are other words for parts of presets."""
+        path = tmp_path / "node.toml"
+        run("host", "new", "-o", path, "--cuda", "12.8", "--sm", "90", "--level", "v3", "--glibc",
+            "2.31", "--python", "3.12")  # fmt: skip
+        found = run("host", "show", path, "--json").object
+        assert found["host"]["origin"] == "preset cuda-12.8-sm90+cpu-x86_64-v3"
+        assert found["interpreter"] == {
+            "implementation": "cpython", "version": "3.12.0", "stated": True
+        }  # fmt: skip
+        assert found["platforms"][1] == "manylinux_2_31_x86_64"
+        named = tmp_path / "named.toml"
+        run("host", "new", "-o", named, "cuda-12.8-sm90", "cpu-x86_64-v3", "--glibc", "2.31",
+            "--python", "3.12")  # fmt: skip
+        assert named.read_text() == path.read_text()
+
+    @pytest.mark.parametrize(
+        ("words", "origin"),
+        [
+            (["--rocm", "6.4", "--gfx", "942"], "rocm-6.4-gfx942"),
+            (["--rocm", "6.4", "--gfx", "gfx942"], "rocm-6.4-gfx942"),
+            (["--cuda", "12.8", "--sm", "9.0"], "cuda-12.8-sm90"),
+            (["--cuda", "12.8", "--sm", "sm_90"], "cuda-12.8-sm90"),
+            (["--cuda", "12.8"], "cuda-12.8"),
+            (["--level", "8.2a"], "cpu-aarch64-8.2a"),
+            (["--level", "8a"], "cpu-aarch64"),
+            (["--platform", "macos-arm64", "--macos", "15.0"], "macos-arm64"),
+            (["--platform", "musllinux-x86_64", "--musl", "1.1"], "musllinux-x86_64"),
+            (["tpu-v5e", "--level", "v4"], "tpu-v5e+cpu-x86_64-v4"),
+        ],
+    )
+    def test_spellings(self, words: list[str], origin: str, run: Runner, tmp_path: Path) -> None:
+        """People write these numbers in several ways."""
+        path = tmp_path / "node.toml"
+        said = run("host", "new", "-o", path, "--json", *words)
+        Draft202012Validator(SCHEMA).validate(said.object)
+        assert said.object["host"]["origin"] == f"preset {origin}"
+
+    @pytest.mark.parametrize(
+        ("words", "code", "reference"),
+        [
+            (["--cuda", "12.8", "--platform", "macos-arm64"], 1, "invalid-preset"),
+            (["--level", "v3", "--platform", "linux-aarch64"], 1, "invalid-preset"),
+            (["linux-x86_64", "linux-aarch64"], 1, "invalid-preset"),
+            (["--platform", "macos-arm64", "--glibc", "2.28"], 1, "invalid-preset"),
+            (["--cuda", "12.8", "--sm", "91"], 1, "unknown-host"),
+            (["--platform", "solaris"], 1, "unknown-host"),
+            (["nothing-of-that-name"], 1, "unknown-host"),
+            (["--sm", "90"], 2, "usage"),
+            (["--gfx", "gfx942"], 2, "usage"),
+            ([], 2, "usage"),
+            (["linux-x86_64", "--glibc", "new"], 2, "usage"),
+            (["linux-x86_64", "--glibc", "3.1"], 2, "usage"),
+            (["linux-x86_64", "--python", "2.7"], 2, "usage"),
+            (["linux-x86_64", "--python", "new"], 2, "usage"),
+            (["linux-x86_64", "--save", "x"], 2, "usage"),
+        ],
+    )
+    def test_refused(
+        self, words: list[str], code: int, reference: str, run: Runner, tmp_path: Path
+    ) -> None:
+        """What contradicts itself, or says too little, writes nothing."""
+        path = tmp_path / "node.toml"
+        said = run("host", "new", "-o", path, "--json", *words, code=code)
+        assert said.error["code"] == reference
+        assert not path.exists()
+
+    def test_nothing_is_overwritten(self, run: Runner, tmp_path: Path) -> None:
+        """A file that is there stays, unless --force is given."""
+        path = tmp_path / "node.toml"
+        path.write_text("precious")
+        before = tree(tmp_path)
+        said = run("host", "new", "-o", path, "linux-x86_64", "--json", code=1)
+        assert said.error["code"] == "file-problem"
+        assert "--force" in said.error["hint"]
+        assert tree(tmp_path) == before
+        run("host", "new", "-o", path, "linux-x86_64", "--force")
+        assert path.read_text().startswith("[metadata]")
+        assert sorted(one.name for one in tmp_path.iterdir()) == ["config", "node.toml"]
+
+    def test_printed(self, run: Runner, tmp_path: Path) -> None:
+        """``-o -`` prints what ``-o FILE`` writes."""
+        printed = run("host", "new", "-o", "-", "linux-x86_64").out
+        run("host", "new", "-o", tmp_path / "node.toml", "linux-x86_64")
+        assert printed == (tmp_path / "node.toml").read_text()
+        assert run("host", "new", "-o", "-", "linux-x86_64", "--json", code=2).error["code"] == (
+            "usage"
+        )
+
+    def test_among_ones_own(self, run: Runner, own_folder: Path) -> None:
+        """With --save the name is enough afterwards; odd names are refused."""
+        run("host", "new", "--save", "node7", "cuda-12.8-sm90")
+        assert (own_folder / "node7.toml").exists()
+        assert "nvidia: supported" in run("probe", "--for", "node7", "nvidia").out
+        for name in ("../x", "a/b", ".x", "this", "x.toml"):
+            run("host", "new", "--save", name, "linux-x86_64", code=2)
+        assert [path.name for path in own_folder.iterdir()] == ["node7.toml"]
+
+    def test_free_threaded(self, run: Runner, tmp_path: Path) -> None:
+        """3.13t has tags of its own."""
+        path = tmp_path / "node.toml"
+        run("host", "new", "-o", path, "linux-x86_64", "--python", "3.13t")
+        assert "the best is cp313-cp313t-linux_x86_64" in run("host", "show", path).out
+
+    def test_from_a_file_of_uv(self, run: Runner, uv_file: Path, tmp_path: Path) -> None:
+        """P-44: uv's file gets what it lacks and keeps what it says; notes record the rest."""
+        path = tmp_path / "node.toml"
+        said = run("host", "new", "-o", path, uv_file, "--python", "3.12", "--platform",
+                   "linux-x86_64")  # fmt: skip
+        assert "so that of the file counts" in said.err
+        found = run("host", "show", path, "--json").object
+        assert found["interpreter"]["version"] == "3.12.0"
+        assert found["host"]["created_by"] == "uv 0.9"
+        assert found["host"]["origin"] == "file variant-lock.toml"
+        assert found["filters"][0]["resolved"] == ["nvidia-variant-provider==0.0.1"]
+        run("host", "new", "-o", path, "--force", uv_file, "--cuda", "12.8", code=2)
+        run("host", "new", "-o", path, "--force", uv_file, "linux-x86_64", code=2)
+        run("host", "new", "-o", path, "--force", uv_file, "--glibc", "2.28", code=2)
+
+
+class TestWords:
+    """What was typed."""
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["lst"],
+            ["show"],
+            ["show", "this", "this"],
+            ["diff", "this"],
+            ["new", "linux-x86_64"],
+            ["show", "this", "--cuda", "12.8"],
+            ["list", "--force"],
+            ["show", "this", "--exit-code"],
+        ],
+    )
+    def test_usage(self, words: list[str], run: Runner) -> None:
+        """What belongs to another action, or is too much or too little, is refused."""
+        assert run("host", *words, "--json", code=2).error["code"] == "usage"
+
+    def test_a_slip(self, run: Runner) -> None:
+        """A slip of an action is corrected."""
+        assert "did you mean list?" in run("host", "lst", code=2).err
