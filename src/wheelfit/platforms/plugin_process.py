@@ -104,6 +104,8 @@ def ask(
     import tempfile  # noqa: PLC0415 - most runs ask no plugin
     import time  # noqa: PLC0415
 
+    from wheelfit.platforms.isolated.working_folder import remove  # noqa: PLC0415
+
     started = time.monotonic()
     try:
         folder = os.path.realpath(tempfile.mkdtemp(prefix="wheelfit-plugin-"))
@@ -116,7 +118,7 @@ def ask(
     except OSError as error:
         report = PluginReport(failure=f"its process cannot be started: {error}")
     finally:
-        _remove(folder)
+        remove(folder)
     return replace(report, seconds=time.monotonic() - started)
 
 
@@ -413,32 +415,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     import threading  # noqa: PLC0415
 
     threading.Thread(target=process.wait, name="abandoned plugin", daemon=True).start()
-
-
-def _remove(folder: str) -> None:
-    """Remove the working folder, however deep or odd it has become, or give up on it.
-
-    Folders are flattened: what is in one is moved up before it is removed, so that
-    nothing depends on how deep they are.
-    """
-    import time  # noqa: PLC0415 - see ask()
-
-    until = time.monotonic() + _GRACE
-    number = 0
-    try:
-        while entries := list(os.scandir(folder)):
-            for entry in entries:
-                if not entry.is_dir(follow_symlinks=False):
-                    os.unlink(entry.path)  # noqa: PTH108
-                    continue
-                os.chmod(entry.path, 0o700)  # noqa: PTH101
-                for inner in os.listdir(entry.path):  # noqa: PTH208
-                    number += 1
-                    moved = os.path.join(folder, f"{number}.moved")
-                    os.rename(os.path.join(entry.path, inner), moved)  # noqa: PTH104
-                os.rmdir(entry.path)  # noqa: PTH106
-            if time.monotonic() > until:
-                return
-        os.rmdir(folder)  # noqa: PTH106
-    except OSError:
-        return

@@ -63,7 +63,8 @@ class Order:
 
     def tell(self, **said: Any) -> None:
         """Write a line on the control pipe."""
-        _write(self.control, json.dumps(said).encode() + b"\n")
+        with contextlib.suppress(OSError):  # whoever asked may be gone
+            _write(self.control, json.dumps(said).encode() + b"\n")
 
 
 def _write(descriptor: int, data: bytes) -> None:
@@ -82,7 +83,7 @@ def plugin_process(order: Order) -> NoReturn:
     for descriptor in (order.control, order.leash):
         os.close(descriptor)
     os.set_inheritable(order.answer, False)
-    for ours in ("confinement", "plugin_question", "system_calls"):
+    for ours in ("confinement", "plugin_question", "system_calls", "working_folder"):
         sys.modules.pop(ours, None)  # a plugin may have a module of this name
     try:
         site.main()
@@ -411,10 +412,14 @@ def main(arguments: list[str]) -> None:
     import confinement  # type: ignore[import-not-found]  # noqa: PLC0415
     import plugin_question  # type: ignore[import-not-found]  # noqa: PLC0415
     import system_calls  # type: ignore[import-not-found]  # noqa: F401, PLC0415
+    import working_folder  # type: ignore[import-not-found]  # noqa: PLC0415
 
     sys.path.remove(folder)
     os.umask(0o077)
-    supervise(Order(arguments[0], plugin_question), confinement)
+    order = Order(arguments[0], plugin_question)
+    supervise(order, confinement)
+    if os.getppid() != order.asker:  # nobody else is left who could
+        working_folder.remove(order.folder)
 
 
 if __name__ == "__main__":
