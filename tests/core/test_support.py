@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,6 +33,7 @@ from wheelfit.testing.wheels import release_document
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wheelfit.core.providers import PluginQuestion
     from wheelfit.core.support import Detector
 
 NVIDIA = PluginProvider(
@@ -338,7 +340,7 @@ class TestStep4:
 
 
 class TestSteps5And6:
-    """P-14, P-18: plugins are neither trusted nor run."""
+    """P-14, P-18: where nobody can ask plugins, none is trusted or run."""
 
     def test_unknown_plugin(self) -> None:
         """P-14, P-63: a stranger's package is not run, though the namespace is known."""
@@ -394,6 +396,113 @@ class TestSteps5And6:
         """F-130: a broken entry makes its namespace unsupported."""
         detection = ask(BrokenProvider("two kinds"), FixedDetector()).detections["nvidia"]
         assert detection.source == "its provider entry is broken: two kinds"
+
+
+class FakePlugins:
+    """Trust some packages and answer for them; remember every question.
+
+    :param answers: by package name; an exception is raised.
+    """
+
+    def __init__(self, answers: Mapping[str, Detection | Exception]) -> None:
+        self.answers = answers
+        self.asked: list[PluginQuestion] = []
+
+    def refusal(self, question: PluginQuestion) -> str | None:
+        """Refuse what has no answer."""
+        name = question.requirements[0].name
+        return None if name in self.answers else f"{name} is not trusted"
+
+    def ask(self, question: PluginQuestion) -> Detection:
+        """Answer, or fail."""
+        self.asked.append(question)
+        answer = self.answers[question.requirements[0].name]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class TestPlugins:
+    """Steps 5 and 6 with somebody who can carry them out."""
+
+    ANSWER = Detection(
+        "whatever",
+        (FeatureConfig("kind", ("b", "a")),),
+        Status.SUPPORTED,
+        "plugin p 1",
+        step="plugin",
+    )
+
+    def test_not_trusted(self) -> None:
+        """P-14: a refusal is the reason, after why nothing of wheelfit stands in."""
+        plugins = FakePlugins({})
+        detection = ask(STRANGER, FixedDetector(), plugins=plugins).detections["nvidia"]
+        assert detection.step == "not-trusted"
+        assert detection.source == (
+            "no built-in provider stands in for nvidia-plugin-by-a-stranger as nvidia, "
+            "and nvidia-plugin-by-a-stranger is not trusted"
+        )
+        assert plugins.asked == []
+
+    def test_trusted(self) -> None:
+        """P-15, P-31: what the plugin says counts, for the namespace of the document."""
+        plugins = FakePlugins({"nvidia-plugin-by-a-stranger": self.ANSWER})
+        support = ask(STRANGER, FixedDetector(), plugins=plugins)
+        assert support.detections["nvidia"] == replace(self.ANSWER, namespace="nvidia")
+        assert support.supports(Property("nvidia", "kind", "a"))
+        (question,) = plugins.asked
+        assert question.namespace == "nvidia"
+
+    def test_ours_comes_first(self) -> None:
+        """P-13: a plugin that wheelfit stands in for is not asked, though it is trusted."""
+        plugins = FakePlugins({"x86-64-variant-provider": self.ANSWER})
+        support = ask(X86, FixedDetector({"x86_64": LEVELS}), "x86_64", plugins=plugins)
+        assert support.supports(Property("x86_64", "level", "v3"))
+        assert plugins.asked == []
+
+    def test_the_plugin_of_another_version(self) -> None:
+        """P-15, P-63: where wheelfit does not stand in, the trusted plugin of that name does."""
+        provider = PluginProvider(("x86-64-variant-provider>=99",))
+        plugins = FakePlugins({"x86-64-variant-provider": self.ANSWER})
+        detection = ask(provider, FixedDetector(), "x86_64", plugins=plugins).detections["x86_64"]
+        assert detection.step == "plugin"
+        assert plugins.asked[0].endpoint == "x86_64_variant_provider"
+
+    def test_a_failure(self) -> None:
+        """P-17: whatever happens while it is asked is the reason of its namespace alone."""
+        plugins = FakePlugins({"nvidia-plugin-by-a-stranger": RuntimeError("boom")})
+        document = VariantDocument(("nvidia", "x86_64"), {"nvidia": STRANGER, "x86_64": X86})
+        support = support_for(
+            document,
+            FixedDetector({"x86_64": LEVELS}),
+            environment=LINUX,
+            namespaces=["nvidia", "x86_64"],
+            plugins=plugins,
+        )
+        assert support.detections["nvidia"].status is Status.FAILED
+        assert support.detections["nvidia"].step == "plugin"
+        assert support.detections["x86_64"].status is Status.SUPPORTED
+
+    def test_not_asked_when_off(self) -> None:
+        """P-10: a policy that switches a namespace off is named, and nobody is asked."""
+        plugins = FakePlugins({"nvidia-plugin-by-a-stranger": self.ANSWER})
+        policy = ProviderPolicy(
+            enabled=frozenset({"nvidia"}), forbidden={"nvidia": "/etc/wheelfit/policy.toml"}
+        )
+        detection = ask(STRANGER, FixedDetector(), policy=policy, plugins=plugins).detections[
+            "nvidia"
+        ]
+        assert detection.status is Status.DISABLED
+        assert detection.source == "switched off by /etc/wheelfit/policy.toml"
+        assert plugins.asked == []
+
+    def test_no_endpoint(self) -> None:
+        """P-7: an entry whose plugin-api is none cannot be asked."""
+        provider = PluginProvider(("nvidia-plugin-by-a-stranger",), "no endpoint")
+        plugins = FakePlugins({"nvidia-plugin-by-a-stranger": self.ANSWER})
+        detection = ask(provider, FixedDetector(), plugins=plugins).detections["nvidia"]
+        assert "no object reference" in detection.source
+        assert plugins.asked == []
 
 
 class TestBuiltin:

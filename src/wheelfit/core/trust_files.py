@@ -19,6 +19,7 @@ from wheelfit.core import strict_toml
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import is_name
 from wheelfit.core.providers import parse_endpoint
+from wheelfit.core.toml_lines import line_of
 from wheelfit.core.trust import PluginRule, PolicyFile, Trust, TrustedFile, TrustEntry
 from wheelfit.core.versions import parse_specifiers
 from wheelfit.errors import InvalidConfiguration, InvalidFilename, UnusablePolicy, WheelfitError
@@ -40,6 +41,7 @@ FILE_VERSION = 1
 LARGEST = 4 << 20
 """Bytes of the longest file."""
 
+_MANUAL = "docs/reference/trust.md"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ENTRY = ("package", "versions", "namespace", "plugin-api", "source", "added", "files")
 
@@ -51,8 +53,8 @@ def read_trust(data: bytes, where: str) -> Trust:
     :param where: its path, for errors.
     :raises InvalidConfiguration: it is not TOML, or has a key or value that it cannot have.
     """
-    reader = _Reader(where, InvalidConfiguration, "docs/reference/trust.md")
-    table = reader.load(data)
+    reader = _Reader(where, InvalidConfiguration, data)
+    table = reader.load()
     if not table:
         return Trust()
     reader.only(table, "", ("version", "trusted", "enable-provider", "disable-provider"))
@@ -78,8 +80,8 @@ def read_policy(data: bytes, where: str, *, grants: bool) -> PolicyFile:
     :param grants: whether its list is trusted without the user.
     :raises UnusablePolicy: it is not TOML, or has a key or value that it cannot have.
     """
-    reader = _Reader(where, UnusablePolicy, "docs/reference/trust.md")
-    table = reader.load(data)
+    reader = _Reader(where, UnusablePolicy, data)
+    table = reader.load()
     known = (
         "version", "plugins", "trusted", "disable-provider", "ignore-static",
         "no-env-override", "forbid-trust-all",
@@ -148,14 +150,16 @@ class _Reader:
 
     where: str
     error: type[WheelfitError]
-    manual: str
+    data: bytes
 
     def refuse(self, key: str, what: str, *, hint: str | None = None) -> NoReturn:
-        raise self.error(f"{key[:80]} {what}", where=self.where, hint=hint)
+        line = line_of(self.data.decode("utf-8", "replace"), key)
+        where = self.where if line is None else f"{self.where}, line {line}"
+        raise self.error(f"{key[:80]} {what}", where=where, hint=hint)
 
-    def load(self, data: bytes) -> dict[str, Any]:
+    def load(self) -> dict[str, Any]:
         try:
-            return strict_toml.load(data, strict_toml.Limits(size=LARGEST))
+            return strict_toml.load(self.data, strict_toml.Limits(size=LARGEST))
         except ValueError as error:
             raise self.error(f"the file is not TOML: {error}", where=self.where) from None
 
@@ -163,13 +167,13 @@ class _Reader:
         for key in table:
             if key not in known:
                 close = get_close_matches(key, known, n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"see {self.manual}"
+                hint = f"did you mean {close[0]!r}?" if close else f"see {_MANUAL}"
                 self.refuse(f"{path}{key}", "is no key", hint=hint)
 
     def version(self, table: Mapping[str, Any]) -> None:
         found = table.get("version")
         if type(found) is not int or found != FILE_VERSION:
-            self.refuse("version", f"must be {FILE_VERSION}", hint=f"see {self.manual}")
+            self.refuse("version", f"must be {FILE_VERSION}", hint=f"see {_MANUAL}")
 
     def flag(self, table: Mapping[str, Any], key: str) -> bool:
         value = table.get(key, False)
