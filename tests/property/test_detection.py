@@ -21,6 +21,7 @@ from wheelfit.platforms.probes import (
     sysctl,
 )
 from wheelfit.platforms.providers import nvidia
+from wheelfit.platforms.tables import nvidia as tables
 
 CAPABILITIES = st.builds(Capability, st.integers(3, 14), st.integers(0, 9))
 VERSIONS = st.builds(Capability, st.integers(9, 18), st.integers(0, 30))
@@ -70,7 +71,7 @@ def test_any_report_is_an_answer(report: Any) -> None:
 @given(VERSIONS)
 def test_the_bounds_are_a_partition_in_order(version: Capability) -> None:
     """P-80, P-81, P-84: a bound is met or stayed below; each list falls or rises steadily."""
-    if version.major < cuda_values.OLDEST_CUDA:
+    if version.major < tables.OLDEST_CUDA:
         return
     lower, upper = cuda_values.lower_bounds(version), cuda_values.upper_bounds(version)
     assert len({*lower, *upper}) == len(lower) + len(upper) == cuda_values.bound_count(version)

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.platforms.facts import Capability
 from wheelfit.platforms.tables import nvidia as tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from wheelfit.platforms.facts import Capability
+
 __all__ = [
-    "OLDEST_CAPABILITY",
-    "OLDEST_CUDA",
     "appended_sm_values",
     "bound_count",
     "every_bound",
@@ -31,36 +30,27 @@ def __dir__() -> list[str]:
     return __all__
 
 
-OLDEST_CUDA = 11
-"""CUDA major below which nothing is supported (P-84)."""
-OLDEST_CAPABILITY = Capability(5, 0)
-"""Capability below which nothing is supported (P-82)."""
-
-_NEWEST_MAJOR = 15  # the reference's vocabulary
-_NEWEST_MINOR = 20
-_SM_MAJORS = range(5, 13)
-_SM_MINORS = range(10)
-_FIRST_SPECIFIC = Capability(9, 0)  # the first one with code of its own, sm_90a
-
-
 # --- driver versions -------------------------------------------------------------------
 
 
 def bound_count(version: Capability) -> int:
     """Return how many values both lists together would have (P-86)."""
-    return (_last_major(version) - OLDEST_CUDA + 1) * (_last_minor(version) + 2)
+    return (_last_major(version) - tables.OLDEST_CUDA + 1) * (_last_minor(version) + 2)
 
 
 def is_known_to_reference(version: Capability) -> bool:
     """Say whether the reference plugin has values for a driver version (P-84)."""
-    return OLDEST_CUDA <= version.major <= _NEWEST_MAJOR and version.minor <= _NEWEST_MINOR
+    return (
+        tables.OLDEST_CUDA <= version.major <= tables.NEWEST_CUDA.major
+        and version.minor <= tables.NEWEST_CUDA.minor
+    )
 
 
 def lower_bounds(version: Capability) -> tuple[str, ...]:
     """Return the lower bounds a driver meets: its own version, then every older one (P-80)."""
     values = [f"{version.major}.{minor}" for minor in range(version.minor, -1, -1)]
     values.append(str(version.major))
-    for major in range(version.major - 1, OLDEST_CUDA - 1, -1):
+    for major in range(version.major - 1, tables.OLDEST_CUDA - 1, -1):
         values += _whole_major(major, _last_minor(version))
     return tuple(values)
 
@@ -77,8 +67,10 @@ def upper_bounds(version: Capability) -> tuple[str, ...]:
 
 def every_bound() -> tuple[str, ...]:
     """Return every bound of the reference's vocabulary, newest first."""
-    majors = range(_NEWEST_MAJOR, OLDEST_CUDA - 1, -1)
-    return tuple(value for major in majors for value in _whole_major(major, _NEWEST_MINOR))
+    majors = range(tables.NEWEST_CUDA.major, tables.OLDEST_CUDA - 1, -1)
+    return tuple(
+        value for major in majors for value in _whole_major(major, tables.NEWEST_CUDA.minor)
+    )
 
 
 def _whole_major(major: int, last_minor: int) -> list[str]:
@@ -86,11 +78,11 @@ def _whole_major(major: int, last_minor: int) -> list[str]:
 
 
 def _last_major(version: Capability) -> int:
-    return max(_NEWEST_MAJOR, version.major)
+    return max(tables.NEWEST_CUDA.major, version.major)
 
 
 def _last_minor(version: Capability) -> int:
-    return max(_NEWEST_MINOR, version.minor)
+    return max(tables.NEWEST_CUDA.minor, version.minor)
 
 
 # --- compute capabilities ----------------------------------------------------------------
@@ -98,7 +90,7 @@ def _last_minor(version: Capability) -> int:
 
 def reference_sm_values(capability: Capability) -> tuple[str, ...]:
     """Return the machine code and the PTX that the reference lists for a device (P-82)."""
-    if capability < OLDEST_CAPABILITY:
+    if capability < tables.OLDEST_CAPABILITY:
         return ()
     major = capability.major
     real = [f"{major}{minor}_real" for minor in range(capability.minor, -1, -1)]
@@ -107,18 +99,18 @@ def reference_sm_values(capability: Capability) -> tuple[str, ...]:
 
 def appended_sm_values(capability: Capability) -> tuple[str, ...]:
     """Return what runs too, though the reference omits it (P-83)."""
-    if capability < OLDEST_CAPABILITY:
+    if capability < tables.OLDEST_CAPABILITY:
         return ()
     major, minor = capability
     values = []
     specific = f"{major}{minor}a"
-    if capability >= _FIRST_SPECIFIC:
+    if capability >= tables.FIRST_SPECIFIC:
         values.append(f"{specific}_real")
     values += [f"{family.major}{family.minor}f_real" for family in _families(capability)]
     values += [f"{major}{older}_virtual" for older in range(minor, 0, -1)]
-    for older_major in range(major - 1, OLDEST_CAPABILITY.major - 1, -1):
-        values += [f"{older_major}{older}_virtual" for older in reversed(_SM_MINORS)]
-    if capability >= _FIRST_SPECIFIC:
+    for older_major in range(major - 1, tables.OLDEST_CAPABILITY.major - 1, -1):
+        values += [f"{older_major}{older}_virtual" for older in _minors()]
+    if capability >= tables.FIRST_SPECIFIC:
         values.append(f"{specific}_virtual")
     return tuple(values)
 
@@ -130,14 +122,20 @@ def _families(capability: Capability) -> Iterator[Capability]:
             yield family
 
 
+def _minors() -> range:
+    """Return the minors that are listed of an older major, newest first."""
+    return range(tables.NEWEST_CAPABILITY.minor, -1, -1)
+
+
 def every_sm_value() -> tuple[str, ...]:
     """Return the whole vocabulary: the reference's values, then ours."""
-    known = [Capability(major, minor) for major in _SM_MAJORS for minor in _SM_MINORS]
+    majors = range(tables.OLDEST_CAPABILITY.major, tables.NEWEST_CAPABILITY.major + 1)
+    known = [(major, minor) for major in majors for minor in reversed(_minors())]
     names = [f"{major}{minor}" for major, minor in known]
     specific = [
         f"{major}{minor}a_{kind}"
         for major, minor in known
-        if (major, minor) >= _FIRST_SPECIFIC
+        if (major, minor) >= tables.FIRST_SPECIFIC
         for kind in ("real", "virtual")
     ]
     families = [f"{major}{minor}f_real" for major, minor in tables.SM_FAMILIES]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -110,10 +110,12 @@ class NvidiaGpu:
     capability: Capability
     uuid: str = ""
     """Its identifier, as ``GPU-…``; empty when unknown."""
+    mig: bool = False
+    """Whether it is split into instances; they have the capability of the whole."""
 
     def __str__(self) -> str:
-        words = f"{self.name}, {self.capability}" if self.name else f"{self.capability}"
-        return f"GPU {self.index} ({words})"
+        parts = (self.name, str(self.capability), "MIG" if self.mig else "")
+        return f"GPU {self.index} ({', '.join(filter(None, parts))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,9 @@ class NvidiaFiles:
     """Whether this is a Jetson (``/etc/nv_tegra_release``)."""
     gpu_names: tuple[str, ...] = ()
     """Product names the kernel module lists."""
-    pci_devices: tuple[str, ...] = ()
-    """PCI addresses of display devices made by NVIDIA; looked for only without a driver."""
+    pci_devices: Mapping[str, str] = field(default_factory=dict)
+    """Kernel driver by PCI address of graphics devices made by NVIDIA; looked for only
+    without NVIDIA's driver. Empty: no driver is bound, or none is told."""
     libraries: tuple[str, ...] = ()
     """Driver libraries that exist where a loader would look, as the machine names them."""
     evidence: tuple[Evidence, ...] = ()

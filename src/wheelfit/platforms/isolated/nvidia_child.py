@@ -15,7 +15,7 @@ The answer:
 ``driver_version``, ``cuda_version``
     release of the driver as text; 1000 × major + 10 × minor.
 ``devices``
-    list of ``{"index", "name", "uuid", "capability": [major, minor]}`` for usable
+    list of ``{"index", "name", "uuid", "mig", "capability": [major, minor]}`` for usable
     devices and ``{"index", "call", "code"}`` for others.
 """
 
@@ -168,9 +168,19 @@ def _nvml_device(nvml: Conversation, index: int) -> dict[str, Any]:
         text = ctypes.create_string_buffer(128)
         done = nvml.call(function, handle, text, ctypes.c_uint(96)) == 0
         texts.append(text.value.decode("utf-8", "replace") if done else "")
-    nvml.note(f"NVML device {index}", f"{major.value}.{minor.value} {texts[0]} {texts[1]}".strip())
-    capability = [major.value, minor.value]
-    return {"index": index, "name": texts[0], "uuid": texts[1], "capability": capability}
+    # An instance of a split GPU has the capability of the whole.
+    current, pending = ctypes.c_uint(), ctypes.c_uint()
+    code = nvml.call("nvmlDeviceGetMigMode", handle, ctypes.byref(current), ctypes.byref(pending))
+    is_split = code == 0 and current.value == 1
+    words = (f"{major.value}.{minor.value}", *texts, "MIG" if is_split else "")
+    nvml.note(f"NVML device {index}", " ".join(filter(None, words)))
+    return {
+        "index": index,
+        "name": texts[0],
+        "uuid": texts[1],
+        "mig": is_split,
+        "capability": [major.value, minor.value],
+    }
 
 
 def _ask_cuda(
@@ -209,7 +219,7 @@ def _cuda_device(cuda: Conversation, index: int) -> dict[str, Any]:
     done = cuda.call("cuDeviceGetName", text, ctypes.c_int(96), device) == 0
     name = text.value.decode("utf-8", "replace") if done else ""
     cuda.note(f"CUDA device {index}", f"{capability[0]}.{capability[1]} {name}".strip())
-    return {"index": index, "name": name, "uuid": "", "capability": capability}
+    return {"index": index, "name": name, "uuid": "", "mig": False, "capability": capability}
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.platforms.facts import NvidiaFiles
 from wheelfit.platforms.features import Evidence
+from wheelfit.platforms.probes import pci_devices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,19 +33,17 @@ _PROC_GPUS = "/proc/driver/nvidia/gpus"
 _CONTROL = "/dev/nvidiactl"
 _DXG = "/dev/dxg"
 _TEGRA = "/etc/nv_tegra_release"
-_PCI = "/sys/bus/pci/devices"
 _CACHE = "/etc/ld.so.cache"
 
 _VERSION = re.compile(r"[0-9]+\.[0-9]+(?:\.[0-9]+)?")
 _MODULE = re.compile(r"Kernel Module\b.*?\s([0-9]+\.[0-9]+(?:\.[0-9]+)?)\b")
 _MODEL = re.compile(r"^Model:\s*(.+?)\s*$", re.MULTILINE)
 
-_DISPLAY_CLASS = "0x03"
-_VENDOR = "0x10de"
+_VENDOR = 0x10DE
 
 
 def read(surroundings: Surroundings) -> dict[str, str]:
-    """Return the signs by name: a file's text, or an empty text for what just exists.
+    """Return the signs by name: a file's text, a PCI device's driver, or an empty text.
 
     :param surroundings: what may be looked at.
     """
@@ -60,14 +59,10 @@ def read(surroundings: Surroundings) -> dict[str, str]:
         if surroundings.exists(name):
             found[name] = ""
     if not found:
-        # A display device is of interest only where nothing else was found, and
-        # a server has hundreds of PCI devices.
-        for address in surroundings.children(_PCI):
-            kind = surroundings.read_text(f"{_PCI}/{address}/class") or ""
-            if kind.startswith(_DISPLAY_CLASS):
-                name = f"{_PCI}/{address}/vendor"
-                if surroundings.read_text(name) == _VENDOR:
-                    found[name] = _VENDOR
+        # A graphics device is of interest only where nothing else was found.
+        for device in pci_devices.of(surroundings):
+            if device.vendor == _VENDOR and device.base_class == pci_devices.DISPLAY:
+                found[f"{pci_devices.FOLDER}/{device.address}"] = device.driver
     return found
 
 
@@ -89,7 +84,11 @@ def parse(found: Mapping[str, str]) -> NvidiaFiles:
         wsl=_DXG in found and f"{WSL_FOLDER}/{CUDA_NAMES['Linux']}" in found,
         jetson=_TEGRA in found,
         gpu_names=tuple(names),
-        pci_devices=tuple(name.split("/")[-2] for name in found if name.startswith(_PCI)),
+        pci_devices={
+            name.rpartition("/")[2]: driver
+            for name, driver in found.items()
+            if name.startswith(pci_devices.FOLDER)
+        },
         libraries=libraries,
         evidence=tuple(Evidence(name, text or "exists") for name, text in found.items()),
     )

@@ -54,8 +54,9 @@ _NVML_WORDS = {
 }
 _CUDA_WORDS = {
     100: "no device",
-    803: "driver and library do not match; restart the machine",
-    804: "forward compatibility is not possible on this GPU",
+    803: "driver and library do not match; restart the machine, or take the compatibility "
+    "package out of LD_LIBRARY_PATH",
+    804: "this GPU cannot do with a compatibility package; take it out of LD_LIBRARY_PATH",
     999: "unknown error",
 }
 
@@ -108,10 +109,13 @@ def environment_for_child(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name != "CUDA_VISIBLE_DEVICES"}
 
 
-def read(surroundings: Surroundings, libraries: Candidates) -> Answer:
+def read(
+    surroundings: Surroundings, libraries: Candidates, name: str = "nvidia libraries"
+) -> Answer:
     """Ask, and return the raw answer.
 
     :param libraries: what to try.
+    :param name: what the question is called.
     """
     script = Path(nvidia_child.__file__)
     if surroundings.interpreter is None or not script.is_file():
@@ -129,7 +133,7 @@ def read(surroundings: Surroundings, libraries: Candidates) -> Answer:
         return run_in_thread(ask, surroundings.deadline)
     return surroundings.processes.ask(
         Question(
-            "nvidia libraries",
+            name,
             (surroundings.interpreter, "-I", "-S", str(script), *libraries.arguments),
             environ=environment_for_child(surroundings.environ),
             deadline=surroundings.deadline,
@@ -178,8 +182,11 @@ def _missing(files: NvidiaFiles) -> str:
         words = "an NVIDIA driver is loaded, but its libraries are missing; a container needs "
         return words + "the NVIDIA Container Toolkit to see them"
     if files.pci_devices:
-        words = f"an NVIDIA GPU is there (PCI {', '.join(files.pci_devices)}), but not "
-        return words + "NVIDIA's driver"
+        places = (
+            f"{address}, driver {driver}" if driver else address
+            for address, driver in files.pci_devices.items()
+        )
+        return f"an NVIDIA GPU is there (PCI {'; '.join(places)}), but not NVIDIA's driver"
     return "NVIDIA's libraries are there, but cannot be loaded"
 
 
@@ -293,7 +300,8 @@ def _devices(raw: Any) -> tuple[tuple[NvidiaGpu, ...], tuple[str, ...]]:
         if "capability" in device:
             major, minor = (int(number) for number in device["capability"])
             name, uuid = str(device["name"]), str(device["uuid"])
-            gpus.append(NvidiaGpu(index, name, Capability(major, minor), uuid))
+            is_split = device.get("mig") is True
+            gpus.append(NvidiaGpu(index, name, Capability(major, minor), uuid, is_split))
         elif device["code"] != _NO_PERMISSION:  # which is how a container hides a device
             words = _NVML_WORDS.get(device["code"], "error")
             warnings.append(

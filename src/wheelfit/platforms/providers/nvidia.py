@@ -21,6 +21,7 @@ from wheelfit.platforms.tables import nvidia as tables
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from wheelfit.platforms.facts import NvidiaFiles
     from wheelfit.platforms.providers.endpoint import PluginFeature
 
 __all__ = [
@@ -53,6 +54,7 @@ _FORCE_DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
 _FORCE_SM = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"
 _OBSOLETE = "NV_PROVIDER_FORCE_DRIVER_VERSION"
 
+_NO_DEVICES = ("", "none", "void")  # words of the NVIDIA Container Toolkit
 _BOUND_LIMIT = 1024  # P-86
 
 _FORCED_DRIVER = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?(?:\.[0-9]{1,9})?")
@@ -108,7 +110,7 @@ def supported(driver: NvidiaDriver, *, reference: bool = False) -> Detection:
     version = driver.cuda_version
     if version is None:
         return nothing
-    if version.major < cuda_values.OLDEST_CUDA:  # P-84
+    if version.major < tables.OLDEST_CUDA:  # P-84
         words = f"the NVIDIA driver's CUDA version {version} is too old; 11.0 is the oldest"
         return replace(nothing, warnings=(*driver.warnings, words))
     if cuda_values.bound_count(version) > _BOUND_LIMIT:  # P-86
@@ -177,15 +179,67 @@ def read(surroundings: Surroundings) -> NvidiaDriver:
         driver = nvidia_library.parse(answer, files, surroundings.deadline)
     else:
         driver = nvidia_library.without_libraries(files)
-    if driver.cuda_version is None and driver.driver_version is None and not driver.broken:
+    compatibility = _compatibility_package(driver, files)
+    if compatibility and libraries.cuda:
+        # NVML does not know whether the GPU can do with it; libcuda does.
+        only_cuda = replace(libraries, nvml=())
+        answer = nvidia_library.read(surroundings, only_cuda, "nvidia libcuda")
+        proof = nvidia_library.parse(answer, files, surroundings.deadline)
+        if proof.broken:
+            driver = replace(proof, evidence=(*driver.evidence, *proof.evidence))
+    # A tool that lies about proves no driver: without one in the kernel it is not asked (P-98).
+    may_ask = files.has_driver or surroundings.system == "Windows"
+    is_unknown = driver.cuda_version is None and driver.driver_version is None
+    if may_ask and is_unknown and not driver.broken:
         texts = nvidia_smi.read(surroundings)
         told = nvidia_smi.parse(*texts) if texts else None
         driver = replace(told, evidence=driver.evidence + told.evidence) if told else driver
-    evidence = files.evidence
+    evidence = [*files.evidence, *compatibility, *_masks(surroundings.environ, driver)]
     if files.kernel_version and driver.driver_version not in (None, files.kernel_version):
         words = f"kernel module {files.kernel_version}, library {driver.driver_version}"  # P-94
-        evidence += (Evidence("driver versions", words),)
-    return replace(driver, evidence=(*evidence, *driver.evidence))
+        evidence.append(Evidence("driver versions", words))
+    if driver.problem and surroundings.environ.get("NVIDIA_VISIBLE_DEVICES") in _NO_DEVICES:
+        words = "NVIDIA_VISIBLE_DEVICES keeps the GPUs out of this container"
+        driver = replace(driver, problem=f"{driver.problem}; {words}")
+    warnings = (*driver.warnings, *_tegra_warnings(driver, files))
+    return replace(driver, evidence=(*evidence, *driver.evidence), warnings=warnings)
+
+
+def _compatibility_package(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[Evidence, ...]:
+    """Return what tells of a user-mode driver newer than the kernel's (P-94)."""
+    release = files.kernel_version
+    if release is None or driver.cuda_version is None:
+        return ()
+    brought = tables.CUDA_OF_BRANCH.get(int(release.partition(".")[0]))
+    if brought is None or driver.cuda_version <= brought:
+        return ()
+    words = (
+        f"CUDA {driver.cuda_version} on kernel module {release}, which brings CUDA {brought}: "
+        "a compatibility package; the user-mode driver counts"
+    )
+    return (Evidence("forward compatibility", words),)
+
+
+def _masks(environ: Mapping[str, str], driver: NvidiaDriver) -> tuple[Evidence, ...]:
+    """Return what hides devices from processes, and what becomes of it (P-89)."""
+    found = []
+    mask = environ.get("CUDA_VISIBLE_DEVICES")
+    if mask is not None:
+        words = f"{mask!r} is ignored: the machine is described, not a process"
+        found.append(Evidence("CUDA_VISIBLE_DEVICES", words))
+    given = environ.get("NVIDIA_VISIBLE_DEVICES")
+    if given in _NO_DEVICES and driver.cuda_version is None:
+        found.append(Evidence("NVIDIA_VISIBLE_DEVICES", f"{given!r}: none for this container"))
+    return tuple(found)
+
+
+def _tegra_warnings(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[str, ...]:
+    """Return what to know of machine code on boards with a built-in GPU (P-90)."""
+    boards = [gpu for gpu in driver.gpus if gpu.capability in tables.TEGRA]
+    if not boards or not files.jetson:
+        return ()
+    words = f"{boards[0]} is part of a Jetson: machine code made for other GPUs may not run on it"
+    return (f"{words}, though sm_arch cannot tell them apart; PTX does",)
 
 
 # --- NVIDIA's own variables (P-85) -----------------------------------------------------

@@ -8,10 +8,17 @@ from wheelfit.platforms.facts import Capability
 
 __all__ = [
     "CUDA_CODE_FLOOR",
+    "CUDA_OF_BRANCH",
     "DATA_VERSION",
     "DRIVER_FLOOR",
+    "FIRST_SPECIFIC",
+    "NEWEST_CAPABILITY",
+    "NEWEST_CUDA",
+    "OLDEST_CAPABILITY",
+    "OLDEST_CUDA",
     "PTX_OF_TOOLKIT",
     "SM_FAMILIES",
+    "TEGRA",
 ]
 
 
@@ -34,15 +41,48 @@ SM_FAMILIES: MappingProxyType[Capability, frozenset[Capability]] = MappingProxyT
     }
 )
 
-# P-91: PTX version by the CUDA toolkit that first writes it (measured from compiler output).
+# P-83: capabilities since this one have code of their own, as sm_90a.
+FIRST_SPECIFIC = Capability(9, 0)
+
+# P-90: GPUs of Jetson and DRIVE boards; machine code of theirs and of other GPUs is not exchanged.
+TEGRA: frozenset[Capability] = frozenset(
+    {
+        Capability(5, 3),  # Tegra X1
+        Capability(6, 2),  # Tegra X2
+        Capability(7, 2),  # Xavier
+        Capability(8, 7),  # Orin
+        Capability(10, 1),  # Thor, as CUDA 12 calls it
+        Capability(11, 0),  # Thor, since CUDA 13
+    }
+)
+
+# P-91: PTX version by CUDA toolkit, from the history in the PTX manual and from compiler
+# output; what is in neither (13.2) is not guessed.
 PTX_OF_TOOLKIT: MappingProxyType[Capability, Capability] = MappingProxyType(
     {
+        Capability(11, 0): Capability(7, 0),
+        Capability(11, 1): Capability(7, 1),
+        Capability(11, 2): Capability(7, 2),
+        Capability(11, 3): Capability(7, 3),
+        Capability(11, 4): Capability(7, 4),
+        Capability(11, 5): Capability(7, 5),
+        Capability(11, 6): Capability(7, 6),
+        Capability(11, 7): Capability(7, 7),
         Capability(11, 8): Capability(7, 8),
+        Capability(12, 0): Capability(8, 0),
+        Capability(12, 1): Capability(8, 1),
+        Capability(12, 2): Capability(8, 2),
+        Capability(12, 3): Capability(8, 3),
+        Capability(12, 4): Capability(8, 4),
         Capability(12, 5): Capability(8, 5),
         Capability(12, 6): Capability(8, 5),
+        Capability(12, 7): Capability(8, 6),
         Capability(12, 8): Capability(8, 7),
         Capability(12, 9): Capability(8, 8),
         Capability(13, 0): Capability(9, 0),
+        Capability(13, 1): Capability(9, 1),
+        Capability(13, 3): Capability(9, 3),
+        Capability(13, 4): Capability(9, 4),
         Capability(13, 5): Capability(9, 5),
     }
 )
@@ -56,3 +96,42 @@ DRIVER_FLOOR: MappingProxyType[int, tuple[str, str]] = MappingProxyType(
 CUDA_CODE_FLOOR: MappingProxyType[int, Capability] = MappingProxyType(
     {11: Capability(3, 5), 12: Capability(5, 0), 13: Capability(7, 5)}
 )
+
+# P-94: CUDA version that each branch of drivers brings along; a user-mode driver that offers
+# more came from a compatibility package.
+CUDA_OF_BRANCH: MappingProxyType[int, Capability] = MappingProxyType(
+    {
+        450: Capability(11, 0),
+        455: Capability(11, 1),
+        460: Capability(11, 2),
+        465: Capability(11, 3),
+        470: Capability(11, 4),
+        495: Capability(11, 5),
+        510: Capability(11, 6),
+        515: Capability(11, 7),
+        520: Capability(11, 8),
+        525: Capability(12, 0),
+        530: Capability(12, 1),
+        535: Capability(12, 2),
+        545: Capability(12, 3),
+        550: Capability(12, 4),
+        555: Capability(12, 5),
+        560: Capability(12, 6),
+        565: Capability(12, 7),
+        570: Capability(12, 8),
+        575: Capability(12, 9),
+        580: Capability(13, 0),
+        590: Capability(13, 1),
+    }
+)
+
+# --- the reference plugin's vocabulary -----------------------------------------------------
+
+# P-84: below this CUDA major nothing is supported.
+OLDEST_CUDA = 11
+# P-81: the newest driver it knows.
+NEWEST_CUDA = Capability(15, 20)
+# P-82: below this capability there is no sm_arch.
+OLDEST_CAPABILITY = Capability(5, 0)
+# P-82: the newest capability it knows; of each major it lists the minors 0 to this one's.
+NEWEST_CAPABILITY = Capability(12, 9)

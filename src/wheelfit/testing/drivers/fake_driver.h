@@ -5,6 +5,7 @@
  * WHEELFIT_FAKE_DEVICES         capability and name of each device, as
  *                               "9.0 NVIDIA H100;7.5 Tesla T4"; empty or unset: none
  * WHEELFIT_FAKE_NO_PERMISSION   numbers of devices that may not be used, as "0,2" (NVML)
+ * WHEELFIT_FAKE_MIG             numbers of devices that are split into instances, as "0" (NVML)
  * WHEELFIT_FAKE_LOST            numbers of devices that have fallen off, as "1" (NVML)
  * WHEELFIT_FAKE_NVML_INIT       what NVML's initialisation returns (default 0);
  *                               9 driver not loaded, 18 version mismatch

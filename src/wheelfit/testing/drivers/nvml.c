@@ -66,6 +66,11 @@ int nvmlDeviceGetCudaComputeCapability(device_t *device, int *major, int *minor)
     return device_capability(device->index, major, minor) ? SUCCESS : INVALID;
 }
 
+int nvmlDeviceGetMigMode(device_t *device, unsigned int *current, unsigned int *pending) {
+    *current = *pending = (unsigned int)listed("WHEELFIT_FAKE_MIG", device->index);
+    return SUCCESS;
+}
+
 int nvmlDeviceGetName(device_t *device, char *name, unsigned int length) {
     device_name(device->index, name, (int)length);
     return SUCCESS;
