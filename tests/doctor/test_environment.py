@@ -70,6 +70,17 @@ class TestVariants:
         patient.add("torch", "2.9.0")
         assert patient.only().code == "broken-by-dependency"
 
+    def test_uses_no_gpu(self, patient: Patient, nvidia: Machine) -> None:
+        """A variant without GPU of a release that has others is told where there is a GPU."""
+        document = {**self.document, "variants": {"null": {}}}
+        patient.add("torch", "2.8.0", label="null", document=document)
+        finding = patient.only(nvidia("12.9", "9.0"))
+        assert finding.code == "idle-hardware"
+        assert (
+            "its variant null uses none, and its release has builds for nvidia" in finding.message
+        )
+        assert patient.codes(nvidia(None)) == []
+
     def test_nobody_to_ask(self, patient: Patient) -> None:
         """P-17: where nobody can be asked, that is said; it is no fault of the package."""
         document = release_document(

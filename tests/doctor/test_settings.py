@@ -11,6 +11,7 @@ from doctor.conftest import Patient
 from wheelfit.check.findings import Finding
 from wheelfit.doctor.environment import examine_environment
 from wheelfit.doctor.settings import about_settings, read_settings
+from wheelfit.platforms.children import Answer, Ending, Question
 from wheelfit.platforms.features import Detection, Status
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.testing.detectors import supported
@@ -88,6 +89,33 @@ def test_stray_tool(root: Path) -> None:
     assert judge(root, supported("nvidia", {"sm_arch": ["90_real"]}), PATH="/usr/bin") == []
     assert judge(root, Detection("nvidia", status=Status.FAILED), PATH="/usr/bin") == []
     assert judge(root, NO_GPU, PATH="/opt") == []
+
+
+def test_foreign_tool(root: Path) -> None:
+    """P-94: nvidia-smi of another release than the driver is found; it alone is started."""
+    touch(root, "/usr/bin/nvidia-smi", "/usr/bin/rocminfo", "/usr/bin/nvcc")
+    said = b"NVIDIA-SMI version  : 535.104.05\nNVML version        : 580.65\n"
+    asked: list[str] = []
+
+    class Told:
+        def ask(self, question: Question) -> Answer:
+            asked.append(question.name)
+            return Answer(Ending.EXITED, 0, said)
+
+    def found() -> list[Finding]:
+        machine = Surroundings(str(root), {"PATH": "/usr/bin"}, system="Linux", processes=Told())
+        return list(about_settings(read_settings(machine), (), (), {}))
+
+    assert found() == []
+    assert asked == []  # without a driver it is not worth starting
+    module = root / "sys/module/nvidia/version"
+    module.parent.mkdir(parents=True)
+    module.write_text("580.65.06\n")
+    (finding,) = found()
+    assert (finding.code, asked) == ("foreign-tool", ["nvidia-smi --version"])
+    assert finding.message == "nvidia-smi is of driver 535.104.05, and driver 580.65.06 is loaded"
+    module.write_text("535.104.05\n")
+    assert found() == []
 
 
 def test_stubs(root: Path) -> None:

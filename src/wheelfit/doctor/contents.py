@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import WheelfitError
+from wheelfit.install.choice import CHOICE_FILE, Circumstances, parse_choice
 from wheelfit.wheels.record import DIGEST_SIZES, encode_digest, parse_record
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Package:
     """What RECORD names; empty for a legacy or an editable one."""
     needs: tuple[Requirement, ...] = field(default=(), repr=False)
     """What it needs here; without extras, which nobody recorded."""
+    circumstances: Circumstances = Circumstances()  # noqa: RUF009 - frozen
+    """What it was chosen by, as far as recorded."""
     problem: str = ""
     """Why its RECORD or METADATA cannot be read; empty when they can."""
 
@@ -106,7 +109,16 @@ def _read(entry: Installed, environment: Mapping[str, str]) -> Package:
         problem = error.message
     except OSError as error:
         problem = f"RECORD cannot be read: {error.strerror}"
-    return Package(entry, files, needs, problem)
+    return Package(entry, files, needs, _circumstances(entry), problem)
+
+
+def _circumstances(entry: Installed) -> Circumstances:
+    if entry.installer == "wheelfit":
+        with suppress(OSError):
+            choice = parse_choice((entry.path / CHOICE_FILE).read_bytes())
+            if choice is not None:
+                return choice.circumstances
+    return Circumstances()
 
 
 def _files(entry: Installed) -> Iterator[OwnedFile]:

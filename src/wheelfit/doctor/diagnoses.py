@@ -70,8 +70,17 @@ DRIVER_VERSIONS_DIFFER = Check(
     "driver-versions-differ",
     "P-94",
     _WARNING,
-    "the driver's libraries and its kernel module have different versions",
-    "restart the machine after a driver update; if cuda-compat is used on purpose, nothing",
+    "the driver's libraries are older than its kernel module",
+    "restart the machine after a driver update; in a container remove the libraries of its image, "
+    "which hide those of the host",
+)
+FORWARD_COMPATIBLE = Check(
+    "forward-compatibility",
+    "P-94",
+    _NOTE,
+    "the driver's libraries are newer than its kernel module, as with NVIDIA's cuda-compat; that "
+    "works with data-centre GPUs, some RTX GPUs and Jetson only",
+    "nothing if it is meant so; on error 803 or 804 remove cuda-compat, or update the driver",
 )
 DETECTION_WARNING = Check(
     "detection-warning",
@@ -131,6 +140,13 @@ STRAY_TOOL = Check(
     _WARNING,
     "a vendor's tool is on PATH, and the driver that it belongs to is not there",
     "uninstall what brought it; some tools take its presence for a GPU",
+)
+FOREIGN_TOOL = Check(
+    "foreign-tool",
+    "P-98",
+    _WARNING,
+    "nvidia-smi on PATH is of another driver release than the driver",
+    "remove the one that does not come with the driver; what it says may be wrong",
 )
 STUB_LIBRARY = Check(
     "stub-library",
@@ -392,6 +408,7 @@ AREAS: Mapping[Area, tuple[Check, ...]] = MappingProxyType(
             DRIVER_MISSING,
             DRIVER_UNREACHABLE,
             DRIVER_VERSIONS_DIFFER,
+            FORWARD_COMPATIBLE,
             DETECTION_WARNING,
             TRANSLATED,
             NARROW_INTERPRETER,
@@ -402,6 +419,7 @@ AREAS: Mapping[Area, tuple[Check, ...]] = MappingProxyType(
             MASK_HIDES_ALL,
             MASK_STOPS_EARLY,
             STRAY_TOOL,
+            FOREIGN_TOOL,
             STUB_LIBRARY,
             LIBRARY_PATH_HIDES,
             PATH_ENTRY_MISSING,

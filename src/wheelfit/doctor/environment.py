@@ -163,5 +163,10 @@ def _with_command(finding: Finding, by_place: dict[str, Package]) -> Finding:
     package = by_place.get(finding.where)
     if package is None:
         return finding
+    chosen = package.circumstances
+    how = [f"it was chosen for {chosen.host}"] if chosen.host else []
+    how += [f"{override} was in effect when it was chosen" for override in chosen.overrides]
+    message = "; ".join([finding.message, *how])
     command = f"wheelfit install --force-reinstall {package.name}=={package.installed.version}"
-    return replace(finding, remedy=f"{command}; the build that fits is chosen anew")
+    remedy = f"{command}; the build that fits is chosen anew"
+    return replace(finding, message=message, remedy=remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from wheelfit.check.findings import Place
@@ -78,7 +79,14 @@ def about_detections(
                 yield place.found(diagnoses.DETECTION_WARNING, warning)
         for one in detection.evidence:
             if one.source == "driver versions":
-                yield place.found(diagnoses.DRIVER_VERSIONS_DIFFER, one.value)
+                kernel, library = (_release(text) for text in one.value.split(",", 1))
+                check = diagnoses.DRIVER_VERSIONS_DIFFER
+                newer = diagnoses.FORWARD_COMPATIBLE
+                yield place.found(newer if library > kernel else check, one.value)
+
+
+def _release(text: str) -> list[int]:
+    return [int(part) for part in re.findall(r"[0-9]+", text)]
 
 
 def _reason(detection: Detection) -> str:

@@ -140,7 +140,7 @@ def _several_kinds(libraries: Iterable[OwnedLibrary], family: str, where: str) -
 def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> Iterator[Finding]:
     """Yield findings about packages that the hardware does not run, or runs in vain.
 
-    Variants are left out: their properties say exactly what they need.
+    What a variant needs is left out: its properties say that exactly.
 
     :param builds: what each package was built for.
     :param hardware: what is there.
@@ -166,8 +166,8 @@ def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> I
     there = [words for namespace, words in _WORDS.items() if namespace in hardware.present]
     if there:
         for build in builds:
-            if build.cpu_only:
-                words = f"{build.package} is a build for the CPU ({build.cpu_only}), and "
+            if sign := build.cpu_only or _unused(build, hardware):
+                words = f"{build.package} is a build for the CPU ({sign}), and "
                 words += f"{' and '.join(there)} is here"
                 yield Place(where).found(
                     diagnoses.IDLE_HARDWARE,
@@ -175,6 +175,17 @@ def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> I
                     remedy=f"wheelfit install --force-reinstall {build.package.name}, from an "
                     "index that has builds for the GPU",
                 )
+
+
+def _unused(build: Build, hardware: Hardware) -> str:
+    """Return by which sign a variant could have used the hardware, and does not."""
+    entry = build.package.installed
+    if entry.label is None or entry.document is None:
+        return ""
+    known = hardware.present.intersection(entry.document.providers)
+    if not known or not hardware.present.isdisjoint(entry.properties.namespaces):
+        return ""
+    return f"its variant {entry.label} uses none, and its release has builds for {min(known)}"
 
 
 def _idle(by_major: Mapping[int, Sequence[Build]], where: str) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ from wheelfit.doctor import diagnoses
 from wheelfit.doctor.phrases import some_of
 from wheelfit.doctor.variables import MASKS, Variable, read_mask, variables_in
 from wheelfit.platforms.accelerator_libraries import identify
+from wheelfit.platforms.children import Ending, Question
 from wheelfit.platforms.features import Status
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ _TOOLS: Mapping[str, str] = {
 
 _TOOLKITS = "/usr/local"
 _TOOLKIT = re.compile(r"cuda-[0-9]+(?:\.[0-9]+)?")
+_SMI_VERSION = re.compile(r"^NVIDIA-SMI version\s*:\s*([0-9.]+)\s*$", re.MULTILINE)
 _FALSE = frozenset({"", "0", "false", "no", "off"})
 
 
@@ -60,7 +62,7 @@ class Tool:
     name: str
     path: str
     version: str = ""
-    """As a file beside it says; empty when none does. No tool is started for it."""
+    """As a file beside it says, or ``nvidia-smi`` itself; empty when unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,29 +90,33 @@ class Settings:
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     counts: Mapping[str, int] = field(default_factory=dict)
     """How many devices there are, by mask, as far as known."""
+    kernel_driver: str = ""
+    """Release of NVIDIA's kernel module; empty when none is loaded."""
 
 
 def read_settings(surroundings: Surroundings) -> Settings:
-    """Look at variables, folders and tools; starts nothing.
+    """Look at variables, folders and tools; starts none but ``nvidia-smi`` beside a driver.
 
     :param surroundings: what may be looked at.
     """
+    kernel = surroundings.read_text("/sys/module/nvidia/version") or ""
     environ = surroundings.environ
     gpus = surroundings.children("/proc/driver/nvidia/gpus")
     counts = {"CUDA_VISIBLE_DEVICES": len(gpus)} if gpus else {}
     return Settings(
         variables_in(environ, counts),
-        tuple(_tools(surroundings)),
+        tuple(_tools(surroundings, kernel)),
         tuple(_toolkits(surroundings)),
         tuple(_folders(surroundings, ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"), "lib")),
         tuple(_preloaded(surroundings)),
         tuple(_folders(surroundings, ("PYTHONPATH",), "")),
         environ,
         counts,
+        kernel,
     )
 
 
-def _tools(surroundings: Surroundings) -> Iterator[Tool]:
+def _tools(surroundings: Surroundings, kernel: str) -> Iterator[Tool]:
     for name in _TOOLS:
         path = surroundings.program(name)
         if path is not None:
@@ -119,7 +125,22 @@ def _tools(surroundings: Surroundings) -> Iterator[Tool]:
             if name == "nvcc":
                 followed = os.path.realpath(named) if surroundings.is_real else named
                 version = _toolkit_version(surroundings, followed.rpartition("/bin/")[0])
+            if name == "nvidia-smi" and kernel:
+                version = _smi_version(surroundings, path)
             yield Tool(name, named, version)
+
+
+def _smi_version(surroundings: Surroundings, program: str) -> str:
+    answer = surroundings.processes.ask(
+        Question(
+            "nvidia-smi --version",
+            (program, "--version"),
+            environ=surroundings.environ,
+            deadline=surroundings.deadline,
+        )
+    )
+    match = _SMI_VERSION.search(answer.output.decode("utf-8", "replace"))
+    return match[1] if match and answer.ending is Ending.EXITED else ""
 
 
 def _toolkits(surroundings: Surroundings) -> Iterator[Tool]:
@@ -233,6 +254,13 @@ def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Ite
                 diagnoses.STRAY_TOOL,
                 f"{tool.name} is on PATH, but {detection.namespace} hardware or its driver is not "
                 "here",
+            )
+    for tool in settings.tools:
+        kernel = settings.kernel_driver
+        if tool.name == "nvidia-smi" and tool.version and kernel and tool.version != kernel:
+            yield Place(tool.path).found(
+                diagnoses.FOREIGN_TOOL,
+                f"nvidia-smi is of driver {tool.version}, and driver {kernel} is loaded",
             )
     nvcc = next((tool for tool in settings.tools if tool.name == "nvcc" and tool.version), None)
     for variable in ("CUDA_HOME", "CUDA_PATH"):

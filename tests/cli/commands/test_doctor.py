@@ -104,6 +104,7 @@ def test_the_machine_changed(target: Path, run: Runner) -> None:
     assert finding["rule"] == "F-96"
     assert "fast 2.0 (v4)" in finding["message"]
     assert "level" in finding["message"]
+    assert finding["message"].endswith("; it was chosen for v4.toml")  # P-73
     assert finding["remedy"].startswith("wheelfit install --force-reinstall fast==2.0")
     assert [one["label"] for one in value["environment"]["variants"]] == ["v4"]
 

@@ -184,7 +184,12 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
         )
         findings += machines.about_interpreter(machine.target, seen)
         findings += machines.about_overrides(real.overrides_in_effect(), seen, real.namespaces)
-        findings += about_settings(settings, detections, contents.libraries, contents.modules)
+        findings += about_settings(
+            settings,
+            detections,
+            contents.libraries,
+            contents.modules if settings.module_folders else {},
+        )
     return Diagnosis(
         machine.name,
         Report.of(findings, (), Count()).findings,
@@ -226,13 +231,14 @@ def _open_machine(
         timed = TimedProcesses(seen.processes)
     else:
         seen = Machine(environ=chosen.environ, architecture=current.architecture).surroundings
-        seen = replace(
-            seen,
-            rocm_same_major=arguments.rocm_compat == "same-major",
-            tpu_generation=arguments.tpu_generation,
-        )
         timed = TimedProcesses(RealProcesses())
-    real = Machine.over(replace(seen, processes=timed))
+    seen = replace(
+        seen,
+        rocm_same_major=arguments.rocm_compat == "same-major",
+        tpu_generation=arguments.tpu_generation,
+        processes=timed,
+    )
+    real = Machine.over(seen)
     if arguments.host is None:
         name = arguments.replay or chosen.name
         chosen = replace(chosen, name=name, detector=real, namespaces=real.namespaces)
