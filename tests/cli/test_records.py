@@ -39,6 +39,18 @@ def test_a_captured_machine_can_be_looked_at(run: Runner) -> None:
     assert "an NVIDIA GPU is there" in said.err
 
 
+@pytest.mark.parametrize(("options", "values"), [((), None), (("--tpu-generation",), ["v5e"])])
+def test_options_count_for_a_recorded_machine(
+    options: tuple[str, ...], values: list[str] | None, run: Runner
+) -> None:
+    """P-75, P-153: it is asked as this machine would be, and that is no difference."""
+    folder = MACHINES / "linux-x86-tpu-v5e"
+    said = run("probe", "--json", "--replay", folder, "tpu", *options).object
+    features = {one["name"]: one["values"] for one in said["namespaces"]["tpu"]["features"]}
+    assert features.get("generation") == values
+    assert said["record"]["differs"] == []
+
+
 def test_where_detection_has_changed_since_it_is_said(tmp_path: Path, run: Runner) -> None:
     """P-75: a record holds what detection said; another answer today is worth a word."""
     folder = tmp_path / "record"

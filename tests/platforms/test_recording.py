@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,14 @@ def test_a_record_of_a_record_is_the_same(folder: Path, tmp_path: Path) -> None:
     original = open_recorded(folder)
     assert record(tmp_path / "again", original) == ()
     assert as_expected(open_recorded(tmp_path / "again")) == as_expected(original)
+
+
+@pytest.mark.parametrize("name", ["linux-x86-tpu-v5e", "linux-x86-intel-unknown-gpu"])
+def test_options_are_no_part_of_a_record(name: str, tmp_path: Path) -> None:
+    """P-75, P-153: a record is of the machine, and what is asked of it makes no difference."""
+    seen = open_recorded(MACHINES / name).surroundings
+    for asked in (replace(seen, tpu_generation=True), replace(seen, reference=True)):
+        assert record(tmp_path / name, Machine.over(asked)) == ()
 
 
 # --- what is left out ------------------------------------------------------------------------

@@ -124,9 +124,23 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Recor
         current,
         name=name,
         words=words,
-        detector=machine,
+        detector=_with_options_of(current, machine),
         namespaces=machine.namespaces,
         overrides=machine.overrides_in_effect(),
         policy=ProviderPolicy(disabled=current.policy.disabled),
     )
     return chosen, Record(name, differs, is_new=False)
+
+
+def _with_options_of(current: ChosenMachine, recorded: Machine) -> Machine:
+    """Return a recorded machine that is asked as this one would be (P-123, P-153)."""
+    if not isinstance(current.detector, Machine):
+        return recorded
+    asked = current.detector.surroundings
+    return Machine.over(
+        replace(
+            recorded.surroundings,
+            rocm_same_major=asked.rocm_same_major,
+            tpu_generation=asked.tpu_generation,
+        )
+    )

@@ -342,7 +342,9 @@ def _watch(machine: Machine) -> tuple[_Watched, dict[str, Detection], dict[str, 
     source = machine.surroundings
     processes = RecordingProcesses(source.processes)
     given = {item.name: getattr(source, item.name) for item in fields(source) if item.init}
-    watched = _Watched(**given | {"processes": processes})
+    # A record is of the machine, whatever was asked of it.
+    plain = {"reference": False, "rocm_same_major": False, "tpu_generation": False}
+    watched = _Watched(**given | plain | {"processes": processes})
     again = Machine.over(watched)
     live = {namespace: again.detect(namespace) for namespace in again.namespaces}
     found = {namespace: detection for namespace, detection in live.items() if detection}
