@@ -51,3 +51,20 @@ def test_a_failure_leaves_everything_as_it_was(place: str, tmp_path: Path) -> No
     assert caught.value.where == str(tmp_path / place)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder"]
     assert (tmp_path / "file").read_text() == "a file"
+
+
+def test_what_is_there_may_stay(tmp_path: Path) -> None:
+    """With ``replace=False`` a file that is there is never touched, not even a broken link."""
+    path = tmp_path / "host.toml"
+    write_atomically(str(path), b"one", replace=False)
+    with pytest.raises(FileProblem) as caught:
+        write_atomically(str(path), b"two", replace=False)
+    assert "--force" in (caught.value.hint or "")
+    assert path.read_bytes() == b"one"
+    link = tmp_path / "link.toml"
+    link.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileProblem):
+        write_atomically(str(link), b"two", replace=False)
+    assert link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [path, link]
+    assert path.stat().st_nlink == 1

@@ -126,7 +126,10 @@ class TestHostFile:
         assert machine.overrides == ()
         assert status(machine, "nvidia") is Status.SUPPORTED
         assert status(machine, "x86_64") is Status.UNKNOWN
-        assert capsys.readouterr().err == f"choosing for the machine in {host}\n"
+        assert capsys.readouterr().err == (
+            f"choosing for the machine in {host}\n"
+            "  WHEELFIT_OVERRIDE_X86_64_LEVEL of the environment counts for this machine only\n"
+        )
 
     def test_what_is_left_out_may_be_asked_here(
         self, host: Path, capsys: pytest.CaptureFixture[str]
@@ -211,3 +214,40 @@ def test_round_trip(run: Runner, tmp_path: Path) -> None:
         assert there[namespace]["features"] == entry["features"]
         assert there[namespace]["status"] == entry["status"]
         assert there[namespace]["source"] == f"host file {host}"
+
+
+class TestPresets:
+    """With ``--for`` and the name of a machine."""
+
+    def test_nothing_of_this_machine_counts(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """P-65, P-70: variables of this machine say nothing of another, and that is said."""
+        machine = choose("--for", "cuda-12.8-sm90", environ=OVERRIDE)
+        assert machine.name == "cuda-12.8-sm90"
+        assert machine.overrides == ()
+        found = machine.detect("x86_64")
+        assert found is not None
+        assert found.features[0].values == ("v1",)
+        assert found.source == "preset cuda-12.8-sm90"
+        said = capsys.readouterr().err
+        assert "WHEELFIT_OVERRIDE_X86_64_LEVEL of the environment counts for this machine" in said
+
+    def test_options_are_in_effect(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """P-73: whatever narrows the choice is said and kept, wherever it was set."""
+        machine = choose("--for", "macos-arm64", "--disable-provider", "tpu", "--devices", "any")
+        assert machine.overrides == ("--disable-provider tpu", "--devices any")
+        assert machine.in_effect == machine.overrides
+        assert machine.to_mapping()["overrides"] == list(machine.overrides)
+        assert "in effect: --disable-provider tpu, --devices any" in capsys.readouterr().err
+
+    def test_what_was_declared_of_packages(self) -> None:
+        """P-57: versions that the environment declares are overrides too."""
+        machine = choose(environ={"VARIANT_ABI_DEPENDENCY": "torch==2.8"})
+        assert machine.overrides == ("VARIANT_ABI_DEPENDENCY=torch==2.8",)
+
+    def test_older_releases_of_rocm(self) -> None:
+        """P-123: the option counts for presets as it does for this machine."""
+        machine = choose("--for", "rocm-6.4-gfx942", "--rocm-compat", "same-major")
+        found = machine.detect("amd")
+        assert found is not None
+        assert "6.3" in found.features[-1].values
+        assert machine.overrides == ("--rocm-compat same-major",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.errors import FileProblem
-from wheelfit.install.choice import Choice, format_choice, parse_choice
+from wheelfit.install.choice import Choice, Circumstances, format_choice, parse_choice
 from wheelfit.install.installed import Installed, scan
 from wheelfit.testing.wheels import release_document, single_label_document
 
@@ -253,6 +254,15 @@ class TestChoice:
         """Writing and reading are inverses."""
         choice = Choice("demo-1.0-py3-none-any-v3.whl", V3, {"sha256": "ab"})
         assert parse_choice(format_choice(choice)) == choice
+        forced = replace(
+            choice, circumstances=Circumstances("cuda-12.8-sm90", ("A=1", "--label b=c"))
+        )
+        assert parse_choice(format_choice(forced)) == forced
+
+    def test_a_record_of_before(self) -> None:
+        """A record that does not know of hosts and overrides is read as it was."""
+        data = b'{"version": 1, "filename": "x.whl", "label": null, "hashes": {}}'
+        assert parse_choice(data) == Choice("x.whl", None)
 
     @pytest.mark.parametrize(
         "data",
@@ -265,6 +275,8 @@ class TestChoice:
             b'{"version": 1, "filename": "x", "label": "A B", "hashes": {}}',
             b'{"version": 1, "filename": "x", "label": null, "hashes": {"a": 1}}',
             b'{"version": 1, "filename": "x", "label": null, "hashes": 1}',
+            b'{"version": 1, "filename": "x", "label": null, "hashes": {}, "host": 1}',
+            b'{"version": 1, "filename": "x", "label": null, "hashes": {}, "overrides": "x"}',
         ],
     )
     def test_nonsense(self, data: bytes) -> None:

@@ -173,6 +173,9 @@ def _choose(
         output.say(f"choosing for the machine in {arguments.host}")
     for note in (*host.notes, *file.notes):
         output.say(f"  {note}", "dim")
+    for name in overrides.names_in(environ) if not arguments.allow_incomplete else ():
+        if overrides.value_of(environ, name) is not None:  # P-70
+            output.say(f"  {name} of the environment counts for this machine only", "dim")
     for override in file.overrides:  # P-73
         output.warn(f"{host.name} was written while detection was overridden: {override}")
     named = tuple(dict.fromkeys(provider.namespace for provider in file.providers))

@@ -216,6 +216,7 @@ class TestNew:
             (["linux-x86_64", "--python", "2.7"], 2, "usage"),
             (["linux-x86_64", "--python", "new"], 2, "usage"),
             (["linux-x86_64", "--save", "x"], 2, "usage"),
+            (["this"], 2, "usage"),
         ],
     )
     def test_refused(

@@ -385,6 +385,10 @@ def _composed(arguments: Namespace, environ: Mapping[str, str]) -> Host:
 
     interpreter = _interpreter(arguments.python) if arguments.python else None
     names = [name for name in arguments.names if not is_preset(name)]
+    if _THIS in names:
+        raise UsageError(
+            "this machine need not be described, it can be looked at", hint="wheelfit probe -o FILE"
+        )
     if not names:
         parts = [*arguments.names, *_named_parts(arguments)]
         if not parts:
