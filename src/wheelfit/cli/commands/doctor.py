@@ -184,7 +184,12 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
         )
         findings += machines.about_interpreter(machine.target, seen)
         findings += machines.about_overrides(real.overrides_in_effect(), seen, real.namespaces)
-        findings += about_settings(settings, detections, contents.libraries, contents.modules)
+        findings += about_settings(
+            settings,
+            detections,
+            contents.libraries,
+            contents.modules if settings.module_folders else {},
+        )
     return Diagnosis(
         machine.name,
         Report.of(findings, (), Count()).findings,
