@@ -14,6 +14,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import weakref
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -90,7 +91,7 @@ class PluginEnvironments:
         note: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._environ = environ
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._temporary: Path | None = None
         if folder is not None and (fault := _make_private(folder)) is not None:
             note(f"{folder} is not used for plugins: {fault}")
             folder = None
@@ -102,10 +103,9 @@ class PluginEnvironments:
         if self._kept is not None:
             return self._kept
         if self._temporary is None:
-            self._temporary = tempfile.TemporaryDirectory(
-                prefix="wheelfit-plugins-", ignore_cleanup_errors=True
-            )
-        return Path(os.path.realpath(self._temporary.name))
+            self._temporary = Path(os.path.realpath(tempfile.mkdtemp(prefix="wheelfit-plugins-")))
+            weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
+        return self._temporary
 
     def find(self, interpreter: Interpreter, files: Mapping[str, str]) -> PluginEnvironment | None:
         """Return the environment for an exact set of wheels, if it is there and sound.
