@@ -170,14 +170,13 @@ def read(surroundings: Surroundings) -> AscendDriver:
             "there are NPUs and no /dev/davinci0 or the like: "
             "the driver is not loaded, or this container was not given them"
         )
-        return replace(driver, driver_version=None, problem=words)
-    if not (driver.cards and driver.driver_version):
+        driver = replace(driver, problem=words)
+    elif not (driver.cards and driver.driver_version):
         driver = _ask_tool(surroundings, files, driver)
-    if not (driver.cards or files.nodes):
-        # Without an NPU the rest means nothing; the reference lists it no more than we do.
-        seen = driver.evidence or (Evidence("files", "no sign of an Ascend NPU"),)
-        return replace(driver, driver_version=None, evidence=seen)
-    return _with_toolkit(driver, surroundings)
+    driver = _with_toolkit(driver, surroundings)
+    if not driver.evidence:
+        driver = replace(driver, evidence=(Evidence("files", "no sign of NPUs or CANN"),))
+    return driver
 
 
 def _cards(files: AscendFiles) -> tuple[AscendCard, ...]:
