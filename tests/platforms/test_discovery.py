@@ -66,6 +66,36 @@ def test_a_machine_without_accelerator_loads_nothing_for_child_processes(
     assert not loaded & {"ctypes", "subprocess", "json", "pathlib"}
 
 
+def test_where_nothing_is_overridden_no_provider_is_imported_to_say_so() -> None:
+    """P-73: the names of the variables alone tell that there is none."""
+    loaded = _modules_after(
+        "from wheelfit.platforms.discovery import Machine\n"
+        "Machine(environ={}).overrides_in_effect()"
+    )
+    assert not loaded & set(BUILT_IN.values())
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("WHEELFIT_OVERRIDE_X86_64_LEVEL", "v2"),
+        ("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", "12.8"),
+        ("NV_VARIANT_PROVIDER_FORCE_SM_ARCH", "9.0"),
+        ("AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH", "gfx942"),
+        ("AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION", "7.0.0"),
+        ("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx942"),
+        ("ROCM_BOOTSTRAP_DISABLE_DETECTION", "1"),
+        ("INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP", "20.1.0"),
+        ("ASCEND_VARIANT_PROVIDER_FORCE_NPU_TYPE", "910b"),
+        ("TPU_VARIANT_PROVIDER_FORCE_PRESENT", "1"),
+    ],
+)
+def test_every_variable_in_effect_is_told(variable: str, value: str) -> None:
+    """P-73: the pattern of names knows each variable that a provider honours."""
+    machine = Machine(environ={variable: value}, architecture="x86_64")
+    assert machine.overrides_in_effect() == (f"{variable}={value}",)
+
+
 def test_an_unknown_namespace_has_no_answer() -> None:
     """P-13: only namespaces with a provider of ours are answered for."""
     assert Machine().detect("fictional_hw") is None

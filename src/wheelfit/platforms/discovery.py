@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, cast
 
+from wheelfit.platforms import overrides
 from wheelfit.platforms.children import RealProcesses
 from wheelfit.platforms.features import Detection, Evidence, Status
 from wheelfit.platforms.surroundings import (
@@ -167,6 +168,8 @@ class Machine:
 
     def overrides_in_effect(self) -> tuple[str, ...]:
         """Return the variables that replace detected values, as ``NAME=value`` (P-73)."""
+        if not overrides.names_in(self.surroundings.environ):
+            return ()  # without looking into any provider
         return tuple(
             text
             for namespace in BUILT_IN
