@@ -84,6 +84,20 @@ def test_an_emulator_that_shows_the_host_s_file_is_found_out(tmp_path: Path) -> 
     assert "avx2" in detection.warnings[0]
 
 
+def test_an_emulator_may_lack_a_flag_that_decides_no_level(tmp_path: Path) -> None:
+    """P-105: then the level stays, that flag goes, and what the instruction cannot tell stays."""
+    v2 = CpuidTable({
+        (1, 0): CpuidRegisters(0, 0, 1 | 1 << 9 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 23, 0),
+        (0x80000001, 0): CpuidRegisters(0, 0, 1, 0),
+    })  # fmt: skip
+    machine = _emulated(tmp_path, f"flags : {' '.join(V2)} aes ibrs_enhanced\n", v2)
+    detection = machine.detect("x86_64")
+    assert detection is not None
+    assert detection.features[0].values == ("v2", "v1")
+    assert {feature.name for feature in detection.features[1:]} == V2 | {"ibrs_enhanced"}
+    assert "lists aes," in detection.warnings[0]
+
+
 def test_the_file_of_another_architecture_is_not_believed(tmp_path: Path) -> None:
     """P-105: under emulation on an Arm host the instruction is all there is."""
     table = CpuidTable({(1, 0): CpuidRegisters(0, 0, 1, 0)})

@@ -46,7 +46,7 @@ _LEVEL = "level"
 _LEVELS = tuple(name for name, _ in reversed(tables.LEVELS))  # v4 first
 _FLAGS = (*tables.FEATURES, *tables.APPENDED)
 _ORDER = (_LEVEL, *_FLAGS)
-_LEVEL_FLAGS: frozenset[str] = frozenset().union(*(flags for _, flags in tables.LEVELS))
+_TOLD_BY_CPUID = frozenset(flag for bits in tables.CPUID_FLAGS.values() for flag in bits.values())
 
 
 def detect(surroundings: Surroundings) -> Detection:
@@ -132,7 +132,7 @@ def read(surroundings: Surroundings) -> Cpu:
 
 
 def _compared(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) -> Cpu:
-    """Believe the file, unless the instruction denies a flag that decides a level (P-105)."""
+    """Believe the file, unless the instruction denies a flag that it could tell of (P-105)."""
     flags = info.flags or frozenset()
     evidence = [Evidence(proc_cpuinfo.PATH, "flags: " + " ".join(sorted(flags)))]
     if info.differ:
@@ -141,7 +141,7 @@ def _compared(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) -> Cpu:
     if table is None:
         return Cpu(flags, evidence=tuple(evidence))
     allowed = cpuid.parse(table)
-    denied = (flags & _LEVEL_FLAGS) - allowed
+    denied = (flags & _TOLD_BY_CPUID) - allowed
     if not denied:
         return Cpu(flags, evidence=tuple(evidence))
     evidence.append(Evidence("CPUID", _shown(table)))
@@ -149,7 +149,7 @@ def _compared(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) -> Cpu:
         f"{proc_cpuinfo.PATH} lists {', '.join(sorted(denied))}, but the processor denies it "
         "(an emulator?); only what both say is used"
     )
-    return Cpu(flags & allowed, evidence=tuple(evidence), warnings=(words,))
+    return Cpu(flags - denied, evidence=tuple(evidence), warnings=(words,))
 
 
 def from_cpuid(table: CpuidTable | None) -> Cpu:

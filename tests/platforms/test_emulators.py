@@ -1,0 +1,61 @@
+"""P-105: under emulation by QEMU's user mode, this very interpreter finds out what it runs on."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import wheelfit
+from wheelfit.platforms.discovery import Machine
+
+LEVELS = ("v1", "v2", "v3", "v4")
+
+ASK = f"""
+import sys
+sys.path.insert(0, {str(Path(wheelfit.__file__).parents[1])!r})
+from wheelfit.platforms.discovery import Machine
+detection = Machine(environ={{}}).detect("x86_64")
+print(detection.features[0].values[0], *detection.warnings)
+"""
+
+
+@pytest.fixture(scope="module")
+def emulator() -> str:
+    """Return QEMU's program for x86-64, or skip; 7.2 is the first that has AVX."""
+    program = shutil.which("qemu-x86_64") or shutil.which("qemu-x86_64-static")
+    if program is None or sys.platform != "linux":
+        pytest.skip("needs qemu-x86_64 (Debian: qemu-user)")
+    detection = Machine(environ={}).detect("x86_64")
+    if detection is None or not detection.features:
+        pytest.skip("needs an x86-64 interpreter to emulate")
+    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    version = re.search(r"version (\d+)\.(\d+)", told.stdout)
+    if version is None or (int(version[1]), int(version[2])) < (7, 2):
+        pytest.skip("needs QEMU 7.2")
+    return program
+
+
+@pytest.mark.parametrize(
+    ("model", "level"),
+    [("qemu64", "v1"), ("core2duo", "v1"), ("Nehalem", "v2"), ("Haswell", "v3")],
+)
+def test_the_emulated_processor_counts(emulator: str, model: str, level: str) -> None:
+    """P-104, P-105: the file shows the host, the instruction tells of the emulated processor."""
+    host = Machine(environ={}).detect("x86_64")
+    assert host is not None
+    done = subprocess.run(
+        [emulator, "-cpu", model, sys.executable, "-I", "-c", ASK],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    found, _, warnings = done.stdout.strip().partition(" ")
+    assert found == min(level, host.features[0].values[0], key=LEVELS.index)
+    if found != host.features[0].values[0]:
+        assert "the processor denies it" in warnings
