@@ -80,8 +80,8 @@ def plugin_process(order: Order) -> NoReturn:
     import site  # noqa: PLC0415 - finds the environment, and runs its start-up files
 
     question = order.question
-    for descriptor in (order.control, order.leash):
-        os.close(descriptor)
+    os.closerange(3, order.answer)
+    os.closerange(order.answer + 1, 1 << 16)
     os.set_inheritable(order.answer, False)
     for ours in ("confinement", "plugin_question", "system_calls", "working_folder"):
         sys.modules.pop(ours, None)  # a plugin may have a module of this name
