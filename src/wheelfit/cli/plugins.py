@@ -156,17 +156,17 @@ def plugins_by_themselves(
     :param arguments: the options of `wheelfit.cli.options.add_machine`.
     :param output: told what people should know.
     """
-    from argparse import ArgumentParser
-
-    from wheelfit.cli.indexes import open_indexes, read_settings
-    from wheelfit.cli.options import add_sources
-
-    parser = ArgumentParser()
-    add_sources(parser)
-    defaults = parser.parse_args([])
     with ExitStack() as stack:
 
         def sources() -> Remembered:
+            from argparse import ArgumentParser
+
+            from wheelfit.cli.indexes import open_indexes, read_settings
+            from wheelfit.cli.options import add_sources
+
+            parser = ArgumentParser()
+            add_sources(parser)
+            defaults = parser.parse_args([])
             prefix = environment.interpreter.prefix
             settings = read_settings(defaults, machine.environ, prefix=prefix)
             return stack.enter_context(open_indexes(defaults, settings, machine.environ, output))

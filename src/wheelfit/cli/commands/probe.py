@@ -59,7 +59,6 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.files import write_atomically
     from wheelfit.cli.machine import choose_machine
     from wheelfit.cli.plugins import plugins_by_themselves
-    from wheelfit.cli.records import check_options, open_record, write_record
     from wheelfit.errors import UsageError
     from wheelfit.install.environment import open_environment
 
@@ -68,7 +67,10 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         raise UsageError(
             "-o - and --json cannot both have standard output", hint="name a file after -o"
         )
-    check_options(arguments)
+    if arguments.record or arguments.replay:
+        from wheelfit.cli.records import check_options, open_record, write_record
+
+        check_options(arguments)
     environment = open_environment(arguments.python, environ=environ)
     machine = choose_machine(arguments, environment.target(), environ, output, recall=False)
     record = None
