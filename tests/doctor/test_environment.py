@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from doctor.conftest import Patient
@@ -316,6 +318,28 @@ class TestFiles:
         (patient.folder / "bin").mkdir()
         (patient.folder / "bin/tool").write_text("tool")
         assert patient.codes() == []
+
+    def test_other_package_managers_rewrite(self, patient: Patient) -> None:
+        """Conda puts its prefix into files and keeps its own records: no comparison with RECORD."""
+        info = patient.add("pack")
+        (patient.folder / "pack/__init__.py").write_text("/opt/conda/bin/python")
+        assert patient.codes() == ["warning changed-file"]
+        (info / "INSTALLER").write_text("conda\n")
+        assert patient.codes() == []
+
+    @pytest.mark.network
+    def test_real_packages(self, patient: Patient, pip: Path) -> None:
+        """NVIDIA's headers for CUDA 11 and 12 are the same files, and pip says nothing of it."""
+        wanted = ["nvidia-cuda-runtime-cu11==11.8.89", "nvidia-cuda-runtime-cu12==12.9.79"]
+        words = ["install", "--quiet", "--target", str(patient.folder), "--only-binary=:all:"]
+        words += ["--platform", "manylinux2014_x86_64", "--no-deps", *wanted]
+        done = subprocess.run([pip, *words], capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"the wheels cannot be had: {done.stderr}")
+        assert patient.codes() == ["warning mixed-cuda", "warning shared-file"]
+        (shared,) = (one for one in patient.findings() if one.code == "shared-file")
+        assert "nvidia-cuda-runtime-cu11 11.8.89 and nvidia-cuda-runtime-cu12" in shared.message
+        assert "nvidia/cuda_runtime/include/" in shared.message
 
 
 class TestNeeds:

@@ -105,6 +105,14 @@ def test_misspelt_overrides() -> None:
     )
 
 
+def test_declared_versions() -> None:
+    """P-57: versions that a variable declares are an override like others."""
+    surroundings = Surroundings(environ={"VARIANT_ABI_DEPENDENCY": "torch==2.8"})
+    (finding,) = about_overrides((), surroundings, [])
+    assert finding.code == "override-in-effect"
+    assert "VARIANT_ABI_DEPENDENCY=torch==2.8" in finding.message
+
+
 def interpreter(platform: str, machine: str) -> Target:
     """Describe an interpreter by its platform tag and its system's machine."""
     environment = {"python_full_version": "3.12.1", "platform_machine": machine}

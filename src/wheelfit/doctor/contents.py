@@ -32,6 +32,8 @@ def __dir__() -> list[str]:
 
 
 _PIECE = 1 << 20
+_REWRITING = frozenset({"conda", "debian", "rpm"})
+"""Installers that write other content than RECORD says, and keep records of their own."""
 _RECORDING = frozenset({"pip", "uv", "wheelfit"})
 """Installers that always write a RECORD."""
 
@@ -182,6 +184,8 @@ def changes(
     inside = tuple(f"{root}{os.sep}" for root in roots)
     found = []
     for package in packages:
+        if package.installed.installer in _REWRITING:
+            continue
         lost, changed = [], []
         for file in package.files:
             if not file.hash or not file.path.startswith(inside):

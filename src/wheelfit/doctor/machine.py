@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from wheelfit.check.findings import Place
+from wheelfit.core.abi_dependency import OVERRIDE
 from wheelfit.doctor import diagnoses
 from wheelfit.platforms import overrides
 from wheelfit.platforms.features import Status
@@ -107,6 +108,11 @@ def about_overrides(
         name = text.partition("=")[0]
         yield Place(name).found(
             diagnoses.OVERRIDE_IN_EFFECT, f"{text} replaces what the machine says"
+        )
+    if declared := surroundings.environ.get(OVERRIDE):  # P-57
+        yield Place(OVERRIDE).found(
+            diagnoses.OVERRIDE_IN_EFFECT,
+            f"{OVERRIDE}={declared} replaces the versions of installed packages",
         )
     for name in overrides.strays_in(surroundings.environ, namespaces):
         yield Place(name).found(

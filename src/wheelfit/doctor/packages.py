@@ -334,6 +334,8 @@ def about_needs(packages: Sequence[Package]) -> Iterator[Finding]:
     for package in packages:
         present.setdefault(package.name, package)
     for package in present.values():
+        if package.installed.outside:
+            continue  # nothing can be done about it here
         unmet = []
         wanted = []
         for need in package.needs:

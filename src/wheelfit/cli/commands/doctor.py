@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from wheelfit.doctor.timing import TimedProcesses
     from wheelfit.platforms.discovery import Machine
     from wheelfit.platforms.features import Detection
+    from wheelfit.platforms.scrubbing import Scrubber
+    from wheelfit.platforms.surroundings import Surroundings
 
 EXIT_CODES = {"machine": 11, "settings": 12, "packages": 13, "process": 14}
 """The exit code of a fault in each area; with several, the first one counts."""
@@ -149,7 +151,6 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
     from wheelfit.doctor.environment import about_contents, examine_environment
     from wheelfit.doctor.hardware import Hardware
     from wheelfit.doctor.settings import about_settings, read_settings
-    from wheelfit.platforms.scrubbing import Scrubber
 
     environment = open_environment_of(arguments, environ)
     machine, real, timed = _open_machine(arguments, environment.target(), environ, output)
@@ -193,7 +194,7 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
     return Diagnosis(
         machine.name,
         Report.of(findings, (), Count()).findings,
-        Scrubber.of(real.surroundings),
+        _scrubber(real.surroundings, environ),
         target=machine.target,
         environment=environment,
         detections=detections,
@@ -201,6 +202,16 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
         settings=settings,
         contents=contents,
     )
+
+
+def _scrubber(seen: Surroundings, environ: Mapping[str, str]) -> Scrubber:
+    """Return what hides the names of the machine looked at, and of the one that looks."""
+    from wheelfit.platforms.scrubbing import Scrubber
+    from wheelfit.platforms.surroundings import Surroundings
+
+    names = dict(Scrubber.of(Surroundings(environ=dict(environ))).names)
+    names |= dict(Scrubber.of(seen).names)
+    return Scrubber(tuple(sorted(names.items(), key=lambda item: -len(item[0]))))
 
 
 def _detect(machine: ChosenMachine, namespace: str) -> Detection | None:
