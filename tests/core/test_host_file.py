@@ -10,7 +10,14 @@ from packaging.version import Version
 from wheelfit.core.compatible_tags import linux_platforms
 from wheelfit.core.host_file import HostDetector, HostFile, HostInterpreter, HostProvider
 from wheelfit.core.target import Target
-from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
+from wheelfit.platforms.features import (
+    Detection,
+    DeviceValues,
+    Evidence,
+    FeatureConfig,
+    PluginOrigin,
+    Status,
+)
 
 LEVEL = FeatureConfig("level", ("v3", "v2", "v1"))
 ARCHITECTURE = FeatureConfig("sm_arch", ("90_real", "80_real"), multi_value=True)
@@ -106,6 +113,45 @@ class TestFromDetections:
             answer = detector.detect(namespace)
             assert answer is not None
             assert answer.status is Status.NOTHING
+
+    def test_versions_and_warnings_are_kept(self) -> None:
+        """P-44: what the provider knew, and what it warned of, travels along."""
+        found = Detection(
+            "nvidia", (ARCHITECTURE,), Status.SUPPORTED, warnings=("old",), version="2026-11"
+        )
+        again = HostDetector(HostFile.from_detections([found]), "f").detect("nvidia")
+        assert (again.version, again.warnings) == ("2026-11", ("old",))
+
+    def test_what_a_plugin_said(self) -> None:
+        """P-44: its answer is written with its package, and is none for another plugin."""
+        plugin = PluginOrigin("acme-provider", "1.2", ())
+        found = Detection("acme", (LEVEL,), Status.SUPPORTED, plugin=plugin)
+        file = HostFile.from_detections([found])
+        assert file.providers[0].resolved == ("acme-provider==1.2",)
+        assert file.providers[0].version == "1.2"
+        detector = HostDetector(file, "f")
+        assert detector.detect("acme", package="acme-provider").status is Status.SUPPORTED
+        assert detector.detect("acme", package="other").status is Status.UNKNOWN
+
+    def test_nobody_is_named(self) -> None:
+        """P-75: whatever identifies is taken out of all texts, and nothing else is changed."""
+        found = Detection(
+            "nvidia",
+            (ARCHITECTURE,),
+            Status.SUPPORTED,
+            evidence=(Evidence("/home/me/lib", "me"),),
+            warnings=("me again",),
+            devices=(DeviceValues("sm_arch", "GPU of me", frozenset(["90_real"])),),
+        )
+        file = HostFile.from_detections(
+            [found], overrides=("A=me",), scrub=lambda text: text.replace("me", "<user>")
+        )
+        (entry,) = file.providers
+        assert entry.evidence == (Evidence("/ho<user>/<user>/lib", "<user>"),)
+        assert entry.warnings == ("<user> again",)
+        assert entry.devices[0].device == "GPU of <user>"
+        assert file.overrides == ("A=<user>",)
+        assert entry.features == found.features
 
     @pytest.mark.parametrize("status", [Status.FAILED, Status.UNKNOWN])
     def test_no_answer_is_no_entry(self, status: Status) -> None:

@@ -77,6 +77,44 @@ def test_by_name_alone(choice: Decisions) -> None:
     assert "choosing for preset cuda-12.8-sm90: NVIDIA driver for CUDA 12.8" in choice.said
 
 
+UV_FILE = """
+[metadata]
+created-by = "uv 0.9"
+version = "0.1"
+
+[[provider]]
+resolved = ["PACKAGE==0.0.1"]
+plugin-api = "nvidia_variant_provider.plugin:NvidiaVariantPlugin"
+namespace = "nvidia"
+
+[provider.properties]
+cuda_version_lower_bound = ["12.8", "12.7", "12.6", "12.0", "12"]
+sm_arch = ["90_real", "90_virtual"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "label"), [("nvidia-variant-provider", "cu128"), ("other-provider", "00000000")]
+)
+def test_a_file_of_uv(
+    package: str,
+    label: str,
+    choice: Decisions,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """P-44: uv's file decides as it is, for the plugin that it was written for."""
+    file = tmp_path / "variant-lock.toml"
+    file.write_text(UV_FILE.replace("PACKAGE", package))
+    assert main(["probe", "--for", str(file)]) == 0
+    assert "written by uv 0.9" in capsys.readouterr().err
+    linux = tmp_path / "linux.toml"
+    words = ["host", "new", "-o", str(linux), "--python", "3.11", "--platform", "linux-x86_64"]
+    assert main([*words, str(file)]) == 0
+    capsys.readouterr()
+    assert choice.label("torch==2.8.0", "--for", linux) == label
+
+
 def test_another_platform(choice: Decisions) -> None:
     """Tags and markers are those of the preset: nothing of this machine counts."""
     project = choice.explain("torch==2.9.0", "--for", "macos-arm64", "-v")

@@ -34,6 +34,7 @@ def detection_mapping(detection: Detection) -> dict[str, object]:
         ],
         "status": str(detection.status),
         "source": detection.source,
+        "provider_version": detection.version,
         "evidence": [{"source": one.source, "value": one.value} for one in detection.evidence],
         "warnings": list(detection.warnings),
         "plugin": None if detection.plugin is None else detection.plugin.to_mapping(),

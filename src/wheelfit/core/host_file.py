@@ -156,11 +156,15 @@ class HostFile:
                 HostProvider(
                     found.namespace,
                     features=found.features,
+                    # What a plugin said is no answer for another one.
+                    resolved=(f"{found.plugin.name}=={found.plugin.version}",)
+                    if found.plugin
+                    else (),
                     evidence=tuple(
                         Evidence(scrub(one.source), scrub(one.value)) for one in found.evidence
                     ),
                     devices=tuple(replace(one, device=scrub(one.device)) for one in found.devices),
-                    version=found.version,
+                    version=found.version or (found.plugin.version if found.plugin else ""),
                     warnings=tuple(dict.fromkeys(map(scrub, found.warnings))),
                 )
                 for found in known

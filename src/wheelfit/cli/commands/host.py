@@ -242,10 +242,7 @@ def _show(name: str, output: Output, environ: Mapping[str, str]) -> int:
             "platforms": list(platforms),
             "tags": len(target.tags),
             "environment": dict(sorted(target.environment.items())),
-            "namespaces": {
-                one.namespace: {**detection_mapping(one), "provider_version": one.version}
-                for one in detections
-            },
+            "namespaces": {one.namespace: detection_mapping(one) for one in detections},
             "filters": [
                 {
                     "namespace": entry.namespace,
