@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,9 +36,18 @@ def entry(name: str) -> TrustEntry:
     return TrustEntry(canonicalize_name(name), SpecifierSet(), (file,))
 
 
-def add(path: Path, name: str) -> None:
-    """Trust one more package, in a process of its own."""
-    change_trust(path, lambda old: replace(old, entries=(*old.entries, entry(name))))
+_ADD = f"""
+import sys
+from dataclasses import replace
+from pathlib import Path
+from packaging.specifiers import SpecifierSet
+from wheelfit.cli.trust_store import change_trust
+from wheelfit.core.trust import TrustedFile, TrustEntry
+name = sys.argv[2]
+entry = TrustEntry(name, SpecifierSet(), (TrustedFile(name + "-1-py3-none-any.whl", {DIGEST!r}),))
+change_trust(Path(sys.argv[1]), lambda old: replace(old, entries=(*old.entries, entry)))
+"""
+"""Trusts one more package, in a process of its own."""
 
 
 class TestWhere:
@@ -123,11 +133,9 @@ class TestTrust:
         """P-18: of changes that are made at once none is lost."""
         path = tmp_path / "providers.toml"
         names = [f"p{number}" for number in range(6)]
-        processes = [multiprocessing.Process(target=add, args=(path, name)) for name in names]
-        for process in processes:
-            process.start()
-        for process in processes:
-            process.join(60)
+        words = [sys.executable, "-c", _ADD, str(path)]
+        processes = [subprocess.Popen([*words, name]) for name in names]
+        assert [process.wait(60) for process in processes] == [0] * len(names)
         assert sorted(one.package for one in read_trust_file(path).entries) == names
         left = {one.name for one in tmp_path.iterdir()} - {path.name}
         assert left <= {f".{path.name}.lock"}

@@ -569,13 +569,16 @@ def test_interrupted(index: RecordingIndex, folder: Path, tmp_path: Path, own_fi
     words = [
         "explain", "pair", "-i", index.url, "--plugin-deadline", "120", "--trust-all-plugins",
     ]  # fmt: skip
+    start = (
+        "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "runpy.run_module('wheelfit', run_name='__main__', alter_sys=True)"
+    )
     process = subprocess.Popen(
-        [sys.executable, "-m", "wheelfit", *words],
+        [sys.executable, "-c", start, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "WHEELFIT_PROVIDERS_FILE": str(own_files)},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )
     with process:
         place = tmp_path / "cache" / "plugins"

@@ -1,0 +1,294 @@
+"""``wheelfit providers``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+
+from wheelfit.platforms.discovery import BUILT_IN
+from wheelfit.testing.plugins import fictional_hw, simple
+from wheelfit.testing.wheels import build_wheel
+
+PLUGIN = simple("acme", {"generation": ["2"]}, version="1.2")
+SHA = "0" * 64
+
+
+@pytest.fixture(autouse=True)
+def trust(own_settings: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the test a file of trusted plugins."""
+    del own_settings
+    path = tmp_path / "settings" / "providers.toml"
+    monkeypatch.setenv("WHEELFIT_PROVIDERS_FILE", str(path))
+    return path
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> list[str]:
+    """Build a plugin and return the options that find it."""
+    PLUGIN.wheel(tmp_path / "wheels")
+    return ["--no-index", "-f", str(tmp_path / "wheels")]
+
+
+class TestList:
+    """What is known."""
+
+    def test_everything(self, run: Runner) -> None:
+        """P-18, P-60, P-162: built-in providers, static families, and that nothing is trusted."""
+        said = run("providers")
+        for namespace in (*BUILT_IN, "blas_lapack", "openmp", "priority", "abi_dependency"):
+            assert namespace in said.out
+        assert "nvidia-variant-provider" in said.out
+        assert "No plugin is trusted" in said.out
+        assert run("providers", "list").out == said.out
+
+    def test_nothing_is_created_by_looking(self, run: Runner, tmp_path: Path) -> None:
+        """P-18: listing writes nothing."""
+        run("providers", "list")
+        run("providers", "show", "nvidia")
+        assert not list(tmp_path.iterdir())
+
+    def test_installed_plugins(self, run: Runner, tmp_path: Path) -> None:
+        """P-32: plugins of an environment are read from their metadata and never imported."""
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
+        python = tmp_path / "v" / "bin" / "python"
+        hurt = {"hurt/__init__.py": f"open({str(tmp_path / 'ran')!r}, 'w')\n"}
+        points = {"variant_plugins": {"any name": "hurt : Plugin [extra]", "bad": "not one"}}
+        build_wheel(tmp_path / "w", "hurt", "3", files=hurt, entry_points=points)
+        build_wheel(tmp_path / "w", "silent", "1")
+        run("install", "hurt", "silent", "--python", python, "--no-index", "-f", tmp_path / "w")
+        listed = run("providers", "list", "--python", python, "--json").object["installed"]
+        assert [(one["package"], one["version"], one["plugin_api"]) for one in listed] == [
+            ("hurt", "3", "hurt:Plugin")
+        ]
+        assert "never asked there" in run("providers", "list", "--python", python).out
+        assert "hurt:Plugin" in run("providers", "show", "hurt", "--python", python).out
+        assert not (tmp_path / "ran").exists()
+
+    def test_what_policy_says_of_trusted_ones(
+        self,
+        run: Runner,
+        wheels: list[str],
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """P-18: a plugin that is trusted and not allowed is shown with the reason."""
+        run("providers", "trust", PLUGIN.name, *wheels, "--yes")
+        policy = tmp_path / "policy.toml"
+        policy.write_text('version = 1\nplugins = "never"\ndisable-provider = ["tpu"]\n')
+        monkeypatch.setenv("WHEELFIT_POLICY_FILE", str(policy))
+        said = run("providers", "list").out
+        assert f"not used: plugins are forbidden by {policy}" in said
+        assert f"off: {policy}" in said
+        assert f'Policy {policy}: plugins = "never"; off: tpu' in said
+
+
+class TestShow:
+    """Everything about one."""
+
+    def test_a_built_in_one(self, run: Runner) -> None:
+        """P-28, P-60: vocabulary, order, date of the tables, and what it stands in for."""
+        about = run("providers", "show", "x86_64", "--json").object
+        assert about["vocabulary"][0]["feature"] == "level"
+        assert about["vocabulary"][0]["values"] == ["v4", "v3", "v2", "v1"]
+        assert {one["package"] for one in about["built_in"]["stands_in_for"]} == {
+            "provider-variant-x86-64",
+            "x86-64-variant-provider",
+        }
+        assert "level: 4 values" in run("providers", "show", "x86_64").out
+
+    def test_a_static_family(self, run: Runner) -> None:
+        """P-162: its template."""
+        said = run("providers", "show", "openmp").out
+        assert 'static-properties.provider = ["gnu", "intel", "llvm"]' in said
+
+    def test_a_package_that_ours_stands_in_for(self, run: Runner) -> None:
+        """P-13: the built-in provider is named."""
+        assert "own nvidia provider" in run("providers", "show", "nvidia-variant-provider").out
+
+    def test_a_trusted_one(self, run: Runner, wheels: list[str]) -> None:
+        """P-38: by namespace and by package: the files with their hashes."""
+        run("providers", "trust", PLUGIN.name, "--namespace", "acme", *wheels, "--yes")
+        by_namespace = run("providers", "show", "acme").out
+        assert "sha256 " in by_namespace
+        assert "acme_provider-1.2-py3-none-any.whl" in by_namespace
+        assert "acme_provider-1.2-py3-none-any.whl" in run("providers", "show", PLUGIN.name).out
+
+    def test_nothing_is_known(self, run: Runner) -> None:
+        """P-19: of a name that nobody has nothing is made up."""
+        assert run("providers", "show", "nonesuch", "--json", code=1).error["code"] == "user-error"
+
+
+class TestTrust:
+    """Agreeing, with care."""
+
+    def test_hash(self, run: Runner, wheels: list[str], trust: Path) -> None:
+        """P-19: with --hash nothing else is trusted."""
+        said = run(
+            "providers", "trust", PLUGIN.name, "--hash", f"sha256:{SHA}", *wheels, "--yes",
+            "--json", code=4,
+        )  # fmt: skip
+        assert said.error["code"] == "hash-mismatch"
+        assert not trust.exists()
+        digest = said.error["note"].rpartition(" ")[2]
+        run("providers", "trust", PLUGIN.name, "--hash", f"sha256:{digest}", *wheels, "--yes")
+        assert digest in trust.read_text()
+
+    def test_again(self, run: Runner, wheels: list[str], tmp_path: Path, trust: Path) -> None:
+        """P-18: trusting again replaces, with a warning; --keep adds."""
+        run("providers", "trust", PLUGIN.name, *wheels, "--yes")
+        simple("acme", {"generation": ["3"]}, version="1.3").wheel(tmp_path / "wheels")
+        said = run("providers", "trust", f"{PLUGIN.name}<2", "--keep", *wheels, "--yes")
+        assert "no longer trusted" not in said.err
+        assert "1.2-py3" in trust.read_text()
+        assert "1.3-py3" in trust.read_text()
+        said = run("providers", "trust", PLUGIN.name, *wheels, "--yes")
+        assert "no longer trusted then: acme_provider-1.2-py3-none-any.whl" in said.err
+        assert "1.2-py3" not in trust.read_text()
+
+    def test_two_namespaces(self, run: Runner, wheels: list[str], trust: Path) -> None:
+        """P-18: trust for one namespace leaves that for another alone."""
+        for namespace in ("one", "two"):
+            run("providers", "trust", PLUGIN.name, "--namespace", namespace, *wheels, "--yes")
+        assert trust.read_text().count("[[trusted]]") == 2
+
+    @pytest.mark.parametrize(
+        ("words", "code"),
+        [
+            (["trust"], 2),
+            (["trust", "a", "b"], 2),
+            (["trust", "a[b]"], 1),
+            (["trust", "a @ https://example.org/a-1-py3-none-any.whl"], 1),
+            (["trust", "a; python_version > '3'"], 1),
+            (["trust", "a b"], 1),
+            (["trust", "a", "--namespace", "A-B"], 1),
+            (["trust", "a", "--plugin-api", "a b"], 1),
+            (["trust", "a", "--hash", "md5:00"], 2),
+            (["trsut", "a"], 2),
+            (["list", "a"], 2),
+            (["show", "a", "b"], 2),
+            (["enable", "A-B"], 1),
+            (["untrust", "a"], 1),
+        ],
+    )
+    def test_slips(self, run: Runner, words: list[str], code: int, trust: Path) -> None:
+        """P-18: what is mistyped changes nothing."""
+        run("providers", *words, "--no-index", code=code)
+        assert not trust.exists()
+
+    @pytest.mark.parametrize(
+        ("answer", "code"), [(b"y\n", 0), (b"yes\n", 0), (b"n\n", 7), (b"\n", 7), (b"\x04", 7)]
+    )
+    def test_asked_on_a_terminal(
+        self, wheels: list[str], trust: Path, answer: bytes, code: int
+    ) -> None:
+        """P-18: what would be trusted is shown in full before anybody is asked; no is no."""
+        shown, status = talk(["providers", "trust", PLUGIN.name, *wheels], answer)
+        assert status == code
+        before, _, _ = shown.partition("Trust exactly these files?")
+        assert "sha256 " in before
+        assert "acme_provider-1.2-py3-none-any.whl" in before
+        assert trust.exists() is (code == 0)
+
+    def test_interrupted(self, wheels: list[str], trust: Path) -> None:
+        """P-18: Control-C at the question is no."""
+        shown, status = talk(["providers", "trust", PLUGIN.name, "-q", *wheels], b"\x03")
+        assert status == 130
+        assert "sha256 " in shown  # even with --quiet
+        assert "Traceback" not in shown
+        assert not trust.exists()
+
+
+# A new session has no terminal yet; Control-C reaches only who has one.
+_ON_TERMINAL = """
+import fcntl, runpy, signal, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("wheelfit", run_name="__main__", alter_sys=True)
+"""
+
+
+def talk(words: list[str], answer: bytes) -> tuple[str, int]:
+    """Run wheelfit on a terminal, type an answer when it asks, and return what it showed."""
+    controller, terminal = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", _ON_TERMINAL, *words],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+    ) as process:
+        os.close(terminal)
+        shown = b""
+        typed = False
+        while True:
+            try:
+                piece = os.read(controller, 65536)
+            except OSError:  # Linux says so when the other end is closed
+                break
+            if not piece:
+                break
+            shown += piece
+            if not typed and b"[y/N]" in shown:
+                os.write(controller, answer)
+                typed = True
+        os.close(controller)
+        return shown.decode("utf-8", "replace"), process.wait(60)
+
+
+class TestSwitching:
+    """On and off for good."""
+
+    def test_on_and_off(self, run: Runner, trust: Path) -> None:
+        """P-2, P-10: what is switched off is off in every command until it is switched on."""
+        run("providers", "disable", "x86_64", "acme")
+        assert (
+            run("probe", "x86_64", "--json").object["namespaces"]["x86_64"]["status"] == "disabled"
+        )
+        listed = run("providers", "list", "--json").object
+        assert listed["disabled"] == [
+            {"namespace": "acme", "by": str(trust)},
+            {"namespace": "x86_64", "by": str(trust)},
+        ]
+        said = run("providers", "enable", "x86_64", "--json").object
+        assert (said["enabled"], said["disabled"]) == (["x86_64"], ["acme"])
+        assert (
+            run("probe", "x86_64", "--json").object["namespaces"]["x86_64"]["status"] != "disabled"
+        )
+
+    def test_the_other_file_counts_too(
+        self, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """P-10: off counts more than on, and who says so is named."""
+        settings = tmp_path / "wheelfit.toml"
+        settings.write_text('disable-provider = ["tpu"]\n')
+        monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
+        said = run("providers", "enable", "tpu")
+        assert "tpu stays off" in said.err
+        assert "disable-provider of wheelfit.toml" in run("providers", "show", "tpu").out
+
+
+def test_the_settings_of_plugins(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wheels: list[str]
+) -> None:
+    """P-14, P-37: the configuration can switch plugins off, and cannot trust them all."""
+    run("providers", "trust", PLUGIN.name, "--namespace", "acme", *wheels, "--yes")
+    settings = tmp_path / "wheelfit.toml"
+    monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
+    settings.write_text("no-plugins = true\nplugin-deadline = 2.5\n")
+    found = run("probe", "acme", "--json").object["namespaces"]["acme"]
+    assert found["status"] == "unknown"
+    assert "switched off" in found["source"]
+    for text in ("trust-all-plugins = true\n", "plugin-deadline = 0\n", 'plugin-deadline = "1"\n'):
+        settings.write_text(text)
+        assert run("probe", "--json", code=1).error["code"] == "invalid-configuration"
+
+
+def test_fictional_plugins_are_no_built_in_ones(run: Runner) -> None:
+    """P-172: demo providers are made by tests and known to nobody."""
+    run("providers", "show", fictional_hw().namespace, code=1)
+    run("providers", "show", fictional_hw().name, code=1)
