@@ -5,15 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from wheelfit.platforms.discovery import BUILT_IN, Machine
 from wheelfit.platforms.features import Status
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _modules_after(statement: str) -> set[str]:
@@ -94,6 +91,25 @@ def test_every_variable_in_effect_is_told(variable: str, value: str) -> None:
     """P-73: the pattern of names knows each variable that a provider honours."""
     machine = Machine(environ={variable: value}, architecture="x86_64")
     assert machine.overrides_in_effect() == (f"{variable}={value}",)
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace"),
+    [
+        ("linux-x86-intel-igpu-without-level-zero", "intel"),
+        ("linux-x86-intel-container-without-node", "intel"),
+        ("linux-x86-tpu-v5e", "tpu"),
+    ],
+)
+def test_what_files_decide_loads_nothing_for_child_processes(name: str, namespace: str) -> None:
+    """P-22, P-133, P-151: laptops with nothing installed for their GPU pay for no child."""
+    root = Path(__file__).parents[1] / "machines" / name / "root"
+    loaded = _modules_after(
+        "from wheelfit.platforms.discovery import Machine\n"
+        f"found = Machine({str(root)!r}, {{}}, system='Linux').detect({namespace!r})\n"
+        "assert len(found.evidence) > 1"
+    )
+    assert not loaded & {"ctypes", "subprocess", "json", "pathlib"}
 
 
 def test_an_unknown_namespace_has_no_answer() -> None:
