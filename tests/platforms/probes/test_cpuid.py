@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import subprocess
 import sys
 from dataclasses import replace
@@ -88,6 +90,33 @@ def test_the_real_instruction_agrees_with_the_kernel() -> None:
     # A kernel may hide an ability or learn it elsewhere; what decides a level may not differ.
     levels = {flag for _, flags in LEVELS for flag in flags}
     assert kernel & levels == told & levels
+
+
+def test_the_code_for_windows_brings_the_same_registers() -> None:
+    """P-107: called as Windows would call it, which takes its arguments from other registers."""
+    here = Surroundings()
+    if here.system != "Linux" or architecture_of_this_process() != "x86_64":
+        pytest.skip("needs Linux on x86-64")
+    table = cpuid.read(here)
+    if table is None:
+        pytest.skip("this system lets nobody ask the processor")
+    # mov r8, rdx; mov ecx, edi; mov edx, esi
+    calls = {"Unix": cpuid.SYSTEM_V, "Windows": bytes.fromhex("4989d0 89f9 89f2") + cpuid.WINDOWS}
+    for code in calls.values():
+        page = mmap.mmap(-1, mmap.PAGESIZE)
+        page.write(code)
+        start = ctypes.c_char.from_buffer(page)
+        address = ctypes.c_void_p(ctypes.addressof(start))
+        executable = mmap.PROT_READ | mmap.PROT_EXEC
+        assert ctypes.CDLL(None).mprotect(address, mmap.PAGESIZE, executable) == 0
+        call = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(
+            ctypes.addressof(start)
+        )
+        registers = (ctypes.c_uint32 * 4)()
+        # Other leaves hold what changes from core to core.
+        for leaf, subleaf in table.leaves.keys() & {(7, 0), (0x80000001, 0)}:
+            call(leaf, subleaf, ctypes.addressof(registers))
+            assert tuple(registers) == table.leaves[leaf, subleaf]
 
 
 REFUSED = """

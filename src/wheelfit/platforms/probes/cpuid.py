@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["parse", "read"]
+__all__ = ["SYSTEM_V", "WINDOWS", "parse", "read"]
 
 
 def __dir__() -> list[str]:
@@ -38,8 +38,10 @@ _AMX_STATE: Final = 0b11 << 17
 
 # push rbx; <arguments to eax, ecx, r8>; cpuid; store eax, ebx, ecx, edx at [r8]; pop rbx; ret
 _STORE: Final = "0fa2 418900 41895804 41894808 4189500c 5b c3"
-_CPUID_SYSTEM_V: Final = bytes.fromhex("53 4989d0 89f8 89f1" + _STORE)
-_CPUID_WINDOWS: Final = bytes.fromhex("53 89c8 89d1" + _STORE)  # r8 is the third argument already
+SYSTEM_V: Final = bytes.fromhex("53 4989d0 89f8 89f1" + _STORE)
+"""Function of leaf, subleaf and where the four registers go, as Unix calls it."""
+WINDOWS: Final = bytes.fromhex("53 89c8 89d1" + _STORE)  # r8 is the third argument already
+"""The same as Windows calls it."""
 # xor ecx, ecx; xgetbv; shl rdx, 32; or rax, rdx; ret
 _XGETBV: Final = bytes.fromhex("31c9 0f01d0 48c1e220 4809d0 c3")
 
@@ -86,7 +88,7 @@ def parse(table: CpuidTable) -> frozenset[str]:
 
 
 def _ask_processor() -> CpuidTable:
-    code = _CPUID_WINDOWS if sys.platform == "win32" else _CPUID_SYSTEM_V
+    code = WINDOWS if sys.platform == "win32" else SYSTEM_V
     page = code.ljust(64, b"\x90") + _XGETBV
     return _with_code(page, _fill_table)
 
