@@ -23,7 +23,18 @@ SCHEMAS = {
     path.stem: json.loads(path.read_text())
     for path in sorted((REFERENCE / "schemas").glob("*.json"))
 }
-COMMANDS = ["explain", "install", "probe", "host", "list", "uninstall", "demo", "check", "providers"]
+COMMANDS = [
+    "explain",
+    "install",
+    "probe",
+    "host",
+    "list",
+    "uninstall",
+    "demo",
+    "check",
+    "providers",
+    "doctor",
+]
 
 
 def closed(schema: Any) -> Any:

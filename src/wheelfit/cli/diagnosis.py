@@ -16,7 +16,7 @@ from wheelfit.install.environment import Kind
 from wheelfit.platforms.features import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.cli.output import Style
     from wheelfit.core.target import Target
@@ -47,6 +47,10 @@ class Diagnosis:
     """Which machine, in words."""
     findings: tuple[Finding, ...]
     scrubber: Scrubber
+    host: Mapping[str, object] | None = None
+    """Which host is judged for, as results say it; None: no other than the machine."""
+    overrides: tuple[str, ...] = ()
+    """What replaces or narrows what is detected, as ``NAME=value`` or an option."""
     target: Target | None = None
     environment: Environment | None = None
     detections: tuple[Detection, ...] = ()
@@ -88,6 +92,8 @@ def mapping_of(found: Diagnosis) -> dict[str, object]:
         "version": 1,
         "wheelfit": __version__,
         "machine": scrub(found.machine),
+        "host": found.host,
+        "overrides": [scrub(text) for text in found.overrides],
         "interpreter": None if found.target is None else _interpreter(found.target, scrub),
         "namespaces": {one.namespace: _detection(one, scrub) for one in found.detections},
         "processes": [
@@ -140,7 +146,7 @@ def _detection(one: Detection, scrub: Callable[[str], str]) -> dict[str, object]
     return {
         "status": str(one.status),
         "source": scrub(one.source),
-        "data_version": one.version or None,
+        "provider_version": one.version,
         "seconds": round(one.seconds, 6),
         "features": [
             {"name": feature.name, "values": list(feature.values)} for feature in one.features
@@ -329,7 +335,11 @@ def _machine_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
 def _summary_of(detection: Detection) -> str:
     """Say in a few words what a namespace supports, or why nothing."""
     if detection.status is not Status.SUPPORTED:
-        said = [*detection.warnings, *(one.value for one in detection.evidence)]
+        said = list(detection.warnings)
+        said += [
+            one.value if one.source == "files" else f"{one.source}: {one.value}"
+            for one in detection.evidence
+        ]
         return said[0] if said else detection.source
     if all(feature.values == ("false",) for feature in detection.features):
         return _ABSENT

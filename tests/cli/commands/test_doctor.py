@@ -161,7 +161,7 @@ def test_every_probe(run: Runner, tmp_path: Path) -> None:
         assert f"  asked {one['name']}: " in out
     for evidence in amd["evidence"]:
         assert f"      {evidence['source']}: {evidence['value'].splitlines()[0]}" in out
-    assert f"knowledge of {amd['data_version']}" in out
+    assert f"knowledge of {amd['provider_version']}" in out
     short = run(*words).out
     assert "      " + amd["evidence"][0]["source"] not in short
 
@@ -186,7 +186,7 @@ def test_words_that_make_no_sense(run: Runner, tmp_path: Path) -> None:
     run("doctor", "--runtime", "me", code=2)
     run("doctor", "--replay", tmp_path, "--for", tmp_path / "x.toml", code=2)
     error = run("doctor", "--replay", tmp_path, "--json", code=1).error
-    assert error["message"].startswith("this is no captured machine")
+    assert error["message"].startswith("this is no record of a machine")
 
 
 def test_nothing_that_identifies(

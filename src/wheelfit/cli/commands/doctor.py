@@ -195,6 +195,8 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
         machine.name,
         Report.of(findings, (), Count()).findings,
         _scrubber(real.surroundings, environ),
+        host=None if machine.host is None else machine.host.to_mapping(),
+        overrides=machine.overrides,
         target=machine.target,
         environment=environment,
         detections=detections,
@@ -233,44 +235,17 @@ def _open_machine(
 
     from wheelfit.cli.machine import choose_machine
     from wheelfit.doctor.timing import TimedProcesses
-    from wheelfit.platforms.children import RealProcesses
     from wheelfit.platforms.discovery import Machine
 
-    chosen = choose_machine(arguments, current, environ, output)
+    chosen = choose_machine(arguments, current, environ, output, recall=False)
     if arguments.replay:
-        seen = _recorded(arguments.replay).surroundings
-        timed = TimedProcesses(seen.processes)
-    else:
-        seen = Machine(environ=chosen.environ, architecture=current.architecture).surroundings
-        timed = TimedProcesses(RealProcesses())
-    seen = replace(
-        seen,
-        rocm_same_major=arguments.rocm_compat == "same-major",
-        tpu_generation=arguments.tpu_generation,
-        processes=timed,
-    )
-    real = Machine.over(seen)
+        from wheelfit.cli.records import open_record
+
+        recorded, _ = open_record(arguments.replay, chosen)
+        chosen = replace(recorded, policy=chosen.policy)
+    looked = chosen.detector if isinstance(chosen.detector, Machine) else Machine(environ=environ)
+    timed = TimedProcesses(looked.surroundings.processes)
+    real = Machine.over(replace(looked.surroundings, processes=timed))
     if arguments.host is None:
-        name = arguments.replay or chosen.name
-        chosen = replace(chosen, name=name, detector=real, namespaces=real.namespaces)
+        chosen = replace(chosen, detector=real)
     return chosen, real, timed
-
-
-def _recorded(folder: str) -> Machine:
-    """Open a captured machine.
-
-    :raises FileProblem: the folder is none.
-    """
-    from pathlib import Path
-
-    from wheelfit.errors import FileProblem
-    from wheelfit.platforms.recording import open_recorded
-
-    try:
-        return open_recorded(Path(folder))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FileProblem(
-            f"this is no captured machine: {error}",
-            where=folder,
-            hint="wheelfit probe --record DIR captures one",
-        ) from None
