@@ -16,7 +16,7 @@ from platforms.pci_bus import add_intel_gpu
 
 from wheelfit.platforms.children import Answer, Ending
 from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.facts import DeviceIp
+from wheelfit.platforms.facts import DeviceIp, IntelFiles
 from wheelfit.platforms.features import Detection, Status
 from wheelfit.platforms.isolated import level_zero_child
 from wheelfit.platforms.probes import level_zero
@@ -225,6 +225,8 @@ def test_an_answer_without_devices_is_not_for_keeping(fake_level_zero: FakeLevel
 
 # --- understanding the answer ---------------------------------------------------------------
 
+LISTED = IntelFiles(bound=("0000:03:00.0",), libraries=("/usr/lib64/libze_loader.so.1",))
+UNLISTED = IntelFiles(unlisted=True, libraries=LISTED.libraries)
 GOOD: dict[str, Any] = {
     "calls": [["zeInitDrivers", "1"]],
     "loaded": "libze_loader.so.1",
@@ -245,7 +247,7 @@ GOOD: dict[str, Any] = {
 
 def test_a_good_line_is_understood() -> None:
     """P-71: the shape of the answer."""
-    driver = level_zero.parse(Answer(Ending.EXITED, 0, json.dumps(GOOD).encode()))
+    driver = level_zero.parse(Answer(Ending.EXITED, 0, json.dumps(GOOD).encode()), LISTED)
     assert [str(gpu) for gpu in driver.gpus] == ["GPU 0 (Intel(R) Arc(TM) A770 Graphics, 12.55.8)"]
     assert (driver.problem, driver.broken) == ("", False)
 
@@ -293,14 +295,25 @@ def test_what_lies_between_the_numbers_does_not_count(
 )
 def test_garbage_is_data(output: bytes) -> None:
     """P-71: an answer of another shape is a failure with evidence, no exception."""
-    driver = level_zero.parse(Answer(Ending.EXITED, 0, output, b"noise"))
+    driver = level_zero.parse(Answer(Ending.EXITED, 0, output, b"noise"), LISTED)
     assert (driver.broken, driver.gpus) == (True, ())
     assert driver.evidence[-1].value == "noise"
 
 
+@pytest.mark.parametrize("told", [{"init": 0x78000001, "devices": []}, {"devices": []}])
+def test_no_gpu_is_a_problem_only_where_there_is_one(told: dict[str, Any]) -> None:
+    """P-74, P-133: on Windows, and in its Linux, the loader alone is no sign of a GPU."""
+    answer = Answer(Ending.EXITED, 3, json.dumps(GOOD | told).encode())
+    listed, unlisted = level_zero.parse(answer, LISTED), level_zero.parse(answer, UNLISTED)
+    assert listed.problem
+    assert not unlisted.problem
+    assert not listed.broken
+    assert not unlisted.broken
+
+
 def test_a_flood_is_data() -> None:
     """P-37: who writes without end was not listened to."""
-    driver = level_zero.parse(Answer(Ending.FLOODED, 0, b"x" * 100))
+    driver = level_zero.parse(Answer(Ending.FLOODED, 0, b"x" * 100), LISTED)
     assert driver.broken
     assert "wrote more than is read" in driver.problem
 
@@ -329,9 +342,13 @@ _ANSWERS = st.fixed_dictionaries(
     ending=st.sampled_from(Ending),
     code=st.integers(-1, 300),
     errors=st.binary(max_size=64),
+    files=st.sampled_from([LISTED, UNLISTED]),
 )
-def test_no_answer_is_an_exception(output: bytes, ending: Ending, code: int, errors: bytes) -> None:
+def test_no_answer_is_an_exception(
+    output: bytes, ending: Ending, code: int, errors: bytes, files: IntelFiles
+) -> None:
     """P-71, P-74: whatever a child leaves behind is judged; without a GPU with a reason."""
-    driver = level_zero.parse(Answer(ending, code, output, errors))
-    assert driver.gpus or driver.problem or driver.warnings
+    driver = level_zero.parse(Answer(ending, code, output, errors), files)
+    assert driver.gpus or driver.problem or driver.warnings or files.unlisted
+    assert driver.evidence or not driver.broken
     assert all(gpu.ip <= DeviceIp(1023, 255, 63) for gpu in driver.gpus)

@@ -166,8 +166,8 @@ def _linux_places(surroundings: Surroundings) -> Iterator[str]:
     name = LOADER_NAMES["Linux"]
     folders = surroundings.environ.get("LD_LIBRARY_PATH", "").split(":")
     if surroundings.is_real and surroundings.interpreter:
-        # An interpreter of conda's searches the libraries of its environment.
-        folders.append(surroundings.interpreter.rpartition("/bin/")[0] + "/lib")
+        # An interpreter of conda's searches the libraries beside it.
+        folders.append(os.path.realpath(surroundings.interpreter).rpartition("/bin/")[0] + "/lib")
     folders += [
         f"/usr/lib/{surroundings.architecture}-linux-gnu",
         "/usr/lib64",

@@ -21,6 +21,7 @@ from wheelfit.platforms.tables import intel as tables
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from wheelfit.platforms.facts import IntelFiles
     from wheelfit.platforms.surroundings import Surroundings
 
 __all__ = [
@@ -83,9 +84,11 @@ def read(surroundings: Surroundings, libraries: Sequence[str]) -> Answer:
     )
 
 
-def parse(answer: Answer, deadline: float = 10.0) -> IntelDriver:
+def parse(answer: Answer, files: IntelFiles, deadline: float = 10.0) -> IntelDriver:
     """Judge the raw answer.
 
+    :param files: what the files said; that no GPU answers is a problem only where they
+        tell of one.
     :param deadline: seconds the child was given, for the message.
     """
     where = _last_call(answer.errors)
@@ -105,6 +108,8 @@ def parse(answer: Answer, deadline: float = 10.0) -> IntelDriver:
     if report is None:
         return _failed(f"asking Level Zero gave no usable answer{where}", answer)
     problem, broken = _problem(report)
+    if files.unlisted and not broken:
+        problem = ""  # other programs bring the loader along, where no GPU of Intel's is
     return IntelDriver(
         gpus=report.gpus,
         problem=problem,

@@ -152,7 +152,8 @@ def read(surroundings: Surroundings) -> IntelDriver:
     # and most machines never come here.
     from wheelfit.platforms.probes import level_zero  # noqa: PLC0415
 
-    driver = level_zero.parse(level_zero.read(surroundings, libraries), surroundings.deadline)
+    answer = level_zero.read(surroundings, libraries)
+    driver = level_zero.parse(answer, files, surroundings.deadline)
     return driver._replace(evidence=(*files.evidence, *driver.evidence))
 
 
