@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
 from wheelfit.platforms import cuda_values
 from wheelfit.platforms.facts import Capability
+from wheelfit.platforms.tables import nvidia as tables
 
 EVERY_DRIVER = [Capability(major, minor) for major in range(11, 16) for minor in range(21)]
 
@@ -114,3 +118,83 @@ def test_no_machine_code_of_another_major_is_ever_listed(major: int) -> None:
         for value in (*reference, *appended):
             if value.endswith("_real"):
                 assert value.removesuffix("_real").rstrip("af")[:-1] == str(major)
+
+
+# --- knowledge is data ---------------------------------------------------------------------------
+
+PLATFORMS = Path(cuda_values.__file__).parent
+
+
+def _numbers_in_code() -> list[str]:
+    """Return where code outside of the tables writes out a capability or a version."""
+    found: list[str] = []
+    for path in sorted(PLATFORMS.rglob("*.py")):
+        if path.parent.name == "tables" or path.name == "presets.py":  # made for people
+            continue
+        found += [
+            f"{path.name}:{node.lineno}"
+            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "Capability"
+            and all(isinstance(argument, ast.Constant) for argument in node.args)
+        ]
+    return found
+
+
+def test_nothing_but_the_tables_names_a_capability() -> None:
+    """P-90, P-91, P-92, P-95: a new GPU is a change of data."""
+    assert _numbers_in_code() == []
+
+
+def test_code_of_a_family_runs_on_its_devices_and_on_no_other() -> None:
+    """P-90: the table is directional: 100f runs on 10.3, and 103f not on 10.0."""
+    for family, devices in tables.SM_FAMILIES.items():
+        value = f"{family.major}{family.minor}f_real"
+        for device in tables.SM_FAMILIES:
+            runs = value in cuda_values.appended_sm_values(device)
+            assert runs is (device in devices), (family, device)
+
+
+def test_code_for_one_capability_alone_runs_nowhere_else() -> None:
+    """P-90: 90a runs on 9.0, 100a on 10.0 and not on 10.3."""
+    for device in tables.SM_FAMILIES:
+        own = [value for value in cuda_values.appended_sm_values(device) if "a_" in value]
+        name = f"{device.major}{device.minor}a"
+        assert own == [f"{name}_real", f"{name}_virtual"]
+
+
+def test_a_gpu_that_no_table_knows_runs_what_is_certain() -> None:
+    """P-83, P-90: code of its own major and all older PTX, but of no family."""
+    capability = Capability(14, 2)
+    values = (*cuda_values.reference_sm_values(capability),)
+    assert values == ("142_real", "141_real", "140_real", "140_virtual")
+    appended = cuda_values.appended_sm_values(capability)
+    assert not [value for value in appended if "f_" in value]
+    assert {"120_virtual", "90_virtual", "50_virtual"} <= set(appended)
+    assert not [value for value in appended if value.endswith("_real") and value[:2] != "14"]
+
+
+def test_each_toolkit_writes_the_ptx_of_its_time() -> None:
+    """P-91: measured ones are right, and newer toolkits never write older PTX."""
+    table = tables.PTX_OF_TOOLKIT
+    measured = {(11, 8): (7, 8), (12, 6): (8, 5), (12, 9): (8, 8), (13, 0): (9, 0), (13, 5): (9, 5)}
+    assert measured.items() <= {(*k,): (*v,) for k, v in table.items()}.items()
+    assert list(table) == sorted(table)
+    assert list(table.values()) == sorted(table.values())
+
+
+def test_drivers_bring_the_cuda_version_of_their_branch() -> None:
+    """P-92, P-94: a major's oldest driver brings that major, a newer branch never an older one."""
+    branches = tables.CUDA_OF_BRANCH
+    assert list(branches) == sorted(branches)
+    assert list(branches.values()) == sorted(branches.values())
+    for major, (linux, _) in tables.DRIVER_FLOOR.items():
+        assert branches[int(linux.partition(".")[0])] == (major, 0)
+
+
+def test_the_floor_of_toolkits_rises() -> None:
+    """P-95: CUDA 13 builds for 7.5 and newer, so a V100 needs builds of CUDA 12."""
+    floors = tables.CUDA_CODE_FLOOR
+    assert list(floors.values()) == sorted(floors.values())
+    assert floors[13] > (7, 0) >= floors[12]

@@ -21,6 +21,7 @@ from wheelfit.platforms.surroundings import Surroundings
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from wheelfit.platforms.children import Question
     from wheelfit.testing.drivers import FakeDriver
 
 H100 = "9.0 NVIDIA H100"
@@ -289,3 +290,154 @@ def test_a_captured_machine_is_never_shown_the_real_libraries(root: Path) -> Non
     real = nvidia_library.candidates(Surroundings(system="Linux", environ={}), files)
     assert real.cuda == ("libcuda.so.1", "/usr/lib64/libcuda.so.1")
     assert not nvidia_library.candidates(Surroundings(system="Darwin", environ={}), files)
+
+
+# --- what the driver says of devices and of itself ----------------------------------------------
+
+
+def test_an_instance_of_a_split_gpu_has_the_capability_of_the_whole(
+    root: Path, fake_driver: FakeDriver
+) -> None:
+    """P-97: MIG changes nothing but what is said of the device."""
+    environ = fake_driver.environ(devices=["8.0 NVIDIA A100", T4], mig="0")
+    detection = _detect(root, fake_driver, environ)
+    assert _first_values(detection)["sm_arch"] == "80_real"
+    assert [device.device for device in detection.devices] == [
+        "GPU 0 (NVIDIA A100, 8.0, MIG)",
+        "GPU 1 (Tesla T4, 7.5)",
+    ]
+
+
+def test_the_mask_of_a_process_is_said_to_be_ignored(root: Path, fake_driver: FakeDriver) -> None:
+    """P-89: the machine is described; whoever set the variable is told what became of it."""
+    environ = fake_driver.environ(devices=[H100]) | {"CUDA_VISIBLE_DEVICES": "-1"}
+    detection = _detect(root, fake_driver, environ)
+    assert _first_values(detection)["sm_arch"] == "90_real"
+    seen = {one.source: one.value for one in detection.evidence}
+    assert seen["CUDA_VISIBLE_DEVICES"].startswith("'-1' is ignored")
+
+
+def _with_kernel(root: Path, release: str) -> None:
+    module = root / "sys/module/nvidia"
+    module.mkdir(parents=True)
+    (module / "version").write_text(f"{release}\n")
+
+
+@pytest.mark.parametrize(
+    ("cuda", "is_forward"), [("12.2", False), ("12.0", False), ("12.3", True), ("13.0", True)]
+)
+def test_a_compatibility_package_is_told_and_decides(
+    cuda: str, root: Path, fake_driver: FakeDriver, *, is_forward: bool
+) -> None:
+    """P-94: both versions are reported where the user-mode driver is newer; it counts."""
+    _with_kernel(root, "535.183.01")
+    environ = fake_driver.environ(devices=[H100], cuda=cuda, driver="535.183.01")
+    detection = _detect(root, fake_driver, environ)
+    assert _first_values(detection)["cuda_version_lower_bound"] == cuda
+    told = [one.value for one in detection.evidence if one.source == "forward compatibility"]
+    assert bool(told) is is_forward
+    assert all("535.183.01" in value and f"CUDA {cuda}" in value for value in told)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(804, "cannot do with a compatibility package"), (803, "do not match")]
+)
+def test_a_compatibility_package_that_does_not_work_is_found_out(
+    code: int, words: str, root: Path, fake_driver: FakeDriver
+) -> None:
+    """P-94, P-98: NVML does not know; cuInit, in a child of its own, does."""
+    _with_kernel(root, "535.183.01")
+    environ = fake_driver.environ(devices=[H100], cuda="12.8", cuda_init=code)
+    detection = _detect(root, fake_driver, environ)
+    assert detection.status is Status.FAILED
+    assert detection.features == ()
+    assert words in detection.warnings[-1]
+    assert f"cuInit {code}" in detection.warnings[-1]
+
+
+def test_an_unknown_branch_of_drivers_says_nothing_of_compatibility(
+    root: Path, fake_driver: FakeDriver
+) -> None:
+    """P-94: what is not in the table is not guessed, and no second child is made."""
+    _with_kernel(root, "999.1")
+    environ = fake_driver.environ(devices=[H100], cuda="15.0", cuda_init=804)
+    detection = _detect(root, fake_driver, environ)
+    assert _first_values(detection)["cuda_version_lower_bound"] == "15.0"
+
+
+def test_code_for_a_jetson_comes_with_a_warning(root: Path, fake_libcuda: FakeDriver) -> None:
+    """P-90: machine code of boards and of other GPUs is not exchanged, and no value says so."""
+    (root / "etc").mkdir()
+    (root / "etc/nv_tegra_release").write_text("# R36")
+    detection = _detect(root, fake_libcuda, fake_libcuda.environ(devices=["8.7 Orin"]))
+    assert _first_values(detection)["sm_arch"] == "87_real"
+    assert "machine code made for other GPUs may not run" in detection.warnings[-1]
+
+
+# --- nvidia-smi -----------------------------------------------------------------------------------
+
+
+class _Answering:
+    """Answer every question alike, and keep their names."""
+
+    def __init__(self, output: bytes) -> None:
+        self.names: list[str] = []
+        self._output = output
+
+    def ask(self, question: Question) -> Answer:
+        self.names.append(question.name)
+        if question.name.startswith("nvidia-smi"):
+            return Answer(Ending.EXITED, 0, self._output)
+        return Answer(
+            Ending.EXITED,
+            0,
+            b'{"calls": [], "nvml": {"loaded": null, "init": null}, '
+            b'"cuda": {"loaded": null, "init": null}, "driver_version": null, '
+            b'"cuda_version": null, "devices": []}',
+        )
+
+
+def _asked(tmp_path: Path, *files: str, system: str = "Linux") -> tuple[_Answering, Detection]:
+    for name in ("usr/bin/nvidia-smi", "usr/bin/nvidia-smi.exe", *files):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    processes = _Answering(b"CUDA Version : 12.4\n")
+    machine = Machine(
+        tmp_path,
+        {"PATH": "/usr/bin", "SYSTEMROOT": "/Windows"},
+        system=system,
+        architecture="x86_64",
+        processes=processes,
+        replayed=True,
+    )
+    detection = machine.detect("nvidia")
+    assert detection is not None
+    return processes, detection
+
+
+def test_a_stray_tool_is_not_asked(tmp_path: Path) -> None:
+    """P-96, P-98: nvidia-smi on PATH is no sign of a driver, and files come first."""
+    processes, detection = _asked(tmp_path)
+    assert processes.names == []
+    assert detection.status is Status.NOTHING
+
+
+def test_a_tool_without_a_driver_in_the_kernel_is_not_believed(tmp_path: Path) -> None:
+    """P-98: libraries alone, as in an image, do not make the tool trustworthy."""
+    processes, detection = _asked(tmp_path, "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1")
+    assert processes.names == ["nvidia libraries"]
+    assert detection.status is Status.NOTHING
+
+
+def test_with_a_driver_in_the_kernel_the_tool_is_the_last_resort(tmp_path: Path) -> None:
+    """P-98: libraries that cannot be loaded leave nvidia-smi, which finds its own."""
+    processes, detection = _asked(tmp_path, "dev/nvidiactl")
+    assert processes.names[0] == "nvidia libraries"
+    assert processes.names[1].startswith("nvidia-smi")
+    assert _first_values(detection)["cuda_version_lower_bound"] == "12.4"
+
+
+def test_on_windows_no_file_tells_of_the_kernel_s_driver(tmp_path: Path) -> None:
+    """P-98: there the tool is asked wherever a library is."""
+    processes, _ = _asked(tmp_path, "Windows/System32/nvml.dll", system="Windows")
+    assert processes.names[1].startswith("nvidia-smi")
