@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Iterator, Mapping
 
-    from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
     from wheelfit.core.providers import PluginQuestion
     from wheelfit.core.target import Target
@@ -147,11 +146,15 @@ def plugin_folder(arguments: Namespace, environ: Mapping[str, str]) -> Path:
 
 @contextmanager
 def plugins_by_themselves(
-    machine: ChosenMachine, environment: Environment, arguments: Namespace, output: Output
+    rules: PluginRules,
+    environment: Environment,
+    arguments: Namespace,
+    environ: Mapping[str, str],
+    output: Output,
 ) -> Iterator[OnDemandPlugins]:
     """Give who asks plugins for a command that has no sources; pip's configuration has them.
 
-    :param machine: what is trusted and allowed.
+    :param rules: what is trusted and allowed.
     :param environment: whose interpreter runs the plugins.
     :param arguments: the options of `wheelfit.cli.options.add_machine`.
     :param output: told what people should know.
@@ -168,15 +171,15 @@ def plugins_by_themselves(
             add_sources(parser)
             defaults = parser.parse_args([])
             prefix = environment.interpreter.prefix
-            settings = read_settings(defaults, machine.environ, prefix=prefix)
-            return stack.enter_context(open_indexes(defaults, settings, machine.environ, output))
+            settings = read_settings(defaults, environ, prefix=prefix)
+            return stack.enter_context(open_indexes(defaults, settings, environ, output))
 
         yield OnDemandPlugins(
-            machine.plugin_rules,
+            rules,
             environment.interpreter,
             environment.target(),
             sources,
             arguments=arguments,
-            environ=machine.environ,
+            environ=environ,
             output=output,
         )
