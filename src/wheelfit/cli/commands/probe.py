@@ -78,7 +78,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         machine, record = open_record(arguments.replay, machine)
     named = (entry.namespace for entry in machine.plugin_rules.entries)
     asked = arguments.namespaces or [*machine.namespaces, *filter(None, named)]
-    with plugins_by_themselves(machine, environment, arguments, output) as plugins:
+    rules, variables = machine.plugin_rules, machine.environ
+    with plugins_by_themselves(rules, environment, arguments, variables, output) as plugins:
         detections = _detect(asked, machine, plugins)
     if printed:
         for detection in detections:
