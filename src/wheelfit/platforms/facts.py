@@ -258,8 +258,7 @@ class TpuFiles(NamedTuple):
 # --- AMD ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class AmdGpu:
+class AmdGpu(NamedTuple):
     """Hold one GPU that the kernel or a tool lists."""
 
     node: int
@@ -276,8 +275,7 @@ class AmdGpu:
         return f"GPU at node {self.node} ({words})" if words else f"GPU at node {self.node}"
 
 
-@dataclass(frozen=True, slots=True)
-class KfdTopology:
+class KfdTopology(NamedTuple):
     """Hold what AMD's compute driver in the kernel says (P-124)."""
 
     is_listed: bool = False
@@ -306,21 +304,19 @@ class AmdDriver:
 # --- Huawei Ascend -----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class AscendCard:
+class AscendCard(NamedTuple):
     """Hold one NPU."""
 
-    index: int
+    number: int
     """Its number in the tool's order, or its place on the bus."""
     chip: str
     """What the tool calls it, in lower case and without ``ascend``, as ``910b3``."""
 
     def __str__(self) -> str:
-        return f"NPU {self.index} ({self.chip})"
+        return f"NPU {self.number} ({self.chip})"
 
 
-@dataclass(frozen=True, slots=True)
-class AscendFiles:
+class AscendFiles(NamedTuple):
     """Hold what files alone say about NPUs and their driver (P-143)."""
 
     devices: tuple[int, ...] = ()

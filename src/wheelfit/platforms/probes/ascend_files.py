@@ -25,8 +25,9 @@ DRIVER = "/usr/local/Ascend/driver/version.info"
 MANAGER = "/dev/davinci_manager"
 """Through which the driver is asked; there as soon as it is loaded."""
 
-_NODE = re.compile(r"v?davinci[0-9]{1,4}")
-_VERSION = re.compile(r"^Version=(\S+)\s*$", re.MULTILINE)
+# Compiled where they are needed: most machines have nothing to match.
+_NODE = r"v?davinci[0-9]{1,4}"
+_VERSION = r"(?m)^Version=(\S+)\s*$"
 
 
 class AscendSigns(NamedTuple):
@@ -50,7 +51,11 @@ def read(surroundings: Surroundings) -> AscendSigns:
         for device in pci_devices.of(surroundings)
         if device.vendor == tables.VENDOR and device.base_class == pci_devices.ACCELERATOR
     )
-    names = [f"/dev/{name}" for name in surroundings.children("/dev") if _NODE.fullmatch(name)]
+    names = [
+        f"/dev/{name}"
+        for name in surroundings.children("/dev")
+        if "davinci" in name and re.fullmatch(_NODE, name)
+    ]
     nodes = (*sorted(names, key=lambda name: (len(name), name)), MANAGER)
     found = tuple(name for name in nodes if surroundings.exists(name))
     return AscendSigns(devices, found, surroundings.read_text(DRIVER))
@@ -61,7 +66,7 @@ def parse(signs: AscendSigns) -> AscendFiles:
 
     :param signs: what :func:`read` returned; any text is accepted.
     """
-    version = _VERSION.search(signs.driver or "")
+    version = re.search(_VERSION, signs.driver) if signs.driver else None
     evidence = [
         Evidence(
             f"{pci_devices.FOLDER}/{device.address}", f"NPU {device.vendor:04x}:{device.device:04x}"

@@ -18,8 +18,9 @@ def __dir__() -> list[str]:
 _PLACES = ("/usr/local/Ascend/ascend-toolkit/latest", "/usr/local/Ascend/cann")
 """Where it is installed unless somebody chose another place; the second since 8.5."""
 
-_INSTALLED = re.compile(r"^version=(\S+)\s*$", re.MULTILINE)
-_RUNNING = re.compile(r"^toolkit_running_version=\[(?:[^:\]]*:)?([^:\]]+)\]", re.MULTILINE)
+# Compiled where they are needed: most machines have nothing to match.
+_INSTALLED = r"(?m)^version=(\S+)\s*$"
+_RUNNING = r"(?m)^toolkit_running_version=\[(?:[^:\]]*:)?([^:\]]+)\]"
 
 
 class ToolkitFile(NamedTuple):
@@ -58,5 +59,5 @@ def parse(text: str) -> str | None:
     >>> parse("# version: 1.0\ntoolkit_running_version=[7.6.0.1.220:8.0.0]")
     '8.0.0'
     """
-    match = _INSTALLED.search(text) or _RUNNING.search(text)
+    match = re.search(_INSTALLED, text) or re.search(_RUNNING, text)
     return match[1] if match else None

@@ -27,7 +27,8 @@ DEVICE = "/dev/kfd"
 
 _MODULE = "/sys/module/amdgpu"
 _RENDER = "/dev/dri/renderD"
-_LINE = re.compile(r"^(\w+) ([0-9]{1,19})$", re.MULTILINE)
+# Compiled where it is needed: most machines have nothing to match.
+_LINE = r"(?m)^(\w+) ([0-9]{1,19})$"
 _SHOWN = ("cpu_cores_count", "simd_count", "gfx_target_version", "drm_render_minor")
 
 
@@ -105,7 +106,7 @@ def target_name(version: int) -> str | None:
 
 
 def _properties(text: str) -> dict[str, int]:
-    return {key: int(number) for key, number in _LINE.findall(text)}
+    return {key: int(number) for key, number in re.findall(_LINE, text)}
 
 
 def _gpu(node: int, found: Mapping[str, int], devices: frozenset[str]) -> AmdGpu:

@@ -19,8 +19,9 @@ FOLDER = "/opt/rocm"
 """Where it is installed unless somebody chose another place."""
 
 _FILE = ".info/version"
-_VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(?![0-9])")
-_NUMBERED = re.compile(r"rocm-([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?.*")
+# Compiled where they are needed: most machines have nothing to match.
+_VERSION = r"([0-9]{1,4})\.([0-9]{1,4})(?![0-9])"
+_NUMBERED = r"rocm-([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?.*"
 
 
 class ReleaseFile(NamedTuple):
@@ -46,12 +47,15 @@ def read(surroundings: Surroundings) -> tuple[ReleaseFile, ...]:
 def folders(surroundings: Surroundings) -> tuple[str, ...]:
     """Return where ROCm may be: where ``ROCM_PATH`` says, at its place, the newest beside it."""
     named = surroundings.environ.get("ROCM_PATH", "").replace("\\", "/").rstrip("/")
-    numbered = [(match, name) for name in surroundings.children("/opt")
-                if (match := _NUMBERED.fullmatch(name))]  # fmt: skip
+    numbered = [
+        match
+        for name in surroundings.children("/opt")
+        if name.startswith("rocm-") and (match := re.fullmatch(_NUMBERED, name))
+    ]
     newest = sorted(
-        numbered, key=lambda pair: [int(number or 0) for number in pair[0].groups()], reverse=True
+        numbered, key=lambda match: [int(number or 0) for number in match.groups()], reverse=True
     )
-    places = (named, FOLDER, *(f"/opt/{name}" for _, name in newest))
+    places = (named, FOLDER, *(f"/opt/{match[0]}" for match in newest))
     return tuple(dict.fromkeys(place for place in places if place))
 
 
@@ -63,5 +67,5 @@ def parse(text: str) -> tuple[int, int] | None:
     >>> parse("6.4.1-83"), parse("7.10"), parse("unknown")
     ((6, 4), (7, 10), None)
     """
-    match = _VERSION.match(text.strip())
+    match = re.match(_VERSION, text.strip())
     return (int(match[1]), int(match[2])) if match else None

@@ -6,8 +6,8 @@ Reachable as a PEP 850 plugin: ``wheelfit.platforms.providers.amd``.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms import overrides
@@ -60,9 +60,10 @@ _OWN_ROCM = "WHEELFIT_OVERRIDE_AMD_ROCM_VERSION"
 
 _DXG = "/dev/dxg"
 
-_GFX_VALUE = re.compile(r"gfx[1-9][0-9]?[0-9a-f]{2}")
-_ROCM_VALUE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}")
-_FORCED_ROCM = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]{1,9})?")
+# Compiled where they are needed: most machines have nothing to match.
+_GFX_VALUE = r"gfx[1-9][0-9]?[0-9a-f]{2}"
+_ROCM_VALUE = r"[0-9]{1,4}\.[0-9]{1,4}"
+_FORCED_ROCM = r"([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]{1,9})?"
 
 
 def detect(surroundings: Surroundings) -> Detection:
@@ -249,8 +250,7 @@ def _failure(told: Told) -> str:
 # --- AMD's own variables (P-126) -------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Forced:
+class _Forced(NamedTuple):
     """Hold what AMD's variables replace."""
 
     off: bool = False
@@ -290,19 +290,19 @@ def _read_forced(environ: Mapping[str, str]) -> _Forced:
             names = tuple(_forced_names(variable, text, separators))
             forced = _Forced(names=names, evidence=(Evidence(variable, text),))
     if text := overrides.value_of(environ, _FORCE_ROCM):
-        match = _FORCED_ROCM.fullmatch(text)
+        match = re.fullmatch(_FORCED_ROCM, text)
         if match is None:
             raise overrides.unreadable(_FORCE_ROCM, text, "a version as 7.0.0 is wanted")
         seen = Evidence(_FORCE_ROCM, text)
         version = (int(match[1]), int(match[2]))
-        forced = replace(forced, version=version, evidence=(*forced.evidence, seen))
+        forced = forced._replace(version=version, evidence=(*forced.evidence, seen))
     return forced
 
 
 def _forced_names(variable: str, text: str, separators: str) -> Sequence[str]:
     names = [tables.PACKAGE_OWNERS.get(name, name) for name in re.split(separators, text) if name]
     for name in names:
-        if not _GFX_VALUE.fullmatch(name):
+        if not re.fullmatch(_GFX_VALUE, name):
             raise overrides.unreadable(variable, text, f"{name!r} is no name as gfx942")
     if not names:
         raise overrides.unreadable(variable, text, "names as gfx942 are wanted")
@@ -330,8 +330,8 @@ def _hints(driver: AmdDriver, environ: Mapping[str, str], overridden: set[str]) 
 def accepts(feature: str, value: str) -> bool | None:
     """Say whether a value can be one of a feature; None when there is no such feature."""
     if feature == _GFX:
-        return _GFX_VALUE.fullmatch(value) is not None
-    return _ROCM_VALUE.fullmatch(value) is not None if feature == _ROCM else None
+        return re.fullmatch(_GFX_VALUE, value) is not None
+    return re.fullmatch(_ROCM_VALUE, value) is not None if feature == _ROCM else None
 
 
 # --- PEP 850's plugin interface ----------------------------------------------------

@@ -6,8 +6,8 @@ Reachable as a PEP 850 plugin: ``wheelfit.platforms.providers.ascend``.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms import overrides
@@ -54,8 +54,9 @@ _ORDER = (_TYPE, _DRIVER, _CANN)
 
 _FORCE = {feature: f"ASCEND_VARIANT_PROVIDER_FORCE_{feature.upper()}" for feature in _ORDER}
 
-_TYPE_VALUE = re.compile(r"[a-z0-9_.]{1,32}")
-_VERSION_VALUE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?(?:\.rc[0-9]{1,4})?")
+# Compiled where they are needed: most machines have nothing to match.
+_TYPE_VALUE = r"[a-z0-9_.]{1,32}"
+_VERSION_VALUE = r"[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?(?:\.rc[0-9]{1,4})?"
 
 
 def detect(surroundings: Surroundings) -> Detection:
@@ -129,7 +130,7 @@ def type_of(chip: str) -> str | None:
         if chip.startswith(family):
             return family
     name = tables.TYPE_OF_CHIP.get(chip, chip)
-    return name if _TYPE_VALUE.fullmatch(name) else None
+    return name if re.fullmatch(_TYPE_VALUE, name) else None
 
 
 def _values_of(card: AscendCard) -> tuple[str, ...]:
@@ -142,7 +143,7 @@ def _values_of(card: AscendCard) -> tuple[str, ...]:
 
 def _version_values(text: str | None) -> tuple[str, ...]:
     """Return a version as the reference writes it: what follows patch and ``rc`` is dropped."""
-    match = _VERSION_VALUE.match((text or "").lower())
+    match = re.match(_VERSION_VALUE, text.lower()) if text else None
     return (match[0],) if match else ()
 
 
@@ -187,7 +188,7 @@ def _cards(files: AscendFiles) -> tuple[AscendCard, ...]:
     is_clear = len(set(known)) == 1 or len(files.nodes) == len(chips)
     if len(known) < len(chips) or not is_clear:
         return ()
-    return tuple(AscendCard(index, chip) for index, chip in enumerate(known[: len(files.nodes)]))
+    return tuple(AscendCard(number, chip) for number, chip in enumerate(known[: len(files.nodes)]))
 
 
 def _ask_tool(surroundings: Surroundings, files: AscendFiles, driver: AscendDriver) -> AscendDriver:
@@ -240,8 +241,7 @@ def _with_toolkit(driver: AscendDriver, surroundings: Surroundings) -> AscendDri
 # --- the reference's own variables (P-144) ---------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Forced:
+class _Forced(NamedTuple):
     """Hold what the variables replace."""
 
     values: Mapping[str, str]
@@ -283,8 +283,8 @@ def _read_forced(environ: Mapping[str, str]) -> _Forced:
 def accepts(feature: str, value: str) -> bool | None:
     """Say whether a value can be one of a feature; None when there is no such feature."""
     if feature == _TYPE:
-        return _TYPE_VALUE.fullmatch(value) is not None
-    return _VERSION_VALUE.fullmatch(value) is not None if feature in _ORDER else None
+        return re.fullmatch(_TYPE_VALUE, value) is not None
+    return re.fullmatch(_VERSION_VALUE, value) is not None if feature in _ORDER else None
 
 
 # --- PEP 850's plugin interface ----------------------------------------------------
