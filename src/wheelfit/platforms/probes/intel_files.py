@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,7 +32,7 @@ LOADER_NAMES = {"Linux": "libze_loader.so.1", "Windows": "ze_loader.dll"}
 _DXG = "/dev/dxg"
 _NODES = "/dev/dri"
 _CACHE = "/etc/ld.so.cache"
-_RENDER_NODE = re.compile(r"renderD[0-9]+")
+_RENDER_NODE = "renderD"
 
 
 class Signs(NamedTuple):
@@ -148,7 +147,7 @@ def _nodes(surroundings: Surroundings, device: PciDevice) -> dict[str, bool]:
     return {
         name: surroundings.exists(f"{_NODES}/{name}")
         for name in surroundings.children(f"{pci_devices.FOLDER}/{device.address}/drm")
-        if _RENDER_NODE.fullmatch(name)
+        if name.startswith(_RENDER_NODE)
     }
 
 
@@ -179,5 +178,7 @@ def _linux_places(surroundings: Surroundings) -> Iterator[str]:
         if folder.startswith("/"):
             yield f"{folder.rstrip('/')}/{name}"
     cache = surroundings.read_bytes(_CACHE) or b""
+    import re  # noqa: PLC0415 - few machines come here
+
     for path in re.findall(rb"(?<=\0)/[^\0]*/" + re.escape(name.encode()) + rb"(?=\0)", cache):
         yield path.decode("utf-8", "replace")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.platforms.facts import TpuChip, TpuFiles
@@ -23,7 +22,7 @@ def __dir__() -> list[str]:
 
 _SHARED_NUMBERS = frozenset(chip for chip, _ in tables.GENERATION_OF_BOARD)
 # The older driver has nodes of its own; newer ones are reached through VFIO.
-_NODES = (("/dev", re.compile(r"accel[0-9]+")), ("/dev/vfio", re.compile(r"[0-9]+")))
+_NODES = (("/dev", "accel"), ("/dev/vfio", ""))
 
 
 class Signs(NamedTuple):
@@ -49,11 +48,11 @@ def read(surroundings: Surroundings) -> Signs:
                 board = surroundings.read_text(path) or ""
             devices.append((device, board))
     nodes = []
-    for folder, pattern in _NODES if devices else ():
-        paths = (
-            f"{folder}/{name}" for name in surroundings.children(folder) if pattern.fullmatch(name)
-        )
-        nodes += [path for path in paths if surroundings.exists(path)]
+    for folder, start in _NODES if devices else ():
+        for name in surroundings.children(folder):
+            is_node = name.startswith(start) and name.removeprefix(start).isdecimal()
+            if is_node and surroundings.exists(f"{folder}/{name}"):
+                nodes.append(f"{folder}/{name}")
     return Signs(tuple(devices), tuple(nodes))
 
 

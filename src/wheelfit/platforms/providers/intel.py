@@ -5,7 +5,6 @@ Reachable as a PEP 850 plugin: ``wheelfit.platforms.providers.intel``.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidConfiguration
@@ -49,8 +48,6 @@ _ORDER = (_DEVICE_IP,)
 
 _FORCE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
 
-_NUMBER = "(0|[1-9][0-9]{0,3})"
-_VALUE = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}")
 _LARGEST = DeviceIp(1023, 255, 63)  # what Level Zero has bits for
 
 
@@ -188,12 +185,12 @@ def _forced(ip: DeviceIp, *, reference: bool) -> Detection:
 
 
 def _parse(text: str) -> DeviceIp | None:
-    match = _VALUE.fullmatch(text)
-    if match is None:
+    parts = text.split(".")
+    if len(parts) != len(_LARGEST) or not all(len(p) < 5 and p.isdecimal() for p in parts):
         return None
-    ip = DeviceIp(*map(int, match.groups()))
+    ip = DeviceIp(*map(int, parts))
     fits = all(number <= largest for number, largest in zip(ip, _LARGEST, strict=True))
-    return ip if fits else None
+    return ip if fits and str(ip) == text else None
 
 
 def accepts(feature: str, value: str) -> bool | None:
