@@ -61,7 +61,7 @@ with DictPluginLoader({"x86_64": "wheelfit.platforms.providers.x86_64"}) as load
 """
 PLUGIN = """
 from provider_variant_x86_64.plugin import X8664Plugin
-X8664Plugin.get_supported_configs()
+assert X8664Plugin().get_supported_configs(None)
 """
 
 
