@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -340,6 +341,18 @@ class TestFiles:
         (shared,) = (one for one in patient.findings() if one.code == "shared-file")
         assert "nvidia-cuda-runtime-cu11 11.8.89 and nvidia-cuda-runtime-cu12" in shared.message
         assert "nvidia/cuda_runtime/include/" in shared.message
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+    def test_rows_that_never_end(self, patient: Patient) -> None:
+        """Pipes and devices in RECORD neither block nor are read for ever."""
+        for name in ("one", "two"):
+            info = patient.add(name)
+            record = info / "RECORD"
+            rows = f"trap,sha256=x,{len(name)}\n/dev/zero,sha256={name},9\n"
+            record.write_text(record.read_text() + rows)
+        os.mkfifo(patient.folder / "trap")
+        (shared,) = patient.findings(full=True)
+        assert shared.code == "shared-file"
 
 
 class TestNeeds:

@@ -106,6 +106,13 @@ NARROW_INTERPRETER = Check(
 
 # --- settings ----------------------------------------------------------------------------
 
+ENVIRONMENT_UNUSABLE = Check(
+    "environment-unusable",
+    "",
+    _ERROR,
+    "the active virtual environment cannot be used, so another one was looked at",
+    "deactivate it and make it anew: python -m venv FOLDER",
+)
 OVERRIDE_IN_EFFECT = Check(
     "override-in-effect",
     "P-73",
@@ -414,6 +421,7 @@ AREAS: Mapping[Area, tuple[Check, ...]] = MappingProxyType(
             NARROW_INTERPRETER,
         ),
         Area.SETTINGS: (
+            ENVIRONMENT_UNUSABLE,
             OVERRIDE_IN_EFFECT,
             OVERRIDE_CONCERNS_NOBODY,
             MASK_HIDES_ALL,

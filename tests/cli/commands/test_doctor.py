@@ -177,6 +177,19 @@ def test_every_captured_machine(machine: str, run: Runner, tmp_path: Path) -> No
     assert all(one["remedy"] for one in value["findings"])
 
 
+def test_the_active_environment_is_gone(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broken active environment is a finding; the rest is looked at all the same."""
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "gone"))
+    words = ("doctor", "--only", "environment-unusable")
+    value = checked(run(*words, "--json", code=12).object)
+    assert codes(value) == ["settings error environment-unusable"]
+    assert "does not exist" in value["findings"][0]["message"]
+    assert value["environment"]["packages"] > 0
+    run("doctor", "--python", tmp_path / "gone", code=1)
+
+
 def test_words_that_make_no_sense(run: Runner, tmp_path: Path) -> None:
     """Wrong words are errors of usage with a hint."""
     said = run("doctor", "--ignore", "mixed-cudas", "--json", code=2).error

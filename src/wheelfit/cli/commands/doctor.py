@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.core.support import Support
     from wheelfit.core.target import Target
     from wheelfit.doctor.timing import TimedProcesses
+    from wheelfit.install.environment import Environment
     from wheelfit.platforms.discovery import Machine
     from wheelfit.platforms.features import Detection
     from wheelfit.platforms.scrubbing import Scrubber
@@ -145,14 +146,13 @@ def _of_process(number: int) -> Diagnosis:
 def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> Diagnosis:
     from wheelfit.check.findings import Count, Report
     from wheelfit.cli.diagnosis import Diagnosis
-    from wheelfit.cli.environments import open_environment_of
     from wheelfit.core.support import support_for
     from wheelfit.doctor import machine as machines
     from wheelfit.doctor.environment import about_contents, examine_environment
     from wheelfit.doctor.hardware import Hardware
     from wheelfit.doctor.settings import about_settings, read_settings
 
-    environment = open_environment_of(arguments, environ)
+    environment, unusable = _open_environment(arguments, environ)
     machine, real, timed = _open_machine(arguments, environment.target(), environ, output)
     detections = tuple(
         detection
@@ -173,7 +173,7 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
         )
 
     report = about_contents(contents, Hardware.of(detections), ask)
-    findings = list(report.findings)
+    findings = [*unusable, *report.findings]
     settings = None
     if arguments.host is None:
         seen = real.surroundings
@@ -204,6 +204,26 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
         settings=settings,
         contents=contents,
     )
+
+
+def _open_environment(
+    arguments: Namespace, environ: Mapping[str, str]
+) -> tuple[Environment, list[Finding]]:
+    """Open what is to be examined; an active environment that is broken is a finding itself."""
+    from wheelfit.check.findings import Place
+    from wheelfit.cli.environments import open_environment_of
+    from wheelfit.doctor.diagnoses import ENVIRONMENT_UNUSABLE
+    from wheelfit.errors import UnusableInterpreter
+
+    try:
+        return open_environment_of(arguments, environ), []
+    except UnusableInterpreter as error:
+        if arguments.python is not None:
+            raise
+        words = f"{error.where}: {error.message}" if error.where else error.message
+        others = {name: value for name, value in environ.items() if name != "VIRTUAL_ENV"}
+        found = Place("VIRTUAL_ENV").found(ENVIRONMENT_UNUSABLE, words)
+        return open_environment_of(arguments, others), [found]
 
 
 def _scrubber(seen: Surroundings, environ: Mapping[str, str]) -> Scrubber:
