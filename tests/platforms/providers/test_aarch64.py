@@ -120,6 +120,16 @@ def test_an_unknown_core_that_alone_stands_in_the_way_is_named() -> None:
     assert aarch64.supported(Cpu(UP_TO["8.2a"], (UNKNOWN,))).evidence == ()
 
 
+def test_hidden_abilities_are_named() -> None:
+    """P-75, P-112: as when a virtual machine has no pointer authentication."""
+    detection = aarch64.supported(Cpu(EVERYTHING - {"paca", "pacg"}, (V2,)))
+    assert detection.features[0].values[0] == "8.2a"
+    assert detection.evidence[-1].value == "the core is 9.0a, but hidden for 8.3a: paca, pacg"
+    m4 = aarch64.supported(Cpu(EVERYTHING - {"ssbs"}, brand="Apple M4"), bits_decide=False)
+    assert m4.features[0].values[0] == "8.4a"
+    assert m4.evidence[-1].value == "the core is 8.5a, but hidden for 8.5a: ssbs"
+
+
 def _machine(root: Path, system: str, architecture: str = "aarch64", **recorded: Any) -> Detection:
     machine = Machine(root, {}, system=system, architecture=architecture, **recorded)
     detection = machine.detect("aarch64")

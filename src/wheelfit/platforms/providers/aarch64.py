@@ -109,9 +109,15 @@ def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) ->
 
 
 def _held_back(cpu: Cpu, version: str, *, bits_decide: bool) -> tuple[Evidence, ...]:
-    """Say when nothing but an unknown core stands in the way of a newer version (P-113)."""
-    if _version_of_core(cpu) is not None:
-        return ()
+    """Say what stands in the way of a newer version: hidden abilities, or an unknown core."""
+    of_core = _version_of_core(cpu)
+    if of_core is not None:
+        if cpu.flags is None or not _is_newer(of_core, version):
+            return ()
+        following = _VERSIONS[_VERSIONS.index(version) - 1]
+        missing = sorted(dict(tables.REQUIREMENTS)[following] - cpu.flags)
+        words = f"the core is {of_core}, but hidden for {following}: {', '.join(missing)}"
+        return (Evidence("table of cores", words),)
     if bits_decide:
         needed = dict(tables.REQUIREMENTS)[_FIRST_OF_CORES]
         if version != _LAST_FROM_BITS or not needed <= (cpu.flags or frozenset()):
