@@ -181,7 +181,7 @@ class TestHardware:
         patient.add("nvidia-cuda-runtime", "13.0.96", files=CUDART13)
         finding = patient.only(nvidia("12.4", "9.0"))
         assert (finding.code, finding.severity) == ("driver-too-old", Severity.ERROR)
-        assert "driver 580 or newer" in finding.remedy
+        assert "driver to release 580 or newer" in finding.remedy
         assert patient.codes(nvidia("13.0", "9.0")) == []
         assert patient.codes(nvidia("14.1", "9.0")) == []
 

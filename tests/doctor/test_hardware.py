@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from doctor.conftest import Patient
 
+from wheelfit.doctor.environment import examine_environment
 from wheelfit.doctor.hardware import Hardware
+from wheelfit.doctor.packages import about_hardware
 from wheelfit.platforms.facts import Capability
 from wheelfit.platforms.features import Detection, Status
 from wheelfit.testing.detectors import supported
@@ -48,3 +51,19 @@ def test_driver_without_device() -> None:
     assert hardware.looked == {"nvidia"}
     assert hardware.present == frozenset()
     assert hardware.cuda == Capability(12, 10)
+
+
+def test_drivers_of_windows(patient: Patient) -> None:
+    """P-92: on Windows the driver releases have other numbers."""
+    patient.add("cupy-cuda12x", "13.6.0")
+    contents = examine_environment(patient.environment)
+    detection = supported("nvidia", {"cuda_version_lower_bound": ["11.8"]})
+    remedies = [
+        finding.remedy
+        for windows in (False, True)
+        for finding in about_hardware(
+            contents.builds, Hardware.of([detection], windows=windows), contents.name
+        )
+    ]
+    assert "release 525.60.13 or newer" in remedies[0]
+    assert "release 528.33 or newer" in remedies[1]

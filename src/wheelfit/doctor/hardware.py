@@ -49,12 +49,15 @@ class Hardware:
     """The CUDA version of the driver, as 12.8; None when there is none."""
     capabilities: tuple[Capability, ...] = ()
     """The compute capabilities of the GPUs, the highest first, each once."""
+    windows: bool = False
+    """Whether the drivers are those for Windows, which are numbered in their own way."""
 
     @classmethod
-    def of(cls, detections: Iterable[Detection]) -> Hardware:
+    def of(cls, detections: Iterable[Detection], *, windows: bool = False) -> Hardware:
         """Read the numbers out of detections.
 
         :param detections: of any namespaces; those of accelerators count.
+        :param windows: whether they are of a machine with Windows.
         """
         found = {detection.namespace: detection for detection in detections}
         looked = {name for name, detection in found.items() if detection.status in _LOOKED}
@@ -65,12 +68,13 @@ class Hardware:
         }
         nvidia = found.get("nvidia")
         if nvidia is None or "nvidia" not in looked:
-            return cls(frozenset(looked), frozenset(present))
+            return cls(frozenset(looked), frozenset(present), windows=windows)
         return cls(
             frozenset(looked),
             frozenset(present),
             _highest(_values(nvidia, "cuda_version_lower_bound"), _VERSION),
             _capabilities(nvidia),
+            windows,
         )
 
 

@@ -201,16 +201,16 @@ def _refused(
     packages = [one.package for one in found]
     cuda = hardware.cuda
     if cuda is not None and cuda.major < major:
-        needed = f"driver {DRIVER_FLOOR[major][0]} or newer" if major in DRIVER_FLOOR else ""
+        floor = DRIVER_FLOOR.get(major, ("", ""))[hardware.windows]
         words = f"{_with_signs(found, major)}: CUDA {major} does not start on a driver with CUDA "
         words += str(cuda)
-        remedy = f"update NVIDIA's driver{f' to {needed}' if needed else ''}, or install the "
-        remedy += f"builds for CUDA {cuda.major}"
+        release = f" to release {floor} or newer" if floor else ""
+        remedy = f"update NVIDIA's driver{release}, or install the builds for CUDA {cuda.major}"
         yield Place(where).found(diagnoses.DRIVER_TOO_OLD, words, remedy=remedy)
-    floor = CUDA_CODE_FLOOR.get(major)
-    old = [one for one in hardware.capabilities if floor is not None and one < floor]
+    oldest = CUDA_CODE_FLOOR.get(major)
+    old = [one for one in hardware.capabilities if oldest is not None and one < oldest]
     if old:
-        words = f"{_named(packages)}: CUDA {major} makes code for compute capability {floor} and "
+        words = f"{_named(packages)}: CUDA {major} makes code for compute capability {oldest} and "
         words += f"newer, and the GPU here has {', '.join(map(str, old))}"
         yield Place(where).found(
             diagnoses.GPU_TOO_OLD,

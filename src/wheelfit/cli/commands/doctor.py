@@ -172,7 +172,9 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
             known=known,
         )
 
-    report = about_contents(contents, Hardware.of(detections), ask)
+    windows = machine.target.environment.get("sys_platform") == "win32"
+    hardware = Hardware.of(detections, windows=windows)
+    report = about_contents(contents, hardware, ask)
     findings = [*unusable, *report.findings]
     settings = None
     if arguments.host is None:
