@@ -438,6 +438,17 @@ class TestRefusals:
         said = run("providers", "enable", "acme", "--json", code=7)
         assert said.error["where"] == str(policy)
 
+    def test_overrides(self, run: Runner, policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """P-73: a policy can forbid that variables replace what is detected."""
+        monkeypatch.setenv("WHEELFIT_OVERRIDE_TPU_PRESENT", "true")
+        policy.write_text("version = 1\n")
+        before = run("probe", "tpu", "--json").object["namespaces"]["tpu"]["features"]
+        assert before == [{"name": "present", "values": ["true"]}]
+        policy.write_text("version = 1\nno-env-override = true\n")
+        after = run("probe", "tpu", "-v", "--json")
+        assert after.object["overrides"] == []
+        assert f"is ignored ({policy})" in after.err
+
     def test_trust_all(self, run: Runner, index: RecordingIndex, folder: Path) -> None:
         """P-18: everything can be trusted for one command, with a warning and no trace."""
         GPU.wheel(folder)
@@ -540,6 +551,10 @@ def test_probe_asks_too(run: Runner, index: RecordingIndex, folder: Path) -> Non
     assert said["features"] == [{"name": "generation", "values": ["2", "1"]}]
     (file,) = said["plugin"]["files"]
     assert file["sha256"] == trusted["files"][0]["sha256"]
+    seen = {one["source"]: one["value"] for one in said["evidence"]}
+    assert seen[file["filename"]] == f"sha256 {file['sha256']} from {index.url}"
+    assert "answered in" in seen[GPU.endpoint]
+    assert {"confined by", "not confined"} & seen.keys()
     off = run("probe", "acme", "--no-plugins", "--json").object["namespaces"]["acme"]
     assert off["status"] == "unknown"
 

@@ -129,7 +129,7 @@ class TrustedPlugins:
         answer = read_report(report.configs, report.flags)
         if answer.failure is not None:
             return _failed(question, source, answer.failure, report, origin)
-        return _answered(question, source, answer, report, origin)
+        return _answered(question, source, answer, report, origin, environment.sources)
 
     def _environment(self, question: PluginQuestion, trusted: TrustedTree) -> PluginEnvironment:
         if self._environments is None:
@@ -219,9 +219,12 @@ def _answered(
     answer: PluginAnswer,
     report: PluginReport,
     origin: PluginOrigin,
+    sources: Mapping[str, str],
 ) -> Detection:
     evidence = [Evidence(question.endpoint, f"answered in {report.seconds:.2f} s")]
-    evidence += [Evidence(name, f"sha256 {digest}") for name, digest in origin.files]
+    for name, digest in origin.files:
+        source_of_it = f" from {sources[name]}" if sources.get(name) else ""
+        evidence.append(Evidence(name, f"sha256 {digest}{source_of_it}"))
     if report.confinement:
         evidence.append(Evidence("confined by", ", ".join(report.confinement)))
     if report.unconfined:

@@ -73,6 +73,8 @@ class PluginEnvironment:
     """Its interpreter."""
     files: Mapping[str, str] = field(hash=False)
     """The wheels that were installed: file name to SHA-256."""
+    sources: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+    """Where they came from when it was built, without credentials: file name to source."""
 
 
 class PluginEnvironments:
@@ -120,7 +122,12 @@ class PluginEnvironments:
         if record.get("files") != dict(files) or record.get("tree") != _tree(place):
             return None
         python = place / record.get("python", "")
-        return PluginEnvironment(place, python, files) if python.exists() else None
+        sources = record.get("sources")
+        return (
+            PluginEnvironment(place, python, files, sources if isinstance(sources, dict) else {})
+            if python.exists()
+            else None
+        )
 
     def build(
         self,
@@ -236,6 +243,7 @@ class PluginEnvironments:
             "interpreter": _identity(interpreter),
             "python": python.as_posix(),
             "files": dict(files),
+            "sources": {pin.filename.text: redact(pin.file.source) for pin in pins},
             "tree": _tree(stage),
         }
         (stage / _RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
