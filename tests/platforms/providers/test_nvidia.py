@@ -59,6 +59,18 @@ def test_wheels_of_the_reference_keep_their_rank(cuda: str, capability: str) -> 
         assert mine.values[: len(theirs.values)] == theirs.values
 
 
+def _lower(cuda: str) -> tuple[str, ...]:
+    return nvidia.supported(_driver(cuda, "9.0")).features[0].values
+
+
+def test_which_lower_bound_says_what_a_wheel_needs() -> None:
+    """P-92, P-93: 12 and 12.0 admit every driver of the major; PTX needs the exact minor."""
+    assert {"12", "12.0"} <= set(_lower("12.0")) & set(_lower("12.4")) & set(_lower("13.0"))
+    assert "12.9" not in _lower("12.8")
+    assert "12.9" in _lower("12.9")
+    assert {"13", "13.0"}.isdisjoint(_lower("12.9"))
+
+
 @pytest.mark.parametrize("cuda", ["10.2", "9.1"])
 def test_a_driver_before_11_supports_nothing(cuda: str) -> None:
     """P-84: below 11.0 unsupported, with the reason."""
