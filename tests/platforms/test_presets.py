@@ -27,6 +27,7 @@ from wheelfit.platforms.facts import (
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
 from wheelfit.platforms.presets import PresetLine, compose, is_preset, preset_lines
 from wheelfit.platforms.providers import amd, ascend, intel, nvidia, tpu, x86_64
+from wheelfit.platforms.tables import nvidia as nvidia_tables
 from wheelfit.platforms.tables import presets as tables
 from wheelfit.platforms.tables.aarch64 import VERSIONS
 from wheelfit.testing.machines import open_machine
@@ -182,6 +183,18 @@ class TestEveryPreset:
             for gfx in ["90a", "942", "950", "1030", "1100", "1101", "1151", "1200", "1201"]:
                 found = values(f"rocm-{rocm}-gfx{gfx}", namespace="amd")
                 assert found == {"gfx_arch": (f"gfx{gfx}",), "rocm_version": (rocm,)}
+
+    def test_the_tables_know_the_same(self) -> None:
+        """P-91: every toolkit that is known is a preset; those between known ones are too."""
+        for toolkit in nvidia_tables.PTX_OF_TOOLKIT:
+            assert compose([f"cuda-{toolkit}"]).notes == ()
+        assert tables.CUDA_NEWEST.keys() == nvidia_tables.DRIVER_FLOOR.keys()
+        assert set(nvidia_tables.TEGRA) <= set(tables.NVIDIA)
+        for capability, row in tables.NVIDIA.items():
+            name = (
+                f"cuda-{max(row.first, Capability(12, 9))}-sm{capability.major}{capability.minor}"
+            )
+            assert (compose([name]).platform == "linux-aarch64") == row.arm_only
 
     def test_the_machine_in_use_does_not_matter(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """P-65: overrides of this machine say nothing of another one."""

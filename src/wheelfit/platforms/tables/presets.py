@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from wheelfit.platforms.facts import Capability, Core, Cpu
-from wheelfit.platforms.tables import aarch64, amd, ascend, intel, tpu, x86_64
+from wheelfit.platforms.tables import aarch64, amd, ascend, intel, nvidia, tpu, x86_64
 
 __all__ = [
     "CUDA_NEWEST",
@@ -174,7 +174,9 @@ FAMILIES: MappingProxyType[str, Family] = MappingProxyType(
     }
 )
 
-CUDA_NEWEST: MappingProxyType[int, int] = MappingProxyType({11: 8, 12: 9, 13: 5})
+CUDA_NEWEST: MappingProxyType[int, int] = MappingProxyType(
+    {toolkit.major: toolkit.minor for toolkit in sorted(nvidia.PTX_OF_TOOLKIT)}
+)
 """By CUDA major the newest minor; of the last major newer ones are to be expected."""
 
 
@@ -183,37 +185,47 @@ class NvidiaRow(NamedTuple):
 
     first: Capability
     """CUDA version of the first driver that knows it; 11.0 for what is older."""
+    words: str
     arm_only: bool
     """Whether it shares a chip or a board with an Arm processor."""
-    words: str
 
 
-def _nvidia(first: str, words: str, *, arm_only: bool = False) -> NvidiaRow:
-    major, minor = map(int, first.split("."))
-    return NvidiaRow(Capability(major, minor), arm_only, words)
+_NVIDIA: tuple[tuple[str, str, str], ...] = (
+    ("5.0", "11.0", "GTX 750"),
+    ("5.2", "11.0", "GTX 980, Tesla M40"),
+    ("5.3", "11.0", "Jetson Nano"),
+    ("6.0", "11.0", "P100"),
+    ("6.1", "11.0", "GTX 1080, P4, P40"),
+    ("6.2", "11.0", "Jetson TX2"),
+    ("7.0", "11.0", "V100"),
+    ("7.2", "11.0", "Jetson Xavier"),
+    ("7.5", "11.0", "T4, RTX 20"),
+    ("8.0", "11.0", "A100, A30"),
+    ("8.6", "11.1", "A10, A40, RTX 30"),
+    ("8.7", "11.4", "Jetson Orin"),
+    ("8.9", "11.8", "L4, L40, RTX 40"),
+    ("9.0", "11.8", "H100, H200, GH200"),
+    ("10.0", "12.8", "B200, GB200"),
+    ("10.1", "12.8", "Jetson Thor, as CUDA 12 calls it"),
+    ("10.3", "12.9", "B300, GB300"),
+    ("11.0", "13.0", "Jetson Thor"),
+    ("12.0", "12.8", "RTX 50, RTX PRO 6000"),
+    ("12.1", "12.9", "DGX Spark (GB10)"),
+)
+_SPARK = Capability(12, 1)
+
+
+def _capability(text: str) -> Capability:
+    major, minor = map(int, text.split("."))
+    return Capability(major, minor)
 
 
 NVIDIA: MappingProxyType[Capability, NvidiaRow] = MappingProxyType(
     {
-        Capability(5, 0): _nvidia("11.0", "GTX 750"),
-        Capability(5, 2): _nvidia("11.0", "GTX 980, Tesla M40"),
-        Capability(5, 3): _nvidia("11.0", "Jetson Nano", arm_only=True),
-        Capability(6, 0): _nvidia("11.0", "P100"),
-        Capability(6, 1): _nvidia("11.0", "GTX 1080, P4, P40"),
-        Capability(6, 2): _nvidia("11.0", "Jetson TX2", arm_only=True),
-        Capability(7, 0): _nvidia("11.0", "V100"),
-        Capability(7, 2): _nvidia("11.0", "Jetson Xavier", arm_only=True),
-        Capability(7, 5): _nvidia("11.0", "T4, RTX 20"),
-        Capability(8, 0): _nvidia("11.0", "A100, A30"),
-        Capability(8, 6): _nvidia("11.1", "A10, A40, RTX 30"),
-        Capability(8, 7): _nvidia("11.4", "Jetson Orin", arm_only=True),
-        Capability(8, 9): _nvidia("11.8", "L4, L40, RTX 40"),
-        Capability(9, 0): _nvidia("11.8", "H100, H200, GH200"),
-        Capability(10, 0): _nvidia("12.8", "B200, GB200"),
-        Capability(10, 3): _nvidia("12.9", "B300, GB300"),
-        Capability(11, 0): _nvidia("13.0", "Jetson Thor", arm_only=True),
-        Capability(12, 0): _nvidia("12.8", "RTX 50, RTX PRO 6000"),
-        Capability(12, 1): _nvidia("12.9", "DGX Spark (GB10)", arm_only=True),
+        _capability(capability): NvidiaRow(
+            _capability(first), words, _capability(capability) in {*nvidia.TEGRA, _SPARK}
+        )
+        for capability, first, words in _NVIDIA
     }
 )
 
