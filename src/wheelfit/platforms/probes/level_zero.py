@@ -7,7 +7,6 @@ and garbage are all data with evidence.
 from __future__ import annotations
 
 import json
-import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from wheelfit.platforms.children import Answer, Ending, Question
 from wheelfit.platforms.facts import DeviceIp, IntelDriver, IntelGpu
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.isolated import level_zero_child
+from wheelfit.platforms.probes import child_answers
 from wheelfit.platforms.tables import intel as tables
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def __dir__() -> list[str]:
 QUESTION = "level zero"
 """What the question is called in recordings."""
 
+_WHO = "Level Zero"
 _GPU = 1  # ZE_DEVICE_TYPE_GPU
 _INTEGRATED = 1  # ZE_DEVICE_PROPERTY_FLAG_INTEGRATED
 _UNINITIALIZED = 0x78000001
@@ -91,22 +92,12 @@ def parse(answer: Answer, files: IntelFiles, deadline: float = 10.0) -> IntelDri
         tell of one.
     :param deadline: seconds the child was given, for the message.
     """
-    where = _last_call(answer.errors)
-    match answer.ending:
-        case Ending.LATE:
-            return _failed(f"Level Zero did not answer within {deadline:g} s{where}", answer)
-        case Ending.KILLED:
-            return _failed(f"Level Zero crashed with {_signal_name(answer.code)}{where}", answer)
-        case Ending.NOT_STARTED:
-            return _failed("Level Zero could not be asked: no child process", answer)
-        case Ending.FLOODED:
-            return _failed(f"Level Zero wrote more than is read{where}", answer)
-        case Ending.EXITED:
-            pass
-    told = answer.code in (0, level_zero_child.NOT_LASTING)
+    told = answer.ending is Ending.EXITED and answer.code in (0, level_zero_child.NOT_LASTING)
     report = _report(answer.output) if told else None
     if report is None:
-        return _failed(f"asking Level Zero gave no usable answer{where}", answer)
+        problem = child_answers.trouble(answer, _WHO, deadline)
+        seen = child_answers.evidence(answer, f"{QUESTION} child process")
+        return IntelDriver(problem=problem, broken=True, evidence=seen)
     problem, broken = _problem(report)
     if files.unlisted and not broken:
         problem = ""  # other programs bring the loader along, where no GPU of Intel's is
@@ -145,27 +136,6 @@ def _problem(report: _Report) -> tuple[str, bool]:
     if not report.gpus and not report.warnings:
         return "Level Zero shows no GPU of Intel's", False
     return "", False
-
-
-def _failed(problem: str, answer: Answer) -> IntelDriver:
-    lines = answer.errors.decode("utf-8", "replace")[-2000:].splitlines()
-    last = "; ".join(line for line in lines if line.strip())
-    seen = [Evidence("level zero child process", f"{answer.ending}, {answer.code}")]
-    if last:
-        seen.append(Evidence("level zero child process, standard error", last))
-    return IntelDriver(problem=problem, broken=True, evidence=tuple(seen))
-
-
-def _last_call(errors: bytes) -> str:
-    lines = [line for line in errors.splitlines() if line.startswith(b"calling ")]
-    return f" (in {lines[-1][8:].decode('utf-8', 'replace')})" if lines else ""
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 # --- the answer's line of JSON -------------------------------------------------------

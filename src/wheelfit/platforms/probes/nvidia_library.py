@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from wheelfit.platforms.children import Answer, Ending, Question, run_in_thread
 from wheelfit.platforms.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.isolated import nvidia_child
-from wheelfit.platforms.probes import nvidia_files
+from wheelfit.platforms.probes import child_answers, nvidia_files
 from wheelfit.platforms.tables import nvidia as tables
 
 if TYPE_CHECKING:
@@ -39,6 +38,8 @@ __all__ = [
 def __dir__() -> list[str]:
     return __all__
 
+
+_WHO = "the NVIDIA driver"
 
 _DRIVER_NOT_LOADED = 9
 _NO_PERMISSION = 4
@@ -149,23 +150,12 @@ def parse(answer: Answer, files: NvidiaFiles, deadline: float = 10.0) -> NvidiaD
         they tell of a driver in the kernel.
     :param deadline: seconds the child was given, for the message.
     """
-    where = _last_call(answer.errors)
-    match answer.ending:
-        case Ending.LATE:
-            return _failed(f"the NVIDIA driver did not answer within {deadline:g} s{where}", answer)
-        case Ending.KILLED:
-            name = _signal_name(answer.code)
-            return _failed(f"the NVIDIA driver crashed with {name}{where}", answer)
-        case Ending.NOT_STARTED:
-            return _failed("the NVIDIA driver could not be asked: no child process", answer)
-        case Ending.FLOODED:
-            return _failed(f"the NVIDIA driver wrote more than is read{where}", answer)
-        case Ending.EXITED:
-            pass
-    told = answer.code in (0, nvidia_child.NOT_LASTING)
+    told = answer.ending is Ending.EXITED and answer.code in (0, nvidia_child.NOT_LASTING)
     report = _report(answer.output) if told else None
     if report is None:
-        return _failed(f"asking the NVIDIA driver gave no usable answer{where}", answer)
+        problem = child_answers.trouble(answer, _WHO, deadline)
+        seen = child_answers.evidence(answer, "nvidia child process")
+        return NvidiaDriver(problem=problem, broken=True, evidence=seen)
     return _judged(report, files)
 
 
@@ -229,27 +219,6 @@ def _problem(report: _Report, files: NvidiaFiles) -> tuple[str, bool]:
     if report.nvml_loaded or report.cuda_loaded:
         return "the NVIDIA libraries lack the functions that were asked for", True
     return _missing(files), False
-
-
-def _failed(problem: str, answer: Answer) -> NvidiaDriver:
-    lines = answer.errors.decode("utf-8", "replace")[-2000:].splitlines()
-    last = "; ".join(line for line in lines if line.strip())
-    seen = [Evidence("nvidia child process", f"{answer.ending}, {answer.code}")]
-    if last:
-        seen.append(Evidence("nvidia child process, standard error", last))
-    return NvidiaDriver(problem=problem, broken=True, evidence=tuple(seen))
-
-
-def _last_call(errors: bytes) -> str:
-    lines = [line for line in errors.splitlines() if line.startswith(b"calling ")]
-    return f" (in {lines[-1][8:].decode('utf-8', 'replace')})" if lines else ""
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 # --- the answer's line of JSON -------------------------------------------------------
