@@ -1,0 +1,89 @@
+"""Which published builds for AMD and Ascend captured machines get."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wheelfit.core.metadata import read_document
+from wheelfit.core.ordering import order_labels
+from wheelfit.core.provider_steps import DevicePolicy
+from wheelfit.core.support import ProviderPolicy, support_for
+from wheelfit.platforms import recording
+from wheelfit.platforms.discovery import Machine
+
+MACHINES = Path(__file__).parents[1] / "machines"
+LINUX = {"platform_system": "Linux", "platform_machine": "x86_64", "sys_platform": "linux"}
+
+TORCH_2_9 = "torch/torch-2.9.0-variants.json"  # ROCm 6.3, 6.4
+TORCH_2_10 = "torch/torch-2.10.0-variants.json"  # ROCm 7.0, 7.1
+ASCEND = "vllm-ascend/vllm_ascend-0.13.0rc1-variants.json"  # a2 is 910b, a3 is 910c
+
+
+def best(
+    shared_data: Path,
+    release: str,
+    machine: str,
+    policy: DevicePolicy = "all",
+    environ: dict[str, str] | None = None,
+    *,
+    same_major: bool = False,
+) -> str:
+    """Return the label that a captured machine gets, ``null`` if no other fits."""
+    document = read_document((shared_data / "variants-index" / release).read_bytes(), where=release)
+    given = recording.surroundings_of(MACHINES / machine) | {"rocm_same_major": same_major}
+    given["environ"] |= environ or {}
+    support = support_for(
+        document,
+        Machine(**given),
+        environment=LINUX,
+        policy=ProviderPolicy(device_policy=policy),
+    )
+    ordered = order_labels(document, support)
+    return str(ordered[0].label) if ordered else "null"
+
+
+@pytest.mark.parametrize(
+    ("release", "machine", "label"),
+    [
+        (TORCH_2_9, "linux-x86-amd-mi300x", "rocm6.4"),
+        (TORCH_2_10, "linux-x86-amd-mi300x", "null"),
+        (TORCH_2_10, "linux-x86-amd-strix-halo", "rocm7.0"),
+        (TORCH_2_9, "linux-x86-amd-strix-halo", "null"),
+        (TORCH_2_9, "wsl-x86-amd-rocm", "rocm6.4"),
+        (TORCH_2_9, "linux-x86-amd-rocminfo", "rocm6.4"),
+        (TORCH_2_10, "linux-x86-amd-agent-enumerator", "rocm7.0"),
+        (TORCH_2_9, "linux-x86-amd-container-one-gpu", "rocm6.4"),
+        (TORCH_2_9, "linux-x86-amd-container-without-devices", "null"),
+        (TORCH_2_9, "linux-x86-amd-cpu-node-only", "null"),
+        (TORCH_2_10, "linux-x86-amd-without-rocm", "null"),
+        (ASCEND, "linux-aarch64-ascend-910b", "a2"),
+        (ASCEND, "linux-aarch64-ascend-container-two-of-eight", "a2"),
+        (ASCEND, "linux-aarch64-ascend-a3", "a3"),
+        (ASCEND, "linux-aarch64-ascend-npu-smi", "a3"),
+        (ASCEND, "linux-x86-ascend-unlike-cards", "a2"),
+        (ASCEND, "linux-x86-ascend-310p", "null"),
+        (ASCEND, "linux-aarch64-ascend-container-without-devices", "null"),
+    ],
+)
+def test_published_builds(shared_data: Path, release: str, machine: str, label: str) -> None:
+    """P-13, P-121, P-123, P-124, P-140, P-141: what fits is taken, and nothing else."""
+    assert best(shared_data, release, machine) == label
+
+
+def test_unlike_gpus(shared_data: Path) -> None:
+    """P-88, P-122: on every GPU by default; the first one, or any, on request."""
+    machine = "linux-x86-amd-igpu-beside-dgpu"
+    assert best(shared_data, TORCH_2_10, machine, "all") == "null"
+    assert best(shared_data, TORCH_2_10, machine, "highest") == "rocm7.1"
+    assert best(shared_data, TORCH_2_10, machine, "any") == "rocm7.1"
+
+
+def test_older_minors_on_request(shared_data: Path) -> None:
+    """P-123: of the builds for 7.0 and 7.1 the newer one, on 7.2."""
+    machine = "linux-x86-amd-mi300x"
+    environ = {"AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION": "7.2.0"}
+    assert best(shared_data, TORCH_2_10, machine, environ=environ) == "null"
+    found = best(shared_data, TORCH_2_10, machine, environ=environ, same_major=True)
+    assert found == "rocm7.1"
