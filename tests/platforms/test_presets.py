@@ -129,7 +129,15 @@ class TestAsOnARealMachine:
             ("linux-x86-intel-battlemage", "intel-arc-b580", "intel"),
             ("linux-x86-intel-data-center-max", "intel-max-1550", "intel"),
             ("linux-x86-tpu-v5e", "tpu-v5e", "tpu"),
-            ("linux-aarch64-raspberry-pi-4", "tpu-v5e+cpu-x86_64-v1", "nvidia"),
+            ("linux-aarch64-dgx-spark", "cuda-13.0-sm121", "nvidia"),
+            ("linux-aarch64-gb200", "cuda-13.0-sm100+linux-aarch64", "nvidia"),
+            ("linux-aarch64-grace", "cuda-13.0-sm90+linux-aarch64", "nvidia"),
+            ("linux-aarch64-jetson-orin", "cuda-12.6-sm87", "nvidia"),
+            ("linux-x86-mig-a100", "cuda-12.8-sm80", "nvidia"),
+            ("linux-x86-v100-new-driver", "cuda-13.0-sm70", "nvidia"),
+            ("windows-x86-rtx", "cuda-12.8-sm120+windows-x86_64", "nvidia"),
+            ("wsl-x86", "cuda-12.7-sm89", "nvidia"),
+            ("linux-aarch64-raspberry-pi-4", "cpu-aarch64", "nvidia"),
         ],
     )
     def test_captured_machines(self, machine: str, name: str, namespace: str) -> None:

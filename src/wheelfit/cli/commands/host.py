@@ -34,8 +34,9 @@ _THIS = "this"
 DIFFERENT = 30
 """Exit code of `diff --exit-code` for machines that differ."""
 
-_PARTS = ("platform", "glibc", "musl", "macos", "level", "cuda", "sm", "rocm", "gfx")
-_OF_NEW = ("output", "save", "force", "python", *_PARTS)
+_LIBRARIES = ("glibc", "musl", "macos")
+_HARDWARE = ("level", "cuda", "sm", "rocm", "gfx")
+_OF_NEW = ("output", "save", "force", "python", "platform", *_LIBRARIES, *_HARDWARE)
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -396,7 +397,7 @@ def _composed(arguments: Namespace, environ: Mapping[str, str]) -> Host:
         preset = compose(parts)
         version = _library(arguments, preset.platform)
         return preset_host(preset, interpreter=interpreter, version=version)
-    hardware = [f"--{key}" for key in _PARTS[4:] if getattr(arguments, key)]
+    hardware = [f"--{key}" for key in _HARDWARE if getattr(arguments, key)]
     if len(arguments.names) > 1 or hardware:
         other = hardware[0] if hardware else next(n for n in arguments.names if n != names[0])
         raise UsageError(
@@ -411,7 +412,7 @@ def _composed(arguments: Namespace, environ: Mapping[str, str]) -> Host:
         preset = compose([arguments.platform])
         version = _library(arguments, preset.platform)
         file = replace(file, platforms=preset_platforms(preset, version))
-    elif any(getattr(arguments, key) for key in ("glibc", "musl", "macos")):
+    elif any(getattr(arguments, key) for key in _LIBRARIES):
         raise UsageError("--glibc, --musl and --macos need --platform beside a host file")
     return replace(host, file=file)
 
