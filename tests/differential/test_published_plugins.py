@@ -19,7 +19,7 @@ import pytest
 from wheelfit.platforms import recording
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import Cpu
-from wheelfit.platforms.probes import auxv, proc_cpuinfo
+from wheelfit.platforms.probes import auxv, cpuid, proc_cpuinfo
 from wheelfit.platforms.providers import aarch64 as arm_provider
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.platforms.tables import aarch64, x86_64
@@ -60,6 +60,7 @@ FIRST_ONLY = ("P-105", "only the first of unlike processors is looked at")
 NO_FLAGS = ("P-104", "nothing is supported where the file tells no flags")
 ROSETTA = ("P-104", "a translated Python counts as one for Arm")
 MACOS_LISTS = ("P-106", "one of the three lists of macOS is not asked for")
+EMULATED = ("P-105", "the file is believed, though an emulator shows that of its host")
 FLAGS_OF_MODEL = ("P-103", "flags come from a table of models, which lacks some")
 
 MISSPELT = ("P-110", "four abilities can never be named")
@@ -151,11 +152,18 @@ def why_x86(seen: Surroundings, mine: Answer, theirs: Answer) -> Iterator[Reason
     else:
         names, known = dict(mine), dict(theirs)
         if known["level"] != names["level"] or known.keys() - names.keys():
-            assert info.differ
-            yield FIRST_ONLY
+            assert info.differ or is_emulated(seen)
+            yield FIRST_ONLY if info.differ else EMULATED
         if names.keys() - known.keys():
             yield FLAGS_OF_MODEL
         assert [name for name in known if name in names] == [n for n in names if n in known]
+
+
+def is_emulated(seen: Surroundings) -> bool:
+    """Say whether the processor denies what the file tells of it."""
+    flags = proc_cpuinfo.parse(proc_cpuinfo.read(seen) or "", "flags").flags or frozenset()
+    table = seen.recorded_cpuid
+    return table is not None and "avx" in flags and "avx" not in cpuid.parse(table)
 
 
 def why_arm(seen: Surroundings, mine: Answer, theirs: Answer) -> Iterator[Reason]:
@@ -208,8 +216,10 @@ def why_version(cpu: Cpu, mine: list[str], theirs: list[str], *, macos: bool) ->
 
 EXPLAIN = {"x86_64": why_x86, "aarch64": why_arm}
 EXPECTED = {
-    ("x86_64", OLDER): {NO_V1, NO_FLAGS, ROSETTA, FIRST_ONLY, FLAGS_OF_MODEL},
-    ("x86_64", NEWER): {NO_V1, NO_FLAGS, ROSETTA, MACOS_LISTS, FIRST_ONLY, FLAGS_OF_MODEL},
+    ("x86_64", OLDER): {NO_V1, NO_FLAGS, ROSETTA, FIRST_ONLY, EMULATED, FLAGS_OF_MODEL},
+    ("x86_64", NEWER): {
+        NO_V1, NO_FLAGS, ROSETTA, MACOS_LISTS, FIRST_ONLY, EMULATED, FLAGS_OF_MODEL,
+    },
     ("aarch64", OLDER): {
         NO_8A, NO_ABILITIES, BEYOND, LESS_BY_RULE, NAMELESS, MISSING_BITS, FIRST_CORE,
         BY_ABILITIES,
@@ -318,8 +328,8 @@ def test_same_levels_as_archspec(environment_with: Environment, tmp_path: Path) 
     ):
         seen = surroundings(folder)
         info = proc_cpuinfo.parse(proc_cpuinfo.read(seen) or "", "flags")
-        if seen.system == "Linux" and (info.flags is None or info.differ):
-            continue  # P-104, P-105: there it knows nothing, or looks at the first only
+        if seen.system == "Linux" and (info.flags is None or info.differ or is_emulated(seen)):
+            continue  # P-104, P-105: there it knows nothing, or looks at the first or the host
         if not generic.startswith("x86_64"):
             assert generic.startswith("armv")  # P-106: Rosetta
             continue
