@@ -192,6 +192,21 @@ def test_dangerous_variables(root: Path) -> None:
     assert judge(root, PYTHONHOME="", KMP_DUPLICATE_LIB_OK="False") == []
 
 
+def test_pip_of_another_environment(tmp_path: Path) -> None:
+    """A pip on PATH that belongs elsewhere is a note; links to the same folder are the same."""
+    for name in ("env/bin", "other/bin"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "pip").touch(0o755)
+    (tmp_path / "link").symlink_to(tmp_path / "env/bin")
+
+    def found(folder: str) -> list[str]:
+        settings = read_settings(Surroundings(environ={"PATH": str(tmp_path / folder)}))
+        return codes(list(about_settings(settings, (), (), {}, str(tmp_path / "env/bin"))))
+
+    assert found("env/bin") == found("link") == found("none") == []
+    assert found("other/bin") == ["note pip-elsewhere"]
+
+
 def test_windows(root: Path) -> None:
     """On Windows lists are separated by semicolons, and folders may have a drive."""
     touch(root, "C/src/numpy.py")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from wheelfit import __version__
 from wheelfit.check.findings import Finding, Severity
 from wheelfit.cli.columns import columns
+from wheelfit.cli.output import in_one_line
 from wheelfit.doctor.diagnoses import DIAGNOSES, Area
 from wheelfit.doctor.variables import variables_in
 from wheelfit.install.environment import Kind
@@ -276,7 +277,7 @@ def lines_of(found: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
     if lines:
         lines += [("", "plain")]
     lines += [_summary(found.findings, verbose=verbose)]
-    return [(found.scrubber.text(text), style) for text, style in lines]
+    return [(in_one_line(found.scrubber.text(text)), style) for text, style in lines]
 
 
 def _head(found: Diagnosis) -> Iterator[Line]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from wheelfit.errors import WheelfitError
 
-__all__ = ["Output", "deliver"]
+__all__ = ["Output", "deliver", "in_one_line"]
 
 
 def __dir__() -> list[str]:
@@ -173,6 +173,17 @@ def deliver(stream: TextIO, text: str = "") -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if not isinstance(error, BrokenPipeError):
             raise FileProblem(f"the output cannot be written: {error.strerror}") from None
+
+
+def in_one_line(text: str) -> str:
+    """Return words of others as part of a line: they can neither end it nor turn it around.
+
+    :param text: a name or a value.
+    """
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
 
 
 def _sayable(stream: TextIO, text: str) -> str:

@@ -197,6 +197,13 @@ PYTHONHOME_SET = Check(
     "PYTHONHOME makes every Python take its standard library from one place",
     "unset it: virtual environments and other versions break with it",
 )
+PIP_ELSEWHERE = Check(
+    "pip-elsewhere",
+    "",
+    _NOTE,
+    "pip on PATH does not install into the environment that was looked at",
+    "activate the environment, or say python -m pip with its own Python",
+)
 SEVERAL_TOOLKITS = Check(
     "toolkits-differ",
     "",
@@ -434,6 +441,7 @@ AREAS: Mapping[Area, tuple[Check, ...]] = MappingProxyType(
             PRELOADED,
             PYTHONPATH_HIDES,
             PYTHONHOME_SET,
+            PIP_ELSEWHERE,
             SEVERAL_TOOLKITS,
             OPENMP_CHECK_OFF,
         ),

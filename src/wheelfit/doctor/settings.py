@@ -200,6 +200,7 @@ def about_settings(
     detections: Iterable[Detection],
     libraries: Iterable[OwnedLibrary],
     modules: Mapping[str, str],
+    scripts: str | None = None,
 ) -> Iterator[Finding]:
     """Yield findings about variables, tools and the loader's path.
 
@@ -207,11 +208,17 @@ def about_settings(
     :param detections: what the machine supports.
     :param libraries: accelerator libraries that installed packages brought.
     :param modules: modules of installed packages, and in words whose each is.
+    :param scripts: folder of the environment's scripts; None: it has none of its own.
     """
     yield from _about_masks(settings)
     yield from _about_tools(settings, {one.namespace: one for one in detections})
     yield from _about_library_path(settings, libraries)
     yield from _about_modules(settings, modules)
+    pip = next((tool for tool in settings.tools if tool.name == "pip"), None)
+    if scripts is not None and pip is not None and not _is_in(pip.path, scripts):
+        yield Place(pip.path).found(
+            diagnoses.PIP_ELSEWHERE, f"pip on PATH is {pip.path}, and not the one in {scripts}"
+        )
     environ = settings.environ
     if environ.get("PYTHONHOME"):
         yield Place("PYTHONHOME").found(
@@ -221,6 +228,10 @@ def about_settings(
         yield Place("KMP_DUPLICATE_LIB_OK").found(
             diagnoses.OPENMP_CHECK_OFF, f"it is set to {environ['KMP_DUPLICATE_LIB_OK']}"
         )
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return os.path.realpath(path.rpartition("/")[0]) == os.path.realpath(folder)
 
 
 def _about_masks(settings: Settings) -> Iterator[Finding]:

@@ -177,6 +177,15 @@ def test_every_captured_machine(machine: str, run: Runner, tmp_path: Path) -> No
     assert all(one["remedy"] for one in value["findings"])
 
 
+def test_words_of_others_stay_in_their_line(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value cannot pretend to be a finding, nor turn the line around."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0\n  error   made-up\u202e")
+    out = run("doctor", "--target", tmp_path / "none").out
+    assert "  CUDA_VISIBLE_DEVICES=0\\n  error   made-up\\u202e  (programs see no" in out
+
+
 def test_the_active_environment_is_gone(
     run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

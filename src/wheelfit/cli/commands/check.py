@@ -346,13 +346,14 @@ def _lines(report: Report, *, verbose: bool, quiet: bool = False) -> list[tuple[
     from itertools import groupby
 
     from wheelfit.check.findings import Severity
+    from wheelfit.cli.output import in_one_line
 
     lines: list[tuple[str, Style]] = []
     shown = [one for one in report.findings if not quiet or one.severity is not Severity.NOTE]
     for where, group in groupby(shown, key=lambda finding: finding.where):
         if lines:
             lines.append(("", "plain"))
-        lines.append((_in_one_line(where), "strong"))
+        lines.append((in_one_line(where), "strong"))
         advised: set[tuple[str, str]] = set()
         for finding in group:
             lines += _finding_lines(finding)
@@ -385,19 +386,13 @@ def _finding_lines(finding: Finding) -> list[tuple[str, Style]]:
 
 
 def _unchecked_lines(one: Unchecked) -> list[tuple[str, Style]]:
+    from wheelfit.cli.output import in_one_line
+
     lines: list[tuple[str, Style]] = [
-        (_in_one_line(one.where), "strong"),
+        (in_one_line(one.where), "strong"),
         (f"  not checked: {one.message} [{one.code}]", "bad"),
     ]
     return [*lines, (f"          → {one.hint}", "dim")] if one.hint else lines
-
-
-def _in_one_line(name: str) -> str:
-    """Return the name of a file as a heading: it can neither end the line nor turn it around."""
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in name
-    )
 
 
 def _summary(report: Report) -> str:

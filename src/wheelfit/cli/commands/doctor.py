@@ -192,6 +192,7 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
             detections,
             contents.libraries,
             contents.modules if settings.module_folders else {},
+            _scripts(environment) if seen.is_real else None,
         )
     return Diagnosis(
         machine.name,
@@ -226,6 +227,12 @@ def _open_environment(
         others = {name: value for name, value in environ.items() if name != "VIRTUAL_ENV"}
         found = Place("VIRTUAL_ENV").found(ENVIRONMENT_UNUSABLE, words)
         return open_environment_of(arguments, others), [found]
+
+
+def _scripts(environment: Environment) -> str | None:
+    from wheelfit.install.environment import Kind
+
+    return str(environment.schemes.scripts) if environment.kind is Kind.ENVIRONMENT else None
 
 
 def _scrubber(seen: Surroundings, environ: Mapping[str, str]) -> Scrubber:
