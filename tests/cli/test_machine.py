@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from wheelfit.core.support import ProviderPolicy
 from wheelfit.errors import FileProblem, InvalidHostFile
 from wheelfit.platforms.discovery import BUILT_IN, Machine
 from wheelfit.platforms.features import Status
+from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.worlds import linux_target
 
 HOST = """
@@ -202,6 +204,61 @@ class TestHostFile:
         with pytest.raises(FileProblem) as caught:
             load_host_file(str(tmp_path / name))
         assert "probe -o" in (caught.value.hint or "")
+
+
+@pytest.mark.skipif(
+    not Path("/proc/sys/kernel/random/boot_id").is_file(), reason="needs Linux' boot id"
+)
+class TestMemory:
+    """P-22: what a driver answered is remembered by one command for the next."""
+
+    @pytest.fixture
+    def environ(self, fake_driver: FakeDriver, tmp_path: Path) -> dict[str, str]:
+        """Return an environment with a driver that leaves a trace, and a cache."""
+        return {
+            "LD_LIBRARY_PATH": str(fake_driver.folder),
+            "WHEELFIT_CACHE_DIR": str(tmp_path / "cache"),
+            "PIP_CONFIG_FILE": os.devnull,
+            "HOME": str(tmp_path),
+            **fake_driver.environ(devices=["9.0 NVIDIA H100"], trace=tmp_path / "trace"),
+        }
+
+    @staticmethod
+    def visits(
+        tmp_path: Path, environ: dict[str, str], *words: str | Path, recall: bool = True
+    ) -> int:
+        """Ask as a new process would, and return how often the driver was visited so far."""
+        given = arguments("explain", *words)
+        machine = choose_machine(given, linux_target(), environ, Output(), recall=recall)
+        assert status(machine, "nvidia") is Status.SUPPORTED
+        return (tmp_path / "trace").read_text().count("nvmlInit")
+
+    def test_the_next_command_makes_no_child(self, tmp_path: Path, environ: dict[str, str]) -> None:
+        """The second one visits no driver; one that does not recall does, and tells the third."""
+        assert self.visits(tmp_path, environ) == 1
+        assert self.visits(tmp_path, environ) == 1
+        assert self.visits(tmp_path, environ, recall=False) == 2
+        assert self.visits(tmp_path, environ) == 2
+
+    def test_where_nothing_is_kept(self, tmp_path: Path, environ: dict[str, str]) -> None:
+        """Neither with the option nor by pip's configuration is anything kept."""
+        assert self.visits(tmp_path, environ, "--no-cache-dir") == 1
+        assert self.visits(tmp_path, environ, "--no-cache-dir") == 2
+        quiet = environ | {"PIP_NO_CACHE_DIR": "1"}
+        assert (self.visits(tmp_path, quiet), self.visits(tmp_path, quiet)) == (3, 4)
+        assert not (tmp_path / "cache").exists()
+
+    def test_the_folder_can_be_chosen(self, tmp_path: Path, environ: dict[str, str]) -> None:
+        """``--cache-dir`` names another memory."""
+        assert self.visits(tmp_path, environ, "--cache-dir", tmp_path / "other") == 1
+        assert (tmp_path / "other" / "probes").is_dir()
+        assert self.visits(tmp_path, environ) == 2
+
+    def test_a_cache_that_is_no_folder(self, tmp_path: Path, environ: dict[str, str]) -> None:
+        """Then all is asked, and it is no error."""
+        (tmp_path / "file").write_text("")
+        assert self.visits(tmp_path, environ, "--cache-dir", tmp_path / "file") == 1
+        assert self.visits(tmp_path, environ, "--cache-dir", tmp_path / "file") == 2
 
 
 def test_round_trip(run: Runner, tmp_path: Path) -> None:

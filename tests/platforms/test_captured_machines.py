@@ -19,8 +19,4 @@ def test_a_captured_machine_is_described_as_expected(folder: Path, tmp_path: Pat
     if needs_driver(folder) and find_compiler() is None:
         pytest.skip("needs a C compiler (cc, gcc or clang) for the fake NVIDIA driver")
     expected = json.loads((folder / "expected.json").read_text("utf-8"))
-    told = expectation(open_machine(folder, tmp_path))
-    assert {name: told[name] for name in expected} == expected
-    # What a record is silent about is nothing to speak of.
-    for namespace in told.keys() - expected.keys():
-        assert (told[namespace]["warnings"], told[namespace]["status"] == "failed") == ([], False)
+    assert expectation(open_machine(folder, tmp_path)) == expected
