@@ -2,37 +2,105 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
+from typing import TYPE_CHECKING
 
 import pytest
 
+from wheelfit.platforms.cache import RememberingProcesses
 from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.features import Status
+from wheelfit.platforms.features import Detection, Status
+from wheelfit.platforms.recording import open_recorded, record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wheelfit.platforms.children import Answer, Question
 
 pytestmark = pytest.mark.gpu
 
 
-@pytest.fixture
-def capabilities() -> list[str]:
-    """Return the capabilities that ``nvidia-smi`` tells, or skip."""
+def _tell(*arguments: str) -> list[str]:
+    """Return what ``nvidia-smi`` prints, by line, or skip."""
     program = shutil.which("nvidia-smi")
     if program is None:
         pytest.skip("needs an NVIDIA GPU and nvidia-smi")
-    query = [program, "--query-gpu=compute_cap", "--format=csv,noheader"]
-    done = subprocess.run(query, capture_output=True, text=True, check=False, timeout=60)
+    command = [program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     if done.returncode != 0 or not done.stdout.strip():
         pytest.skip("needs an NVIDIA GPU")
-    return done.stdout.split()
+    return done.stdout.splitlines()
 
 
-def test_a_real_gpu_is_detected(capabilities: list[str]) -> None:
-    """P-97, P-89: driver and devices are found, the mask notwithstanding."""
-    machine = Machine()
-    machine.surroundings.environ["CUDA_VISIBLE_DEVICES"] = ""  # type: ignore[index]
+def _query(*names: str) -> list[list[str]]:
+    lines = _tell(f"--query-gpu={','.join(names)}", "--format=csv,noheader")
+    return [[part.strip() for part in line.split(",")] for line in lines]
+
+
+def _detected(machine: Machine) -> Detection:
     detection = machine.detect("nvidia")
     assert detection is not None
     assert detection.status is Status.SUPPORTED, detection
-    highest = max(tuple(map(int, text.split("."))) for text in capabilities)
+    return detection
+
+
+def test_a_real_gpu_is_detected() -> None:
+    """P-97, P-89: driver and devices are found, the mask notwithstanding."""
+    rows = _query("compute_cap", "name", "uuid")
+    machine = Machine()
+    machine.surroundings.environ["CUDA_VISIBLE_DEVICES"] = ""  # type: ignore[index]
+    detection = _detected(machine)
+    highest = max(tuple(map(int, row[0].split("."))) for row in rows)
     sm_arch = next(feature for feature in detection.features if feature.name == "sm_arch")
     assert sm_arch.values[0] == f"{highest[0]}{highest[1]}_real"
+    seen = [one.value for one in detection.evidence if one.source.startswith("NVML device")]
+    assert len(seen) == len(rows)
+    for (capability, name, uuid), value in zip(rows, seen, strict=True):
+        assert value.startswith(f"{capability} {name} {uuid}")
+
+
+def test_the_versions_are_those_of_nvidia_s_tool() -> None:
+    """P-80, P-94: the CUDA version of the user-mode driver, and the release in the kernel."""
+    listing = "\n".join(_tell("-q"))
+    cuda = re.search(r"^CUDA (?:UMD )?Version\s*:\s*(\S+)", listing, re.MULTILINE)
+    release = re.search(r"^Driver Version\s*:\s*(\S+)", listing, re.MULTILINE)
+    assert cuda is not None
+    assert release is not None
+    detection = _detected(Machine())
+    assert detection.features[0].values[0] == cuda[1]
+    assert any(release[1] in one.value for one in detection.evidence)
+
+
+def test_a_record_of_a_real_gpu_replays_and_identifies_nobody(tmp_path: Path) -> None:
+    """P-75, P-76: the same answer elsewhere, without the identifiers and serial numbers."""
+    identifiers = {word for row in _query("uuid", "serial") for word in row}
+    machine = Machine()
+    live = _detected(machine)
+    assert record(tmp_path / "record", machine) == ()
+    replayed = _detected(open_recorded(tmp_path / "record"))
+    assert (replayed.features, replayed.devices) == (live.features, live.devices)
+    texts = [path.read_bytes() for path in (tmp_path / "record").rglob("*") if path.is_file()]
+    for identifier in identifiers - {"[N/A]", "0"}:
+        assert not [text for text in texts if identifier.encode() in text]
+
+
+class _Refusing:
+    """Answer nobody: whoever asks has forgotten."""
+
+    def ask(self, question: Question) -> Answer:
+        raise AssertionError(question.name)
+
+
+def test_a_real_answer_is_remembered(tmp_path: Path) -> None:
+    """P-22: the second process asks no driver."""
+    _query("compute_cap")
+    first = Machine()
+    seen = first.surroundings
+    folder = str(tmp_path)
+    asked = RememberingProcesses(seen.processes, lambda: folder, seen)
+    recalled = RememberingProcesses(_Refusing(), lambda: folder, seen)
+    answers = [_detected(Machine(processes=processes)).features for processes in (asked, recalled)]
+    assert answers[0] == answers[1] == _detected(first).features
+    assert recalled.recalled == ["nvidia libraries"]
