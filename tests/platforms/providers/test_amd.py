@@ -255,6 +255,31 @@ def test_tools_that_know_of_no_gpu_are_no_failure(tmp_path: Path) -> None:
     assert (found.status, found.warnings, len(asked)) == (Status.NOTHING, (), 2)
 
 
+@pytest.mark.parametrize(
+    ("kind", "driver", "words"),
+    [
+        ("0x030000", "", "at 0000:03:00.0, and its driver amdgpu is not loaded"),
+        ("0x120000", "amdgpu", "its driver amdgpu offers nothing to compute with (KFD)"),
+        ("0x030000", "vfio-pci", None),
+        ("0x038000", "radeon", None),
+    ],
+)
+def test_a_gpu_without_its_driver_is_told(
+    tmp_path: Path, kind: str, driver: str, words: str | None
+) -> None:
+    """P-74, P-75, P-124: unless another driver has it, which has its reasons."""
+    folder = tmp_path / "sys/bus/pci/devices/0000_03_00.0"
+    folder.mkdir(parents=True)
+    texts = {"vendor": "0x1002", "class": kind, "device": "0x744c", "uevent": f"DRIVER={driver}"}
+    for name, text in texts.items():
+        (folder / name).write_text(f"{text}\n")
+    found = _forced(tmp_path)
+    assert (found.status, found.features) == (Status.NOTHING, ())
+    assert f"driver {driver or 'none'}" in found.evidence[0].value
+    assert len(found.warnings) == (words is not None)
+    assert all(words is not None and words in warning for warning in found.warnings)
+
+
 def test_other_systems_have_neither_files_nor_tools(tmp_path: Path) -> None:
     """P-74: nothing is looked for on macOS."""
     found = _detect(Machine(tmp_path, {}, system="Darwin", architecture="aarch64"))

@@ -14,7 +14,7 @@ from wheelfit.platforms import overrides
 from wheelfit.platforms.children import Ending
 from wheelfit.platforms.facts import AmdDriver, AmdGpu
 from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
-from wheelfit.platforms.probes import kfd, rocm_release
+from wheelfit.platforms.probes import kfd, pci_devices, rocm_release
 from wheelfit.platforms.providers.endpoint import as_plugin_features
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.platforms.tables import amd as tables
@@ -187,10 +187,37 @@ def read(surroundings: Surroundings) -> AmdDriver:
     )
     if topology is None or not topology.is_listed:
         driver = _ask_tools(surroundings, driver)
+        if not driver.gpus and surroundings.system == "Linux":
+            driver = _without_driver(surroundings, driver)
     driver = _with_release(driver, surroundings)
     if not driver.evidence:
         driver = replace(driver, evidence=(Evidence("files", "no sign of an AMD GPU or ROCm"),))
     return driver
+
+
+def _without_driver(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
+    """Tell of GPUs on the bus for which the kernel has nothing to compute with."""
+    devices = [
+        device
+        for device in pci_devices.of(surroundings)
+        if device.vendor == tables.VENDOR
+        and device.base_class in (pci_devices.DISPLAY, pci_devices.ACCELERATOR)
+    ]
+    seen = tuple(
+        Evidence(
+            f"{pci_devices.FOLDER}/{device.address}",
+            f"AMD GPU {device.device:04x}, driver {device.driver or 'none'}",
+        )
+        for device in devices
+    )
+    driver = replace(driver, evidence=(*driver.evidence, *seen))
+    # Another driver has it for a reason: it is too old to compute, or a virtual machine's.
+    idle = [device for device in devices if device.driver in ("", "amdgpu")]
+    if not idle or driver.problem:
+        return driver
+    what = "offers nothing to compute with (KFD)" if idle[0].driver else "is not loaded"
+    words = f"there is an AMD GPU at {idle[0].address}, and its driver amdgpu {what}"
+    return replace(driver, problem=words)
 
 
 def _with_release(driver: AmdDriver, surroundings: Surroundings) -> AmdDriver:
