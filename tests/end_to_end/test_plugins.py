@@ -169,6 +169,7 @@ class TestDemo:
         assert decided.fitting == ["null", None]
         assert decided.provider("fictional_hw")["step"] == "not-trusted"
         assert not [one for one in index.requests if "fictional" in one.path]
+        assert "asking" not in decided.said.err
 
     @pytest.mark.usefixtures("demo")
     def test_one_of_two_fails(self, run: Runner, index: RecordingIndex, folder: Path) -> None:
@@ -540,6 +541,7 @@ def test_asked_once(run: Runner, index: RecordingIndex, folder: Path) -> None:
     assert [one["chosen"]["label"] for one in said.object["projects"]] == ["gen2", "gen2"]
     # Every asking by --trust-all-plugins is told.
     assert said.err.count("every plugin is trusted") == 1
+    assert said.err.count("asking plugin acme-provider 1.2 about acme") == 1
 
 
 def test_probe_asks_too(run: Runner, index: RecordingIndex, folder: Path) -> None:

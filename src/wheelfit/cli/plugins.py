@@ -120,6 +120,7 @@ class OnDemandPlugins:
                 environ=self._environ,
                 deadline=self._arguments.plugin_deadline,
                 note=self._output.warn,
+                tell=lambda text: self._output.say(text, "dim"),
             )
         return self._plugins.ask(question)
 

@@ -66,6 +66,7 @@ class TrustedPlugins:
     :param environ: the environment of the process; a plugin sees little of it (P-35).
     :param deadline: seconds a plugin has to answer (P-37).
     :param note: told before a plugin is installed or asked that was not looked at (P-18).
+    :param tell: told before any plugin is asked: no code of others runs unseen.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class TrustedPlugins:
         environ: Mapping[str, str],
         deadline: float = DEADLINE,
         note: Callable[[str], None] = lambda _text: None,
+        tell: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._rules = rules
         self._environ = environ
@@ -88,6 +90,7 @@ class TrustedPlugins:
         self._open_sources = open_sources
         self._open_environments = environments
         self._note = note
+        self._tell = tell
         self._answers: Once[PluginQuestion, Detection] = Once()
         self._environments: PluginEnvironments | None = None
 
@@ -117,6 +120,7 @@ class TrustedPlugins:
             return _failed(question, f"plugin {question}", f"not installed: {error}{more}")
         origin = _origin(question, environment)
         source = f"plugin {origin.name} {origin.version}"
+        self._tell(f"asking {source} about {question.namespace}")
         report = ask(
             str(environment.python),
             question.endpoint,
