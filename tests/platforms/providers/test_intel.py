@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from platforms.pci_bus import add_intel_gpu
+from platforms.pci_bus import add_intel_gpu, touch
 
+from wheelfit.platforms.children import Answer, Ending
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import DeviceIp, IntelDriver, IntelGpu
 from wheelfit.platforms.features import Detection, Evidence, Status
 from wheelfit.platforms.providers import intel
+from wheelfit.platforms.recording import RecordedProcesses
+from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.platforms.tables import intel as tables
 
 FORCE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
@@ -202,3 +206,37 @@ def test_every_list_has_a_rule(ips: list[DeviceIp], reference: bool) -> None:  #
             assert str(tables.BASES[ip]) in values
     for device in detection.devices:
         assert device.values <= set(values)
+
+
+_SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6)
+_NUMBERS = st.sampled_from([0, 1, 0x8086, 0x030DC008, 0x05010004, 0xFFFFFFFF]) | _SCALARS
+_KEYS = ("index", "name", "type", "vendor", "device", "flags", "ip")
+_DEVICE = st.fixed_dictionaries(dict.fromkeys(_KEYS, _NUMBERS))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    devices=st.lists(_DEVICE, max_size=4), ending=st.sampled_from(Ending), code=st.integers(0, 4)
+)
+def test_no_driver_is_an_exception(
+    tmp_path: Path, devices: list[dict[str, Any]], ending: Ending, code: int
+) -> None:
+    """P-71, P-74: whatever a driver tells of devices, there is an answer with evidence."""
+    if not (tmp_path / "sys").exists():
+        add_intel_gpu(tmp_path)
+        touch(tmp_path, "usr/lib64/libze_loader.so.1")
+    told = {"calls": [], "loaded": "libze_loader.so.1", "init": 0, "devices": devices}
+    answer = Answer(ending, code, json.dumps(told).encode())
+    here = Surroundings(
+        root=str(tmp_path),
+        environ={},
+        system="Linux",
+        architecture="x86_64",
+        interpreter="python",
+        processes=RecordedProcesses({"level zero": answer}),
+    )
+    detection = intel.detect(here)
+    assert detection.evidence
+    assert all(intel.accepts("device_ip", value) for value in _values(detection))
+    assert (detection.status is Status.SUPPORTED) == bool(detection.features)
+    assert detection.features or detection.warnings
