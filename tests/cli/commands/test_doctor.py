@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from cli.running import Runner, tree
 from jsonschema import Draft202012Validator
 
 from wheelfit.cli.main import main
+from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.wheels import build_wheel, release_document
 
+SetDriver = Callable[..., None]
 MACHINES = Path(__file__).parents[2] / "machines"
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs/reference/schemas/doctor.json").read_text())
 LEVELS = release_document(
@@ -252,6 +255,59 @@ def test_nothing_is_done(target: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("nothing is wrong\n")
     assert tree(tmp_path) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the fake driver is found as on Linux")
+class TestDriver:
+    """A driver that is asked through its libraries, in child processes."""
+
+    @pytest.fixture
+    def driver(self, fake_driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> SetDriver:
+        """Return a function that changes the driver and the GPUs of this machine."""
+
+        def change(*, cuda: str, devices: list[str], **settings: Any) -> None:
+            environ = fake_driver.environ(cuda=cuda, devices=devices, **settings)
+            for name, value in {**environ, "LD_LIBRARY_PATH": str(fake_driver.folder)}.items():
+                monkeypatch.setenv(name, value)
+
+        return change
+
+    def test_a_driver_is_exchanged(self, driver: SetDriver, run: Runner, tmp_path: Path) -> None:
+        """F-96: chosen on one driver, refused on an older one, in a real environment."""
+        cuda = release_document(
+            {"cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"], "sm_arch": ["90_real"]}}},
+            providers={
+                "nvidia": {
+                    "requires": ["nvidia-variant-provider>=0.0.1,<1"],
+                    "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+                }
+            },
+        )
+        build_wheel(tmp_path, "torch", "2.8.0", label="cu129", document=cuda)
+        target = tmp_path / "target"
+        driver(cuda="12.9", devices=["9.0 NVIDIA H100"])
+        run("install", "--no-index", "-f", tmp_path, "--target", target, "torch")
+        words = ("doctor", "--target", target, "--json")
+        value = checked(run(*words).object)
+        assert codes(value) == []
+        (asked,) = value["processes"]
+        assert (asked["name"], asked["ending"], asked["code"]) == ("nvidia libraries", "exited", 0)
+        assert 0 < asked["seconds"] <= value["namespaces"]["nvidia"]["seconds"]
+        driver(cuda="12.4", devices=["9.0 NVIDIA H100"])
+        assert codes(run(*words, code=13).object) == ["packages error unsupported-here"]
+        driver(cuda="12.9", devices=["8.6 NVIDIA A10"])
+        assert codes(run(*words, code=13).object) == ["packages error unsupported-here"]
+
+    def test_a_driver_that_breaks(self, driver: SetDriver, run: Runner, tmp_path: Path) -> None:
+        """P-71: a crash is a fault of the machine, with the call in which it happened."""
+        driver(cuda="12.9", devices=[], abort="nvmlInitWithFlags")
+        value = checked(run("doctor", "--target", tmp_path / "none", "--json", code=11).object)
+        assert codes(value) == ["machine error detection-failed"]
+        assert "crashed with SIGABRT" in value["findings"][0]["message"]
+        assert value["processes"][0]["ending"] == "killed"
+        driver(cuda="12.9", devices=[], abort="", nvml_init=18, cuda_init=803)
+        value = run("doctor", "--target", tmp_path / "none", "--json", code=11).object
+        assert "restart the machine" in value["findings"][0]["message"]
 
 
 class TestRuntime:
