@@ -235,6 +235,7 @@ def test_tools_are_not_asked_where_the_kernel_has_a_list(tmp_path: Path) -> None
     [
         (Answer(Ending.LATE), Status.FAILED, "did not answer in time", 1),
         (Answer(Ending.KILLED, 11), Status.FAILED, "crashed (signal 11)", 2),
+        (Answer(Ending.FLOODED), Status.FAILED, "wrote more than is read", 2),
         (Answer(Ending.EXITED, 1), Status.NOTHING, "failed with exit status 1", 2),
         (Answer(Ending.NOT_STARTED), Status.NOTHING, "cannot be started", 2),
     ],

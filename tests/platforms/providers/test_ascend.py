@@ -211,6 +211,7 @@ def test_devices_that_were_not_given_are_told(tmp_path: Path) -> None:
     [
         (Answer(Ending.LATE), Status.FAILED, "did not answer in time"),
         (Answer(Ending.KILLED, 6), Status.FAILED, "crashed (signal 6)"),
+        (Answer(Ending.FLOODED), Status.FAILED, "wrote more than is read"),
         (Answer(Ending.EXITED, 7), Status.NOTHING, "failed with exit status 7"),
         (Answer(Ending.NOT_STARTED), Status.NOTHING, "cannot be started"),
         (Answer(Ending.EXITED, 0, b"\xff\0garbage"), Status.NOTHING, "no NPU"),

@@ -253,7 +253,7 @@ def _ask_tools(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
     failed = "; ".join(f"{one.name} {words}" for one in told if (words := _failure(one)))
     if gpus or not failed:
         return replace(driver, gpus=gpus, evidence=evidence)
-    broken = told[-1].answer.ending in (Ending.LATE, Ending.KILLED)
+    broken = told[-1].answer.ending in (Ending.LATE, Ending.KILLED, Ending.FLOODED)
     return replace(driver, problem=failed, broken=broken, evidence=evidence)
 
 
@@ -269,6 +269,8 @@ def _failure(told: Told) -> str:
         return "did not answer in time"
     if answer.ending is Ending.KILLED:
         return f"crashed (signal {answer.code})"
+    if answer.ending is Ending.FLOODED:
+        return "wrote more than is read"
     if answer.ending is Ending.NOT_STARTED:
         return "cannot be started"
     return f"failed with exit status {answer.code}" if answer.code else ""

@@ -212,7 +212,7 @@ def _ask_tool(surroundings: Surroundings, files: AscendFiles, driver: AscendDriv
     )
     if driver.cards:
         return driver
-    is_broken = answer.ending in (Ending.LATE, Ending.KILLED)
+    is_broken = answer.ending in (Ending.LATE, Ending.KILLED, Ending.FLOODED)
     return replace(driver, problem=f"{npu_smi.QUESTION}: {words}", broken=is_broken)
 
 
@@ -222,6 +222,8 @@ def _failure(answer: Answer) -> str:
         return "did not answer in time"
     if answer.ending is Ending.KILLED:
         return f"crashed (signal {answer.code})"
+    if answer.ending is Ending.FLOODED:
+        return "wrote more than is read"
     if answer.ending is Ending.NOT_STARTED:
         return "cannot be started"
     return f"failed with exit status {answer.code}" if answer.code else ""
