@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.platforms.features import Detection
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.repository import Repository
+    from wheelfit.sources.settings import SourceSettings
 
 __all__ = ["OnDemandPlugins", "plugin_folder", "plugins_by_themselves", "read_rules_about_plugins"]
 
@@ -90,7 +91,7 @@ class OnDemandPlugins:
         arguments: Namespace,
         environ: Mapping[str, str],
         output: Output,
-        keep: bool = True,
+        keep: Callable[[], bool] = lambda: True,
     ) -> None:
         self._rules = rules
         self._interpreter = interpreter
@@ -127,7 +128,7 @@ class OnDemandPlugins:
     def _environments(self) -> PluginEnvironments:
         from wheelfit.install.plugins.environments import PluginEnvironments
 
-        folder = plugin_folder(self._arguments, self._environ) if self._keep else None
+        folder = plugin_folder(self._arguments, self._environ) if self._keep() else None
         return PluginEnvironments(folder, self._environ, self._output.warn)
 
 
@@ -137,12 +138,10 @@ def plugin_folder(arguments: Namespace, environ: Mapping[str, str]) -> Path:
     :param arguments: the options of `wheelfit.cli.options.add_sources`, if the command has them.
     :param environ: the environment of the process.
     """
+    from wheelfit.cli.indexes import cache_folder
     from wheelfit.install.plugins.environments import FOLDER
-    from wheelfit.sources.open import default_cache_folder
 
-    named = getattr(arguments, "cache_dir", None)
-    cache = Path(named) if named else default_cache_folder(environ, home(), sys.platform)
-    return cache.absolute() / FOLDER
+    return cache_folder(getattr(arguments, "cache_dir", None), environ).absolute() / FOLDER
 
 
 @contextmanager
@@ -183,4 +182,5 @@ def plugins_by_themselves(
             arguments=arguments,
             environ=environ,
             output=output,
+            keep=lambda: settings().cache,
         )
