@@ -114,19 +114,32 @@ def choose_machine(
         for name in sorted(replacing & environ.keys()):
             output.detail(f"{name} of the environment is ignored ({said_by})")
         environ = {name: value for name, value in environ.items() if name not in replacing}
+    arguments = _with_decisions(arguments, rules)
     policy = _policy(arguments, environ, rules, output)
     chosen = _choose(arguments, current, environ, output, policy, recall=recall)
     return replace(chosen, plugin_rules=rules, environ=environ)
+
+
+def _with_decisions(arguments: Namespace, rules: PluginRules) -> Namespace:
+    """Add what is switched for good to what is switched for this command (P-10)."""
+    lists = {
+        "enable_provider": rules.trust.enabled,
+        "disable_provider": rules.trust.disabled,
+        "ignore_static": rules.policy.ignore_static,
+    }
+    given = vars(arguments)
+    more = {key: [*given[key], *sorted(names)] for key, names in lists.items()}
+    return type(arguments)(**{**given, **more})
 
 
 def _policy(
     arguments: Namespace, environ: Mapping[str, str], rules: PluginRules, output: Output
 ) -> ProviderPolicy:
     return ProviderPolicy(
-        enabled=rules.trust.enabled.union(arguments.enable_provider),
-        disabled=rules.trust.disabled.union(arguments.disable_provider),
+        enabled=frozenset(arguments.enable_provider),
+        disabled=frozenset(arguments.disable_provider),
         forbidden=rules.policy.disabled,
-        ignore_static=_without_list([*arguments.ignore_static, *rules.policy.ignore_static]),
+        ignore_static=_without_list(arguments.ignore_static),
         table=(*arguments.provider_table, *EMULATED_PLUGINS),
         device_policy=arguments.devices,
         abi_dependency=not arguments.no_abi_dependency,

@@ -86,7 +86,7 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
             arguments=arguments,
             environ=machine.environ,
             output=output,
-            keep=settings.cache,
+            keep=lambda: settings.cache,
         ),
     )
     prereleases = arguments.pre or rules.pre or any(file.pre for file in wanted.files)
