@@ -20,6 +20,7 @@ enable-provider = ["amd"]
 compare-sources = true
 tpu-generation = true
 rocm-compat = "same-major"
+devices = "highest"
 
 [limit]
 labels = 20
@@ -61,7 +62,7 @@ def parsed(tmp_path: Path, command: str, *words: str) -> dict[str, object]:
 
 
 def test_options_add_to_it(tmp_path: Path) -> None:
-    """F-30, P-20, P-64, P-123, P-153: a command starts from the file.
+    """F-30, P-20, P-64, P-88, P-123, P-153: a command starts from the file.
 
     Lists grow; of limits and choices the last one counts.
     """
@@ -73,6 +74,7 @@ def test_options_add_to_it(tmp_path: Path) -> None:
     assert found["ignore_static"] == ["nvidia", ":all:"]
     assert found["enable_provider"] == ["amd"]
     assert found["rocm_compat"] == "same-major"
+    assert found["devices"] == "highest"
     assert parsed(tmp_path, "install", "demo", "--rocm-compat", "exact")["rocm_compat"] == "exact"
     limits = cast("list[tuple[str, int]]", found["limit"])
     assert dict(limits) == {"labels": 30, "lookups": 0, "size": 99}

@@ -351,6 +351,8 @@ class TestSettings:
             ("[limit]\nlabels = true", "limit.labels is no number"),
             ("[limit]\nsise = 1", "limit.sise is no setting"),
             ("ignore-static = 'nvidia'", "ignore-static is no list of texts"),
+            ("rocm-compat = 'any'", "rocm-compat is none of exact, same-major"),
+            ("devices = []", "devices is none of all, highest, lowest, any"),
             ("provider = 1", "provider is no list of tables"),
             ("[[provider]]\nnamespace = 'a'", "provider[0].package is missing"),
             (ROW.format("A", "1", "c"), "provider[0].namespace is no namespace"),
@@ -359,7 +361,7 @@ class TestSettings:
             ("\x1b[2J = 1", "the configuration file is not TOML"),
             ("a." * 100_000, "nested deeper than the limit of 32"),
         ],
-        ids=range(15),
+        ids=range(17),
     )
     def test_it_is_refused(
         self, site: Site, text: str, said: str, monkeypatch: pytest.MonkeyPatch

@@ -48,7 +48,10 @@ _FLAGS = frozenset(
     ]
 )
 _NAMES = frozenset(["disable-provider", "enable-provider", "ignore-static"])
-_CHOICES: Mapping[str, tuple[str, ...]] = {"rocm-compat": ("exact", "same-major")}
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "devices": ("all", "highest", "lowest", "any"),
+    "rocm-compat": ("exact", "same-major"),
+}
 _DEADLINE = "plugin-deadline"
 _LIMIT = "limit"
 _TABLE = "provider"
