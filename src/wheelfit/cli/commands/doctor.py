@@ -14,7 +14,7 @@ from wheelfit.cli.options import add_environment, add_machine, given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from wheelfit.check.findings import Finding
     from wheelfit.cli.diagnosis import Diagnosis
@@ -196,7 +196,7 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
         )
     return Diagnosis(
         machine.name,
-        Report.of(findings, (), Count()).findings,
+        Report.of(_for_this_place(findings, arguments), (), Count()).findings,
         _scrubber(real.surroundings, environ),
         host=None if machine.host is None else machine.host.to_mapping(),
         overrides=machine.overrides,
@@ -207,6 +207,24 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
         settings=settings,
         contents=contents,
     )
+
+
+def _for_this_place(findings: Iterable[Finding], arguments: Namespace) -> Iterator[Finding]:
+    """Name in each command that is advised the environment and the machine that were asked for."""
+    import re
+    from dataclasses import replace
+    from shlex import quote
+
+    given = {name: getattr(arguments, name) for name in ("python", "prefix", "target", "root")}
+    place = "".join(f" --{name} {quote(value)}" for name, value in given.items() if value)
+    host = f" --for {quote(arguments.host)}" if arguments.host else ""
+    for finding in findings:
+        remedy = re.sub(
+            r"\bwheelfit (install|uninstall)(?= )",
+            lambda verb: verb[0] + place + (host if verb[1] == "install" else ""),
+            finding.remedy,
+        )
+        yield replace(finding, remedy=remedy)
 
 
 def _open_environment(
