@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.testing.drivers import FakeDriver
 
 H100 = "9.0 NVIDIA H100"
+LIBRARIES = {"nvml": "libnvidia-ml.so.1", "cuda": "libcuda.so.1"}
 T4 = "7.5 Tesla T4"
 
 
@@ -372,6 +373,29 @@ def test_code_for_a_jetson_comes_with_a_warning(root: Path, fake_libcuda: FakeDr
     detection = _detect(root, fake_libcuda, fake_libcuda.environ(devices=["8.7 Orin"]))
     assert _first_values(detection)["sm_arch"] == "87_real"
     assert "machine code made for other GPUs may not run" in detection.warnings[-1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ({}, 0),
+        ({"no_permission": "1"}, 0),
+        ({"lost": "1"}, nvidia_child.NOT_LASTING),
+        ({"nvml_init": 9}, nvidia_child.NOT_LASTING),
+        ({"nvml_init": 18, "cuda_init": 999}, nvidia_child.NOT_LASTING),
+        ({"no_libcuda": 1, "cuda_init": 999}, 0),
+    ],
+    ids=str,
+)
+def test_what_may_pass_is_not_remembered(
+    settings: dict[str, Any], code: int, fake_driver: FakeDriver
+) -> None:
+    """P-22: the script ends with another status where its answer may be another one soon."""
+    environ = fake_driver.environ(devices=[H100, T4], **settings)
+    libraries = [f"{kind}={fake_driver.folder}/{name}" for kind, name in LIBRARIES.items()]
+    command = [sys.executable, "-I", "-S", nvidia_child.__file__, *libraries]
+    done = subprocess.run(command, env=environ, capture_output=True, check=False)
+    assert done.returncode == code, done.stdout
 
 
 # --- nvidia-smi -----------------------------------------------------------------------------------

@@ -245,7 +245,9 @@ def main(arguments: Sequence[str]) -> None:
 def is_lasting(report: dict[str, Any]) -> bool:
     """Say whether the answer may be remembered: nothing went wrong that may pass."""
     codes = [device.get("code", 0) for device in report["devices"]]
-    return bool(report["cuda_version"]) and all(code in (0, _NO_PERMISSION) for code in codes)
+    is_started = report["cuda"]["init"] in (None, 0)
+    is_whole = all(code in (0, _NO_PERMISSION) for code in codes)
+    return bool(report["cuda_version"]) and is_started and is_whole
 
 
 if __name__ == "__main__":
