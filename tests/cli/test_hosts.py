@@ -131,7 +131,7 @@ class TestWriting:
                 HostProvider("n", (FeatureConfig("a", values), FeatureConfig("b", ("1", "2")))),
                 HostProvider("m", evidence=(Evidence("a\n[\n", 'x = [\n    "1",\n]\n"'),)),
             ),
-            overrides=("A=1,2", '--label "x=y"'),
+            overrides=("A=1,2", '--label "x=y"', "\x85\u2028"),
         )
         text = host_text(file)
         assert 'b = ["1", "2"]' in text

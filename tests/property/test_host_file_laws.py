@@ -7,12 +7,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wheelfit.cli.hosts import host_text
 from wheelfit.core.host_file import HostDetector, HostFile, HostProvider
 from wheelfit.core.host_file_mapping import read_host_file, to_mapping
+from wheelfit.core.toml_lines import line_of
 from wheelfit.errors import InvalidHostFile
 from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
 
@@ -72,7 +73,7 @@ def test_round_trip(
 ) -> None:
     """P-44: what is written reads back equal, without notes, through TOML too."""
     file = HostFile(providers, created_by, origin=origin, overrides=overrides)
-    again = read_host_file(tomllib.loads(tomli_w.dumps(to_mapping(file))), "f")
+    again = read_host_file(tomllib.loads(host_text(file)), "f")
     assert again == file
     assert again.notes == ()
 
@@ -94,6 +95,22 @@ def test_detections_come_back(detections: list[Detection]) -> None:
             status=Status.SUPPORTED if some else Status.NOTHING,
             source="host file f",
         )
+
+
+@settings(max_examples=150)
+@given(st.lists(PROVIDERS, min_size=1, max_size=3).map(tuple))
+def test_lines_of_places(providers: tuple[HostProvider, ...]) -> None:
+    """P-44: the line of each entry is found, whatever texts stand around it."""
+    text = host_text(HostFile(providers))
+    lines = text.split("\n")
+    if lines.count("[[provider]]") < len(providers):  # short ones are written on one line
+        assert line_of(text, "provider[0].namespace") == lines.index("provider = [") + 1
+        return
+    for index, provider in enumerate(providers):
+        line = line_of(text, f"provider[{index}].namespace")
+        assert line is not None
+        assert lines[line - 1] == f'namespace = "{provider.namespace}"'
+        assert lines[(line_of(text, f"provider[{index}].missing") or 0) - 1] == "[[provider]]"
 
 
 KEYS = st.sampled_from(

@@ -186,7 +186,7 @@ _WIDTH = 100
 
 
 def _filled(match: re.Match[str]) -> str:
-    items = [line[4:-1] for line in match[2].splitlines()]
+    items = [line[4:-1] for line in match[2].rstrip("\n").split("\n")]  # and at no other sign
     whole = f"{match[1]}[{', '.join(items)}]"
     if len(whole) <= _WIDTH:
         return whole
