@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.pip_rules import home
@@ -15,6 +14,7 @@ from wheelfit.errors import PolicyRefusal
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from wheelfit.cli.output import Output
     from wheelfit.core.providers import PluginQuestion
@@ -157,22 +157,28 @@ def plugins_by_themselves(
     :param rules: what is trusted and allowed.
     :param environment: whose interpreter runs the plugins.
     :param arguments: the options of `wheelfit.cli.options.add_machine`.
+    :param environ: the environment of the process.
     :param output: told what people should know.
     """
     with ExitStack() as stack:
 
-        def sources() -> Remembered:
+        def settings() -> tuple[Namespace, SourceSettings]:
+            # Imported when a plugin is asked, which hardly ever happens.
             from argparse import ArgumentParser
 
-            from wheelfit.cli.indexes import open_indexes, read_settings
+            from wheelfit.cli.indexes import read_settings
             from wheelfit.cli.options import add_sources
 
             parser = ArgumentParser()
             add_sources(parser)
             defaults = parser.parse_args([])
             prefix = environment.interpreter.prefix
-            settings = read_settings(defaults, environ, prefix=prefix)
-            return stack.enter_context(open_indexes(defaults, settings, environ, output))
+            return defaults, read_settings(defaults, environ, prefix=prefix)
+
+        def sources() -> Remembered:
+            from wheelfit.cli.indexes import open_indexes
+
+            return stack.enter_context(open_indexes(*settings(), environ, output))
 
         yield OnDemandPlugins(
             rules,
@@ -182,5 +188,5 @@ def plugins_by_themselves(
             arguments=arguments,
             environ=environ,
             output=output,
-            keep=lambda: settings().cache,
+            keep=lambda: settings()[1].cache,
         )
