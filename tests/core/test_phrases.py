@@ -144,9 +144,25 @@ ORDER = supported("priority", {"order": ["1", "2"]})
             "needs priority :: order :: 3; this machine supports 1 and 2",
         ),
         (
+            Detection("fictional_hw", status=Status.NOTHING),
+            ["fictional_hw :: architecture :: hal9000"],
+            (
+                "needs fictional_hw :: architecture :: hal9000; this machine supports nothing of "
+                "fictional_hw"
+            ),
+        ),
+        (
             Detection("ascend", status=Status.NOTHING),
             ["ascend :: npu_type :: 910b"],
-            "needs ascend :: npu_type :: 910b; this machine supports nothing of ascend",
+            "needs an Ascend NPU; none was found (ascend :: npu_type :: 910b)",
+        ),
+        (
+            Detection("amd", status=Status.NOTHING, warnings=("no /dev/kfd",)),
+            ["amd :: gfx_arch :: gfx942"],
+            (
+                "needs an AMD GPU or ROCm; no usable one was found: no /dev/kfd "
+                "(amd :: gfx_arch :: gfx942)"
+            ),
         ),
         (
             Detection("nvidia", status=Status.DISABLED, source="switched off by the user"),

@@ -1,7 +1,7 @@
 """The words for properties that are missing, and for those that decided.
 
-As of November 2026 five namespaces have words of their own. Every other one gets the
-generic words; the properties themselves are named in every case.
+As of November 2026 the namespaces of hardware have words of their own. All others get the generic
+words; the properties themselves are named in every case.
 """
 
 from __future__ import annotations
@@ -266,6 +266,14 @@ def _reads_as_met(value: str, capability: tuple[int, int]) -> bool:
     return (major, minor) <= capability and (value.endswith("_virtual") or major == capability[0])
 
 
+class _Amd(_Accelerator):
+    kind = "an AMD GPU or ROCm"
+
+
+class _Ascend(_Accelerator):
+    kind = "an Ascend NPU"
+
+
 class _Intel(_Accelerator):
     kind = "an Intel GPU"
 
@@ -392,6 +400,8 @@ class _Arm(_Processor):
 
 _WORDS: dict[str, type[_Words]] = {
     "aarch64": _Arm,
+    "amd": _Amd,
+    "ascend": _Ascend,
     "intel": _Intel,
     "nvidia": _Nvidia,
     "tpu": _Tpu,
