@@ -520,6 +520,42 @@ def test_hostile_plugins(run: Runner, index: RecordingIndex, folder: Path, kind:
     assert "\x1b" not in decided.said.out + decided.said.err
 
 
+def test_nothing_is_left(run: Runner, index: RecordingIndex, folder: Path) -> None:
+    """P-17: where a failing plugin leaves no wheel, the exit code is that of no wheel."""
+    bad = hostile("leaves")
+    bad.wheel(folder)
+    document = release_document(
+        {"h": {"hostile": {"fine": ["yes"]}}}, providers={"hostile": bad.provider}
+    )
+    build_wheel(folder, "only", "1.0", label="h", document=document)
+    trust(run, bad, index)
+    decided = Decided(run, "only", "-i", index.url, code=3)
+    assert decided.fitting == []
+    assert "hostile" in decided.why_not("h")
+    said = run("install", "only", "-i", index.url, "-t", folder / "x", "--json", code=3)
+    assert said.error["code"] == "no-compatible-wheel"
+
+
+def test_what_is_installed_is_not_imported(
+    run: Runner, index: RecordingIndex, folder: Path, tmp_path: Path
+) -> None:
+    """P-18: A-52: a plugin in the chosen environment gets no attention, trusted or not."""
+    ran = tmp_path / "ran"
+    plugin = "acme_provider/plugin.py"
+    hurt = {**GPU.files, plugin: f"open({str(ran)!r}, 'w')\n{GPU.files[plugin]}"}
+    build_wheel(tmp_path / "hurt", GPU.name, "1.2", files=hurt)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
+    python = tmp_path / "v" / "bin" / "python"
+    run("install", GPU.name, "--python", python, "--no-index", "-f", tmp_path / "hurt")
+    GPU.wheel(folder)
+    acme(folder)
+    words = ["fft", "-i", index.url, "--python", python]
+    assert Decided(run, *words).fitting == ["null", None]
+    trust(run, GPU, index)
+    assert Decided(run, *words).fitting == ["gen2", "gen1", "null", None]
+    assert not ran.exists()
+
+
 def test_noise_is_tolerated(run: Runner, index: RecordingIndex, folder: Path) -> None:
     """P-36: what a plugin prints does not disturb its answer."""
     source = GPU.files["acme_provider/plugin.py"]
@@ -557,6 +593,12 @@ def test_probe_asks_too(run: Runner, index: RecordingIndex, folder: Path) -> Non
     assert seen[file["filename"]] == f"sha256 {file['sha256']} from {index.url}"
     assert "answered in" in seen[GPU.endpoint]
     assert {"confined by", "not confined"} & seen.keys()
+    acme(folder)
+    host = folder.parent / "host.toml"
+    run("probe", "-o", host)
+    decided = Decided(run, "fft", "-i", index.url, "--for", host)
+    assert decided.fitting == ["gen2", "gen1", "null", None]  # P-44: what it said can be carried
+    assert decided.provider("acme")["step"] == "user-list"
     off = run("probe", "acme", "--no-plugins", "--json").object["namespaces"]["acme"]
     assert off["status"] == "unknown"
 
