@@ -19,7 +19,7 @@ from wheelfit.platforms.baseline import Baseline
 from wheelfit.platforms.cache import RememberingProcesses
 from wheelfit.platforms.children import RealProcesses
 from wheelfit.platforms.discovery import Machine
-from wheelfit.platforms.features import Status
+from wheelfit.platforms.features import Detection, Status
 from wheelfit.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from wheelfit.core.abi_dependency import KnownVersion
     from wheelfit.core.support import Detector
     from wheelfit.core.target import Target
-    from wheelfit.platforms.features import Detection
 
 __all__ = ["ChosenMachine", "choose_machine", "load_host_file", "options_in_effect"]
 
@@ -80,6 +79,15 @@ class ChosenMachine:
             "host": None if self.host is None else self.host.to_mapping(),
             "overrides": list(self.overrides),
         }
+
+    def switched_off(self, namespace: str) -> Detection | None:
+        """Return the answer for a namespace that the user or a site switched off, else None."""
+        source = "--disable-provider"
+        if namespace in self.policy.forbidden:
+            source = f"switched off by {self.policy.forbidden[namespace]}"
+        elif namespace not in self.policy.disabled:
+            return None
+        return Detection(namespace, status=Status.DISABLED, source=source)
 
     def detect(self, namespace: str) -> Detection | None:
         """Return what is supported of a namespace, whatever package may ask."""

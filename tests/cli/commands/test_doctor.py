@@ -205,6 +205,16 @@ def test_the_active_environment_is_gone(
     run("doctor", "--python", tmp_path / "gone", code=1)
 
 
+def test_switched_off(run: Runner, tmp_path: Path) -> None:
+    """P-10: what the user switched off is not asked, and nothing is said against it."""
+    words = ("--target", tmp_path / "none", "--replay", MACHINES / "linux-x86-amd-hanging-tool")
+    run("doctor", *words, code=11)
+    value = checked(run("doctor", *words, "--disable-provider", "amd", "--json").object)
+    assert value["namespaces"]["amd"]["status"] == "disabled"
+    assert value["overrides"] == ["--disable-provider amd"]
+    assert value["processes"] == []
+
+
 def test_words_that_make_no_sense(run: Runner, tmp_path: Path) -> None:
     """Wrong words are errors of usage with a hint."""
     said = run("doctor", "--ignore", "mixed-cudas", "--json", code=2).error

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from wheelfit.doctor.timing import TimedProcesses
     from wheelfit.install.environment import Environment
     from wheelfit.platforms.discovery import Machine
-    from wheelfit.platforms.features import Detection
     from wheelfit.platforms.scrubbing import Scrubber
     from wheelfit.platforms.surroundings import Surroundings
 
@@ -157,7 +156,7 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
     detections = tuple(
         detection
         for namespace in machine.namespaces
-        if (detection := _detect(machine, namespace)) is not None
+        if (detection := machine.switched_off(namespace) or machine.detect(namespace))
     )
     contents = examine_environment(environment, full=arguments.full)
 
@@ -263,14 +262,6 @@ def _scrubber(seen: Surroundings, environ: Mapping[str, str]) -> Scrubber:
     return Scrubber(tuple(sorted(names.items(), key=lambda item: -len(item[0]))))
 
 
-def _detect(machine: ChosenMachine, namespace: str) -> Detection | None:
-    from wheelfit.platforms.features import Detection, Status
-
-    if namespace in machine.policy.disabled:
-        return Detection(namespace, status=Status.DISABLED, source="--disable-provider")
-    return machine.detect(namespace)
-
-
 def _open_machine(
     arguments: Namespace, current: Target, environ: Mapping[str, str], output: Output
 ) -> tuple[ChosenMachine, Machine, TimedProcesses]:
@@ -280,7 +271,7 @@ def _open_machine(
     """
     from dataclasses import replace
 
-    from wheelfit.cli.machine import choose_machine
+    from wheelfit.cli.machine import choose_machine, options_in_effect
     from wheelfit.doctor.timing import TimedProcesses
     from wheelfit.platforms.discovery import Machine
 
@@ -289,7 +280,9 @@ def _open_machine(
         from wheelfit.cli.records import open_record
 
         recorded, _ = open_record(arguments.replay, chosen)
-        chosen = replace(recorded, policy=chosen.policy)
+        options = options_in_effect(arguments)
+        overrides = (*recorded.overrides, *options)
+        chosen = replace(recorded, policy=chosen.policy, overrides=overrides)
     looked = chosen.detector if isinstance(chosen.detector, Machine) else Machine(environ=environ)
     timed = TimedProcesses(looked.surroundings.processes)
     real = Machine.over(replace(looked.surroundings, processes=timed))

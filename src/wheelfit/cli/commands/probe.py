@@ -131,20 +131,14 @@ def _headline(machine: ChosenMachine) -> str:
 
 def _detect(namespaces: Iterable[str], machine: ChosenMachine, plugins: Plugins) -> list[Detection]:
     from wheelfit.core.properties import parse_namespace
-    from wheelfit.platforms.features import Detection, Status
+    from wheelfit.platforms.features import Detection
 
     found = []
     for text in dict.fromkeys(namespaces):
         namespace = parse_namespace(text)
-        if namespace in machine.policy.forbidden:
-            source = f"switched off by {machine.policy.forbidden[namespace]}"
-            found.append(Detection(namespace, status=Status.DISABLED, source=source))
-            continue
-        if namespace in machine.policy.disabled:
-            found.append(Detection(namespace, status=Status.DISABLED, source="--disable-provider"))
-            continue
         found.append(
-            machine.detect(namespace)
+            machine.switched_off(namespace)
+            or machine.detect(namespace)
             or _ask_plugin(namespace, machine, plugins)
             or Detection(namespace, source="no provider that wheelfit may ask")
         )
