@@ -15,6 +15,7 @@ import pytest
 
 from wheelfit.platforms.cache import RememberingProcesses, circumstances
 from wheelfit.platforms.children import Answer, Ending, Question
+from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.testing.drivers import compile_fake_driver, find_compiler
 
@@ -136,6 +137,15 @@ def test_nowhere_is_a_place_too() -> None:
     for _ in range(2):
         RememberingProcesses(counting, lambda: None, _HERE).ask(_question())
     assert counting.asked == 2
+
+
+def test_nothing_is_remembered_of_processors(tmp_path: Path) -> None:
+    """P-22: two machines that share a folder never get each other's level or flags."""
+    processes = RememberingProcesses(_Counting(), lambda: str(tmp_path), _HERE)
+    machine = Machine(processes=processes)
+    for namespace in ("x86_64", "aarch64"):
+        assert machine.detect(namespace) is not None
+    assert not list(tmp_path.iterdir())
 
 
 # --- what an answer depends on ------------------------------------------------------------------
