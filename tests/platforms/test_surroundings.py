@@ -61,3 +61,12 @@ def test_the_interpreter_is_one_that_can_be_started() -> None:
     """P-71: a program that does not exist, as Nuitka names one, is no interpreter."""
     found = interpreter_of_this_process()
     assert found == sys.executable
+
+
+def test_who_may_open_a_device(tmp_path: Path) -> None:
+    """P-74: this user is asked about on the real machine; below a root nobody can be."""
+    assert Surroundings(str(tmp_path), {}).may_open("/dev/kfd")
+    real = Surroundings("/", {})
+    (tmp_path / "device").touch()
+    assert real.may_open(str(tmp_path / "device"))
+    assert not real.may_open(str(tmp_path / "gone"))

@@ -158,6 +158,13 @@ class Surroundings:
         """Say whether the machine has a file, folder or device of this name."""
         return os.path.exists(self.path(name))  # follows links: a dangling one is no library
 
+    def may_open(self, name: str) -> bool:
+        """Say whether this user may read and write a device; below a root nobody knows: yes.
+
+        :param name: absolute path with ``/``.
+        """
+        return not self.is_real or os.access(self.path(name), os.R_OK | os.W_OK)
+
     def read_bytes(self, name: str, limit: int = _FILE_LIMIT) -> bytes | None:
         """Return what a file holds, or None when it cannot be read (P-74).
 

@@ -12,6 +12,7 @@ from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import AmdDriver, AmdGpu
 from wheelfit.platforms.features import Detection, Evidence, FeatureConfig, Status
 from wheelfit.platforms.providers import amd
+from wheelfit.platforms.surroundings import Surroundings
 
 MACHINES = Path(__file__).parents[2] / "machines"
 
@@ -177,6 +178,27 @@ def test_a_disguise_does_not_count() -> None:
     assert "WHEELFIT_OVERRIDE_AMD_GFX_ARCH" in warning
     own = {**disguised, "WHEELFIT_OVERRIDE_AMD_GFX_ARCH": "gfx1030"}
     assert _captured("linux-x86-amd-mi300x", **own).warnings == ()
+
+
+class _Forbidden(Surroundings):
+    """Let the user open nothing."""
+
+    __slots__ = ()
+
+    def may_open(self, name: str) -> bool:
+        return name != "/dev/kfd"
+
+
+def test_a_device_that_the_user_may_not_open_is_told() -> None:
+    """P-124: the GPU is there and counts, and programs will not see it."""
+    root = str(MACHINES / "linux-x86-amd-mi300x" / "root")
+    found = _detect(Machine.over(_Forbidden(root, {}, system="Linux")))
+    assert _values(found)["gfx_arch"] == ("gfx942",)
+    (warning,) = found.warnings
+    assert "/dev/kfd" in warning
+    assert "group render" in warning
+    elsewhere = _Forbidden(root, {FORCE_GFX: "gfx942"}, system="Linux")
+    assert _detect(Machine.over(elsewhere)).warnings == ()
 
 
 # --- tools -----------------------------------------------------------------------------

@@ -90,7 +90,8 @@ def detect(surroundings: Surroundings) -> Detection:
     found = supported(
         driver, same_major=surroundings.rocm_same_major, reference=surroundings.reference
     )
-    hints = _hints(driver, environ, {override.feature for override in own})
+    spoken = {override.feature for override in own} | ({_GFX} if forced.names else set())
+    hints = _hints(driver, surroundings, spoken)
     found = replace(
         found,
         warnings=(*found.warnings, *hints),
@@ -338,17 +339,26 @@ def _forced_names(variable: str, text: str, separators: str) -> Sequence[str]:
     return list(dict.fromkeys(names))
 
 
-def _hints(driver: AmdDriver, environ: Mapping[str, str], overridden: set[str]) -> tuple[str, ...]:
-    """Return what a user may set, where what there is will not be enough."""
-    usable = [gpu for gpu in driver.gpus if not gpu.problem]
+def _hints(driver: AmdDriver, surroundings: Surroundings, spoken: set[str]) -> tuple[str, ...]:
+    """Return what a user may do, where what there is will not be enough.
+
+    :param spoken: features of which the user has said what counts.
+    """
+    if not any(not gpu.problem for gpu in driver.gpus):
+        return ()
     hints = []
-    if usable and driver.rocm_version is None and _ROCM not in overridden:
+    if driver.rocm_version is None and _ROCM not in spoken:
         hints.append(
             f"no installed ROCm was found, so wheels that name a {_ROCM} do not fit; "
             f"set {_OWN_ROCM} to say which one counts"
         )
-    disguise = overrides.value_of(environ, _DISGUISE)
-    if usable and disguise and _GFX not in overridden:
+    if _GFX in spoken:
+        return tuple(hints)
+    if surroundings.exists(kfd.DEVICE) and not surroundings.may_open(kfd.DEVICE):
+        hints.append(f"you may not open {kfd.DEVICE}, so no program of yours can use the GPU; "
+                     "become a member of the group render")  # fmt: skip
+    disguise = overrides.value_of(surroundings.environ, _DISGUISE)
+    if disguise:
         hints.append(
             f"{_DISGUISE}={disguise} changes what programs see and not what is chosen here; "
             f"set {_OWN_GFX} for that"
