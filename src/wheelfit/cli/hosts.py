@@ -17,6 +17,7 @@ from wheelfit.core.host_file import HostFile
 from wheelfit.core.host_file_mapping import read_host_file, to_mapping
 from wheelfit.core.toml_lines import line_of
 from wheelfit.errors import FileProblem, InvalidHostFile, UnknownHost
+from wheelfit.platforms.features import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -142,13 +143,17 @@ def preset_host(
     :param version: of its glibc, musl or macOS, as ``2.28``; None: the usual one.
     :param rocm_same_major: whether older minors of its ROCm's major count (P-123).
     """
+    detections = preset.detections(rocm_same_major=rocm_same_major)
+    # A file has no entry for what could not be found out, so that must be told here (P-17).
+    failed = [found for found in detections if found.status is Status.FAILED]
     file = HostFile.from_detections(
-        preset.detections(rocm_same_major=rocm_same_major),
+        detections,
         created_by=f"wheelfit {__version__}",
         origin=f"preset {preset.name}",
     )
     file = replace(file, interpreter=interpreter, platforms=preset_platforms(preset, version))
-    return Host(preset.name, "preset", file, preset.words, preset.notes)
+    notes = (*preset.notes, *(warning for found in failed for warning in found.warnings))
+    return Host(preset.name, "preset", file, preset.words, notes)
 
 
 def preset_platforms(preset: Preset, version: str | None = None) -> tuple[str, ...]:
