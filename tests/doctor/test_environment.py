@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from doctor.conftest import Patient
+from doctor.patient import Patient
 
 from wheelfit.check.findings import Severity
 from wheelfit.testing.wheels import release_document

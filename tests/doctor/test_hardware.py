@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from doctor.conftest import Patient
+from doctor.patient import Patient
 
 from wheelfit.doctor.environment import examine_environment
 from wheelfit.doctor.hardware import Hardware

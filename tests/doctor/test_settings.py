@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from doctor.conftest import Patient
+from doctor.patient import Patient
 
 from wheelfit.check.findings import Finding
 from wheelfit.doctor.environment import examine_environment
