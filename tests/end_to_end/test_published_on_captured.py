@@ -1,4 +1,4 @@
-"""Which published builds for AMD and Ascend captured machines get."""
+"""Which published builds for AMD, Intel and Ascend captured machines get."""
 
 from __future__ import annotations
 
@@ -70,6 +70,38 @@ def best(
 def test_published_builds(shared_data: Path, release: str, machine: str, label: str) -> None:
     """P-13, P-121, P-123, P-124, P-140, P-141: what fits is taken, and nothing else."""
     assert best(shared_data, release, machine) == label
+
+
+@pytest.mark.parametrize(
+    ("machine", "label"),
+    [
+        ("linux-x86-intel-arc-a770", "xpu"),
+        ("linux-x86-intel-battlemage", "xpu"),
+        ("linux-x86-intel-lunar-lake", "xpu"),
+        ("linux-x86-intel-meteor-lake", "xpu"),
+        ("linux-x86-intel-data-center-max", "xpu"),
+        ("linux-x86-intel-older-loader", "xpu"),
+        ("windows-x86-intel-arc", "xpu"),
+        ("linux-x86-intel-unknown-gpu", "null"),
+        ("linux-x86-intel-igpu-without-level-zero", "null"),
+        ("linux-x86-intel-container-without-node", "null"),
+        ("linux-x86-intel-crashing-driver", "null"),
+        ("linux-x86-intel-hanging-driver", "null"),
+        ("linux-x86-v4-zen5", "null"),
+    ],
+)
+def test_published_builds_for_intel(shared_data: Path, machine: str, label: str) -> None:
+    """P-13, P-131, P-132, P-133: where a GPU can be used, and runs some of the code."""
+    for release in (TORCH_2_9, TORCH_2_10):
+        assert best(shared_data, release, machine) == label
+
+
+def test_a_card_beside_the_graphics_of_the_processor(shared_data: Path) -> None:
+    """P-88: the build has code for the card only, which is enough on request."""
+    machine = "linux-x86-intel-arc-beside-igpu"
+    assert best(shared_data, TORCH_2_10, machine, "all") == "null"
+    assert best(shared_data, TORCH_2_10, machine, "highest") == "xpu"
+    assert best(shared_data, TORCH_2_10, machine, "any") == "xpu"
 
 
 def test_unlike_gpus(shared_data: Path) -> None:
