@@ -575,7 +575,7 @@ class TestXGBoost:
         assert [verdict.filename.label for verdict in selection.verdicts] == [None, "aa00cb06"]
         assert selection.verdicts[1].reason == (
             "needs nvidia :: driver :: 12; wheelfit does not stand in for "
-            "nvidia-variant-provider yet, and wheelfit runs no plugins"
+            "nvidia-variant-provider yet, and no plugin is asked here"
         )
 
     @pytest.mark.parametrize(

@@ -307,7 +307,7 @@ class TestStep4:
         assert detection == Detection(
             "intel",
             source="wheelfit does not stand in for intel-variant-provider yet, "
-            "and wheelfit runs no plugins",
+            "and no plugin is asked here",
             step="not-trusted",
         )
 
@@ -349,7 +349,7 @@ class TestSteps5And6:
         assert detection.status is Status.UNKNOWN
         assert detection.source == (
             "no built-in provider stands in for nvidia-plugin-by-a-stranger as nvidia, "
-            "and wheelfit runs no plugins"
+            "and no plugin is asked here"
         )
         assert detector.asked == []
 
@@ -377,7 +377,7 @@ class TestSteps5And6:
         detection = ask(provider, detector, namespace).detections[namespace]
         assert detection.status is Status.UNKNOWN
         assert detection.features == ()
-        assert detection.source.endswith("and wheelfit runs no plugins")
+        assert detection.source.endswith("and no plugin is asked here")
         assert detector.asked == []
 
     def test_the_name_that_is_known(self) -> None:

@@ -436,6 +436,8 @@ class TestRefusals:
         decided = Decided(run, "fft", "-i", index.url, "--enable-provider", "acme")
         assert decided.provider("acme")["step"] == "disabled"
         assert str(policy) in decided.why_not("gen2")
+        words = ["providers", "trust", GPU.name, "--namespace", "acme", "-i", index.url, "--yes"]
+        assert run(*words, "--json", code=7).error["where"] == str(policy)
         said = run("providers", "enable", "acme", "--json", code=7)
         assert said.error["where"] == str(policy)
 

@@ -323,6 +323,12 @@ def _check_hashes(found: Sequence[_Found], wanted: frozenset[str]) -> None:
 
 def _check_lists(entry: TrustEntry, site: SitePolicy) -> None:
     """Refuse to trust what could not be used anyway."""
+    if entry.namespace is not None and entry.namespace in site.disabled:
+        raise PolicyRefusal(
+            f"{entry.namespace} is switched off by a policy",
+            where=site.disabled[entry.namespace],
+            note="it is in its disable-provider",
+        )
     for policy in site.lists:
         listed = {
             (file.filename, file.sha256)

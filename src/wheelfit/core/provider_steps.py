@@ -102,7 +102,7 @@ class Plugins(Protocol):
 class NoPlugins:
     """Ask no plugin, whatever is trusted."""
 
-    why: str = "wheelfit runs no plugins"
+    why: str = "no plugin is asked here"
     """One clause."""
 
     def refusal(self, question: PluginQuestion) -> str | None:
