@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from cli.running import Runner, arguments
 
-from wheelfit.cli.machine import ChosenMachine, choose_machine, load_host_file
+from wheelfit.cli.hosts import load_host_file
+from wheelfit.cli.machine import ChosenMachine, choose_machine
 from wheelfit.cli.output import Output
 from wheelfit.core.support import ProviderPolicy
 from wheelfit.errors import FileProblem, InvalidHostFile

@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.hosts import load_host_file, open_host
 from wheelfit.cli.plugins import read_rules_about_plugins
 from wheelfit.cli.trust_store import read_policies
 from wheelfit.core.abi_dependency import OVERRIDE, read_override
-from wheelfit.core.host_file import HostDetector
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.support import ProviderPolicy
 from wheelfit.core.trust import PluginRules
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms import overrides
-from wheelfit.platforms.baseline import Baseline
 from wheelfit.platforms.cache import RememberingProcesses
 from wheelfit.platforms.children import RealProcesses
 from wheelfit.platforms.discovery import Machine
@@ -33,8 +30,9 @@ if TYPE_CHECKING:
     from wheelfit.core.abi_dependency import KnownVersion
     from wheelfit.core.support import Detector
     from wheelfit.core.target import Target
+    from wheelfit.platforms.baseline import Baseline
 
-__all__ = ["ChosenMachine", "choose_machine", "load_host_file", "options_in_effect"]
+__all__ = ["ChosenMachine", "choose_machine", "options_in_effect"]
 
 
 def __dir__() -> list[str]:
@@ -186,6 +184,11 @@ def _choose(
         return ChosenMachine(
             "this machine", current, here, None, policy, here.namespaces, in_effect
         )
+    # What only another machine needs takes as long to import as all of its detection.
+    from wheelfit.cli.hosts import open_host
+    from wheelfit.core.host_file import HostDetector
+    from wheelfit.platforms.baseline import Baseline
+
     host = open_host(arguments.host, environ, rocm_same_major=same_major)
     file = host.file
     if host.kind == "preset":

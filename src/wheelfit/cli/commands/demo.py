@@ -141,7 +141,8 @@ def _machines(
     """Return this machine and the simulated ones, each from a host file as ``--for`` takes it."""
     import tomli_w
 
-    from wheelfit.cli.machine import ChosenMachine, load_host_file
+    from wheelfit.cli.hosts import load_host_file
+    from wheelfit.cli.machine import ChosenMachine
     from wheelfit.core.host_file import HostDetector
     from wheelfit.core.host_file_mapping import to_mapping
     from wheelfit.core.support import ProviderPolicy
