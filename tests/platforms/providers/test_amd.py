@@ -239,6 +239,21 @@ def test_tools_are_asked_where_a_driver_is_and_no_list(tmp_path: Path, sign: str
     assert found.devices[1].device == "GPU at node 1 (gfx1036, integrated)"
 
 
+def test_a_real_program_is_asked_and_given_up(tmp_path: Path) -> None:
+    """P-37, P-125: a tool that hangs does not hold up detection."""
+    for name, text in (
+        ("usr/bin/rocm_agent_enumerator", "#!/bin/sh\necho gfx942\nexec sleep 60\n"),
+        ("dev/kfd", ""),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    machine = Machine(tmp_path, {"PATH": "/usr/bin:/bin"}, system="Linux", deadline=0.3)
+    found = _detect(machine)
+    assert (found.status, found.features) == (Status.FAILED, ())
+    assert found.warnings == ("rocm_agent_enumerator -name did not answer in time",)
+
+
 def test_tools_are_not_asked_without_a_driver(tmp_path: Path) -> None:
     """P-125: an image with ROCm on a machine without AMD GPUs starts nothing."""
     found, asked = _with_tools(tmp_path, NAMES)

@@ -228,6 +228,22 @@ def test_a_tool_that_fails_is_data(
     assert words in found.evidence[-1].value
 
 
+def test_a_real_program_is_asked(tmp_path: Path) -> None:
+    """P-37, P-143: its noise is not its answer, and its masks are kept from it."""
+    program = tmp_path / TOOL
+    program.parent.mkdir(parents=True)
+    program.write_text(
+        "#!/bin/sh\necho noise >&2\n"
+        'echo "| npu-smi 24.1.0  Version: 24.1.0 |"\n'
+        'echo "| 0     910B${ASCEND_RT_VISIBLE_DEVICES:-3} | OK | $1 |"\n'
+    )
+    program.chmod(0o755)
+    environ = {"PATH": "/usr/bin", "ASCEND_RT_VISIBLE_DEVICES": "-masked"}
+    found = _detect(Machine(tmp_path, environ, system="Linux"))
+    assert _values(found) == {"npu_type": ("910b",), "driver_version": ("24.1.0",)}
+    assert found.evidence[-1].value == "NPU 0 (910b3); driver 24.1.0"
+
+
 def test_a_type_that_nobody_can_tell(tmp_path: Path) -> None:
     """P-143: the versions stay, and the missing tool is named."""
     _npu(tmp_path, "0000_01_00.0", "0xd801")
