@@ -103,6 +103,23 @@ class TestTrust:
             change_trust(path, lambda old: old)
         assert path.read_text() == "version = 2\n"
 
+    def test_a_link_stays_one(self, tmp_path: Path) -> None:
+        """P-18: settings that are links into another folder are written there."""
+        (tmp_path / "synced").mkdir()
+        path = tmp_path / "providers.toml"
+        path.symlink_to(tmp_path / "synced" / "providers.toml")
+        change_trust(path, lambda old: replace(old, entries=(entry("p"),)))
+        assert path.is_symlink()
+        assert read_trust_file(path) == Trust((entry("p"),))
+
+    def test_too_long(self, tmp_path: Path) -> None:
+        """P-18: a file without end is refused and not read to it."""
+        path = tmp_path / "providers.toml"
+        path.write_bytes(b"#" * (4 << 20) + b"#")
+        path.chmod(0o600)
+        with pytest.raises(InvalidConfiguration, match="more than"):
+            read_trust_file(path)
+
     def test_no_file_to_keep_it_in(self) -> None:
         """P-18: what cannot be kept is not agreed to in silence."""
         with pytest.raises(FileProblem):

@@ -44,6 +44,8 @@ TRUST_VARIABLE = "WHEELFIT_PROVIDERS_FILE"
 POLICY_VARIABLE = "WHEELFIT_POLICY_FILE"
 """Names a further policy, which can only forbid more."""
 
+_LARGEST = 4 << 20
+"""Bytes of the longest file; one byte more is read, and then refused."""
 _PATIENCE = 30.0
 """Seconds to wait for another process that changes the file."""
 
@@ -71,7 +73,7 @@ def read_trust_file(path: Path, note: Callable[[str], None] = lambda _text: None
     try:
         with path.open("rb") as file:
             found = os.fstat(file.fileno())
-            data = file.read(_longest() + 1)
+            data = file.read(_LARGEST + 1)
     except (FileNotFoundError, NotADirectoryError):
         return NO_TRUST
     except OSError as error:
@@ -106,6 +108,7 @@ def change_trust(path: Path, change: Callable[[Trust], Trust]) -> Trust:
     """
     from wheelfit.core.trust_files import format_trust
 
+    path = Path(os.path.realpath(path))  # settings are often links into a folder that is synced
     if path.exists() and not path.is_file():
         raise FileProblem(
             "there is no file to keep this in", where=str(path), hint=f"see {TRUST_VARIABLE}"
@@ -150,7 +153,7 @@ def read_policies(environ: Mapping[str, str], system: Path | None = None) -> Sit
     for path, must_exist in found:
         try:
             with path.open("rb") as file:
-                data = file.read(_longest() + 1)
+                data = file.read(_LARGEST + 1)
                 # Only what nobody but root can have written is trusted for everybody.
                 grants = not must_exist and _is_roots(os.fstat(file.fileno()), path.parent)
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -171,11 +174,6 @@ def read_policies(environ: Mapping[str, str], system: Path | None = None) -> Sit
 
         files.append(read_policy(data, str(path), grants=grants))
     return SitePolicy(tuple(files)) if files else NO_POLICY
-
-
-def _longest() -> int:
-    # The largest file there may be; the module that knows is loaded only when there is one.
-    return 4 << 20
 
 
 def _is_roots(file: os.stat_result, folder: Path) -> bool:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from packaging.specifiers import SpecifierSet
 
-__all__ = ["FILE_VERSION", "LARGEST", "format_trust", "read_policy", "read_trust"]
+__all__ = ["FILE_VERSION", "format_trust", "read_policy", "read_trust"]
 
 
 def __dir__() -> list[str]:
@@ -38,8 +38,7 @@ def __dir__() -> list[str]:
 
 FILE_VERSION = 1
 """Version of either format."""
-LARGEST = 4 << 20
-"""Bytes of the longest file."""
+_LIMITS = strict_toml.Limits(size=4 << 20)
 
 _MANUAL = "docs/reference/trust.md"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -159,7 +158,7 @@ class _Reader:
 
     def load(self) -> dict[str, Any]:
         try:
-            return strict_toml.load(self.data, strict_toml.Limits(size=LARGEST))
+            return strict_toml.load(self.data, _LIMITS)
         except ValueError as error:
             raise self.error(f"the file is not TOML: {error}", where=self.where) from None
 
