@@ -398,6 +398,17 @@ def test_what_may_pass_is_not_remembered(
     assert done.returncode == code, done.stdout
 
 
+def test_a_driver_that_prints_without_end_is_stopped(root: Path, fake_driver: FakeDriver) -> None:
+    """P-36, P-37: it costs a bounded amount of memory, and the deadline is not waited for."""
+    environ = fake_driver.environ(devices=[H100], flood=1)
+    started = time.monotonic()
+    detection = _detect(root, fake_driver, environ, deadline=120)
+    assert time.monotonic() - started < 60
+    assert detection.status is Status.FAILED
+    assert "the NVIDIA driver wrote more than is read" in detection.warnings[-1]
+    assert sum(len(one.value) for one in detection.evidence) < 10_000
+
+
 # --- nvidia-smi -----------------------------------------------------------------------------------
 
 

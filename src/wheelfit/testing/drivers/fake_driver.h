@@ -14,6 +14,7 @@
  * WHEELFIT_FAKE_HANG            name of the function that never returns
  * WHEELFIT_FAKE_ABORT           name of the function that aborts the process
  * WHEELFIT_FAKE_NOISE           if set, every initialisation prints to standard output
+ * WHEELFIT_FAKE_FLOOD           if set, every initialisation prints without end
  * WHEELFIT_FAKE_TRACE           file to which every call that may misbehave adds its name
  * CUDA_VISIBLE_DEVICES          as the real one: if set and empty, cuInit returns 100;
  *                               NVML does not look at it
@@ -58,6 +59,9 @@ static void misbehave(const char *function) {
 }
 
 static void make_noise(void) {
+    while (getenv("WHEELFIT_FAKE_FLOOD")) {
+        printf("all work and no play makes a driver chatty\n");
+    }
     if (getenv("WHEELFIT_FAKE_NOISE")) {
         printf("{\"noise\": \"a driver that prints\"}\n");
         fflush(stdout);
