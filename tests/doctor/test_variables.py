@@ -20,6 +20,7 @@ from wheelfit.doctor.variables import Mask, read_mask, variables_in
         ("GPU-8932f937,MIG-GPU-1/0/0", 1, Mask(("GPU-8932f937", "MIG-GPU-1/0/0"))),
         ("none", 4, Mask((), "none")),
         ("0,,1", None, Mask(("0",), "")),
+        ("9" * 5000, None, Mask((), "9" * 5000)),
     ],
 )
 def test_masks(text: str, count: int | None, mask: Mask) -> None:

@@ -141,7 +141,8 @@ def _files(entry: Installed) -> Iterator[OwnedFile]:
             path = os.path.normpath(os.path.join(location, path))  # noqa: PTH118
         else:
             path = f"{location}/{path}"
-        yield OwnedFile(path, row.hash, int(row.size) if row.size.isdecimal() else None)
+        known = row.size.isascii() and row.size.isdecimal() and len(row.size) < 20
+        yield OwnedFile(path, row.hash, int(row.size) if known else None)
 
 
 def _needs(entry: Installed, environment: Mapping[str, str]) -> Iterator[Requirement]:
@@ -193,7 +194,7 @@ def changes(
                 continue
             try:
                 size = os.stat(file.path).st_size  # noqa: PTH116  # many of them
-            except OSError:
+            except (OSError, ValueError):  # a name with NUL is none
                 lost.append(file)
                 continue
             if file.path in shared:
@@ -214,7 +215,7 @@ def matches(file: OwnedFile) -> bool:
     if algorithm not in DIGEST_SIZES:
         return True
     passing = hashlib.new(algorithm)
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         # A row may name anything: a pipe would block, and a device never end.
         if not stat.S_ISREG(os.stat(file.path).st_mode):  # noqa: PTH116  # a path is a string
             return False

@@ -32,6 +32,7 @@ def __dir__() -> list[str]:
 _SUFFIX = re.compile(r"-cu(?:da)?-?(1[1-9])x?(?=-|$)")
 _LOCAL_CUDA = re.compile(r"cu(1[1-9])([0-9])?")
 _LOCAL_ROCM = re.compile(r"rocm([0-9]+\.[0-9]+)(?:\.[0-9.]+)?")
+_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _CUDA_FOLDER = re.compile(r"nvidia/cu(1[1-9])/")
 _FOLLOWS_CUDA = frozenset({"cuda-bindings", "cuda-python", "cuda-toolkit"})
 """Projects whose own major version is that of CUDA."""
@@ -126,7 +127,8 @@ def _named_cuda(package: Package, local: str) -> Iterator[tuple[int, str]]:
 
 
 def _property_cuda(package: Package) -> Iterator[tuple[int, str]]:
-    values = list(_property(package, "nvidia :: cuda_version_lower_bound"))
+    found = _property(package, "nvidia :: cuda_version_lower_bound")
+    values = [value for value in found if _VERSION.fullmatch(value)]
     if values:
         # Of several lower bounds the lowest says for which major it was built.
         lowest = min(values, key=lambda value: [int(part) for part in value.split(".")])
@@ -175,6 +177,8 @@ def _named_rocm(package: Package, local: str) -> Iterator[tuple[str, str]]:
 
 def _property_rocm(package: Package) -> Iterator[tuple[str, str]]:
     for value in _property(package, "amd :: rocm_version"):
+        if not _VERSION.fullmatch(value):
+            continue  # a wheel may say anything
         yield value, f"its variant needs ROCm {value}"
 
 

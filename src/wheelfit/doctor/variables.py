@@ -79,7 +79,7 @@ _PREFIXES: Mapping[str, str] = MappingProxyType(
 )
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH|USERNAME", re.IGNORECASE)
 _DEVICE = re.compile(r"(?:GPU|MIG)-[0-9A-Za-z/-]*")
-_NUMBER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
