@@ -387,6 +387,26 @@ def test_an_own_override_wins_over_all_of_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "machine",
+    [
+        "linux-x86-amd-igpu-beside-dgpu",
+        "linux-x86-amd-container-without-devices",
+        "linux-x86-amd-without-driver",
+        "linux-x86-amd-hanging-tool",
+    ],
+)
+@pytest.mark.parametrize("variable", ["WHEELFIT_OVERRIDE_AMD_GFX_ARCH", FORCE_GFX])
+def test_who_says_which_gpus_count_is_not_warned_of_others(machine: str, variable: str) -> None:
+    """P-73, P-126: neither of those that are there nor of those that are not."""
+    found = _captured(machine, **{variable: "gfx1100,gfx942", FORCE_ROCM: "7.1"})
+    assert _captured(machine).warnings
+    assert (found.warnings, found.devices) == ((), ())
+    assert _values(found) == {"gfx_arch": ("gfx1100", "gfx942"), "rocm_version": ("7.1",)}
+    alone = _captured(machine, **{variable: "gfx1100"})
+    assert not any("GPU" in warning or "answer" in warning for warning in alone.warnings)
+
+
+@pytest.mark.parametrize(
     ("variable", "text"),
     [
         (FORCE_GFX, "mi300"),

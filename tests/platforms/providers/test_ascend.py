@@ -295,11 +295,12 @@ def test_each_feature_can_be_forced(
     assert machine.overrides_in_effect() == (f"{variable}={text}",)
 
 
-def test_a_forced_type_replaces_all_cards() -> None:
-    """P-144: and what was wrong with them."""
+@pytest.mark.parametrize("variable", [f"{FORCE}NPU_TYPE", "WHEELFIT_OVERRIDE_ASCEND_NPU_TYPE"])
+def test_a_forced_type_replaces_all_cards(variable: str) -> None:
+    """P-73, P-144: and what was wrong with them."""
     folder = MACHINES / "linux-aarch64-ascend-container-without-devices"
     given = recording.surroundings_of(folder)
-    given["environ"] |= {f"{FORCE}NPU_TYPE": "910b"}
+    given["environ"] |= {variable: "910b"}
     found = _detect(Machine(**given))
     assert (_values(found)["npu_type"], found.warnings) == (("910b",), ())
 

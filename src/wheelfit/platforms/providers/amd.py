@@ -82,7 +82,10 @@ def detect(surroundings: Surroundings) -> Detection:
             NAMESPACE, status=Status.DISABLED, source=_SOURCE, evidence=forced.evidence
         )
         return overrides.apply(own, found, _ORDER, _is_multi_value)
-    if {override.feature for override in own} == set(_ORDER) or forced.is_complete:
+    named = {override.feature: override.values for override in own}
+    if _GFX in named:  # then no warning about other GPUs is of use
+        forced = forced._replace(names=named[_GFX])
+    if named.keys() == set(_ORDER) or forced.is_complete:
         driver = AmdDriver()  # nothing that could be found out would count
     else:
         driver = read(surroundings)
@@ -90,8 +93,7 @@ def detect(surroundings: Surroundings) -> Detection:
     found = supported(
         driver, same_major=surroundings.rocm_same_major, reference=surroundings.reference
     )
-    spoken = {override.feature for override in own} | ({_GFX} if forced.names else set())
-    hints = _hints(driver, surroundings, spoken)
+    hints = _hints(driver, surroundings, named.keys() | ({_GFX} if forced.names else set()))
     found = replace(
         found,
         warnings=(*found.warnings, *hints),
