@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -310,6 +311,19 @@ def test_no_interpreter(interpreter: str, failure: str) -> None:
     report = ask(interpreter, "many", environ=ENVIRON)
     assert (report.failure or "").startswith(failure)
     assert report.configs is None
+
+
+def test_an_interpreter_that_hangs(tmp_path: Path) -> None:
+    """P-37: what is not even our code by the deadline is killed with all it started."""
+    script = tmp_path / "python"
+    script.write_text("#!/bin/sh\necho $$\nsleep 1000\n")
+    script.chmod(0o755)
+    report = ask(str(script), "many", environ=ENVIRON, deadline=0.3)
+    assert report.failure == "it did not answer within 0.3 s"
+    with pytest.raises(ProcessLookupError):
+        for _ in range(1000):  # what was killed is collected by somebody else, a little later
+            os.killpg(int(report.output), 0)
+            time.sleep(0.01)
 
 
 def test_limits_are_said(python: str) -> None:

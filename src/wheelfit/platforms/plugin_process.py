@@ -10,9 +10,9 @@ the kernel enforced and what it did not is part of the report. How it is done st
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -50,11 +50,6 @@ _PLACES = frozenset({
 })  # fmt: skip
 """Where vendors' software lies. Masks of devices are left out: the machine is described (P-89)."""
 _SEARCHED = "LD_LIBRARY_PATH"
-_WINDOWS = frozenset({
-    "COMMONPROGRAMFILES", "COMSPEC", "NUMBER_OF_PROCESSORS", "OS", "PATHEXT",
-    "PROCESSOR_ARCHITECTURE", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)",
-    "SYSTEMDRIVE", "SYSTEMROOT", "WINDIR",
-})  # fmt: skip
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -101,6 +96,8 @@ def ask(
     :param deadline: seconds until the plugin is ended (P-37).
     :param memory: bytes that it may use.
     """
+    if os.name != "posix":
+        return PluginReport(failure="plugins are not run on this system, which cannot confine them")
     import tempfile  # noqa: PLC0415 - most runs ask no plugin
     import time  # noqa: PLC0415
 
@@ -185,7 +182,10 @@ class _Conversation:
             try:
                 self._listen(ours)
             finally:
-                os.close(ours.pop("leash", -1)) if "leash" in ours else None
+                if "leash" in ours:
+                    os.close(ours.pop("leash"))
+                if b'"confined"' not in self._heard.get("control", b""):
+                    _kill(process)  # whatever this interpreter is, it does not run our code
                 _end(process)
         finally:
             for descriptor in (*ours.values(), *theirs.values()):
@@ -211,6 +211,8 @@ class _Conversation:
                         return
                     self._late = True
                     os.close(ours.pop("leash"))
+                    if not self._heard["control"]:
+                        return
                     until = time.monotonic() + _GRACE
                     continue
                 for key, _ in selector.select(left):
@@ -364,15 +366,10 @@ def _reduced(environ: Mapping[str, str], folder: str) -> dict[str, str]:
     kept = {
         name: value
         for name, value in environ.items()
-        if _LANGUAGE.fullmatch(name)
-        or name in _PLACES
-        or name == _SEARCHED
-        or (sys.platform == "win32" and name.upper() in _WINDOWS)
+        if _LANGUAGE.fullmatch(name) or name in _PLACES or name == _SEARCHED
     }
     kept |= {name: environ[name] for name in names_in(environ)}
     kept["PATH"] = os.pathsep.join(_programs(environ)) or _PATH
-    if sys.platform == "win32":
-        return kept | {"USERPROFILE": folder, "TEMP": temporary, "TMP": temporary}
     return kept | {"HOME": folder, "TMPDIR": temporary}
 
 
@@ -400,18 +397,24 @@ def _places(environ: Mapping[str, str]) -> Iterator[str]:
 # --- the end ------------------------------------------------------------------------
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Wait for the supervisor as long as is sensible, then kill it, then let it go (P-37)."""
-    import subprocess  # noqa: PLC0415 - see ask()
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process that leads a group, with the group."""
+    import signal  # noqa: PLC0415 - see ask()
 
-    for patience in (_GRACE, 1.0):
-        try:
-            process.wait(patience)
-        except subprocess.TimeoutExpired:
-            # What it started is killed by the kernel when it goes.
-            process.kill()
-        else:
-            return
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the supervisor as long as is sensible, then let it go (P-37).
+
+    It is not killed: it still has to collect what it killed, or the kernel would leave that
+    to nobody. It gives up on its own.
+    """
+    import subprocess  # noqa: PLC0415 - see ask()
     import threading  # noqa: PLC0415
 
-    threading.Thread(target=process.wait, name="abandoned plugin", daemon=True).start()
+    try:
+        process.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        threading.Thread(target=process.wait, name="abandoned plugin", daemon=True).start()

@@ -359,8 +359,10 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
     except KeyError:
         raise Refused("not known for this architecture") from None
     try:
+        if not _can_answer():
+            raise Refused("too old")  # noqa: TRY301 - as if the kernel had said so
         asked = _install(program, 8)  # SECCOMP_FILTER_FLAG_NEW_LISTENER
-    except Refused:  # Linux before 5.0, or a container whose runtime listens already
+    except Refused:  # an older Linux, or a container whose runtime listens already
         _install(filter_program(machine, protected, starts_are_asked=False), 0)
     else:
         hand_over(asked)
@@ -372,6 +374,12 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
         "no change of owner, mode, times or attributes of files (seccomp)",
         "no look into other processes, no mounts, no kernel interfaces (seccomp)",
     ]
+
+
+def _can_answer() -> bool:
+    """Say whether the kernel takes "go on" for an answer, which it does since Linux 5.5."""
+    parts = os.uname().release.split(".")[:2]
+    return len(parts) == 2 and all(map(str.isdigit, parts)) and [int(p) for p in parts] >= [5, 5]
 
 
 def _install(program: bytes, flags: int) -> int:
