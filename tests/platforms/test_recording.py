@@ -204,6 +204,23 @@ def test_nothing_in_a_record_identifies_machine_or_user(tmp_path: Path) -> None:
     assert "serialize" in (folder / "root/proc/cpuinfo").read_text()
 
 
+@pytest.mark.parametrize("user", ["nvidia", "module", "proc"])
+def test_a_user_with_a_common_name_does_not_spoil_the_record(user: str, tmp_path: Path) -> None:
+    """P-75: who is called as a folder of the system is hidden in the home folder only."""
+    root = tmp_path / "root"
+    environ = _planted(root) | {"USER": user, "HOME": f"/home/{user}"}
+    library = root / "home" / user / "libcuda.so.1"
+    library.parent.mkdir(parents=True)
+    library.write_text("")
+    environ["LD_LIBRARY_PATH"] = f"/home/{user}"
+    machine = Machine(root, environ, system="Linux", architecture="x86_64")
+    assert record(tmp_path / "record", machine) == ()
+    kept = tmp_path / "record/root"
+    assert (kept / "sys/module/nvidia/version").is_file()
+    assert (kept / "home/user/libcuda.so.1").is_file()
+    assert not (kept / "home" / user).exists()
+
+
 def test_only_variables_that_concern_detection_are_recorded(tmp_path: Path) -> None:
     """P-75: an allow-list; folders in which nothing was found are no concern of detection."""
     root = tmp_path / "root"

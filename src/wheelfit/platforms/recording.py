@@ -322,7 +322,7 @@ def record(
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
         made = Path(scratch, "made")
         # Asked of the machine itself: the name of the host is no part of a record.
-        scrubber = Scrubber.of(machine.surroundings)
+        scrubber = Scrubber.of(machine.surroundings, watched.files)
         _write(made, watched, answers, scrubber, _machine_toml(watched, description, origin))
         write_expected(made)
         if folder.exists():

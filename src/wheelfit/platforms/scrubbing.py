@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wheelfit.platforms.surroundings import Surroundings
 
 __all__ = ["Scrubber", "concerns_detection"]
@@ -59,9 +61,41 @@ _NAMED = re.compile(
     rf"""(?im)(?<![A-Za-z])({_WORDS}"?[ \t]*[:=| \t][ \t]*"?)"""
     r"""((?=[^\s",;|]*[0-9])[0-9A-Za-z][^\s",;|]*)"""
 )
+_HOME = "/home/user"
+_SYSTEM = ("/dev/", "/etc/", "/proc/", "/sys/", "/usr/")
 _SHORTEST = 3
 """Characters a name has at least to be replaced; a user ``a`` cannot be hidden."""
-_COMMON = frozenset({"root", "localhost", "user", "host"})
+_COMMON = frozenset(
+    [
+        "root",
+        "localhost",
+        "user",
+        "host",
+        "admin",
+        "linux",
+        "ubuntu",
+        "debian",
+        "fedora",
+        "windows",
+        "jetson",
+        "tegra",
+        "nvidia",
+        "amd",
+        "intel",
+        "ascend",
+        "huawei",
+        "google",
+        "tpu",
+        "npu",
+        "gpu",
+        "cuda",
+        "rocm",
+        "driver",
+        "version",
+    ]
+)
+"""Names that identify nobody, and that stand in files for other reasons: a Jetson's first
+user is ``nvidia``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +106,19 @@ class Scrubber:
     """What is replaced, and by what; longest first."""
 
     @classmethod
-    def of(cls, surroundings: Surroundings) -> Scrubber:
+    def of(cls, surroundings: Surroundings, paths: Iterable[str] = ()) -> Scrubber:
         """Return a scrubber that knows the names of a machine and of its user.
 
         :param surroundings: of that machine; what it is called is not kept.
+        :param paths: of files that must keep their names; a name that occurs in one of
+            the system's is a common word and stays.
         """
         environ = surroundings.environ
         found: dict[str, str] = {}
         for variable in ("HOME", "USERPROFILE"):
             home = environ.get(variable, "").rstrip("/\\")
             if home not in ("", "/root") and len(home) > _SHORTEST:
-                found[home] = found[home.replace("\\", "/")] = "/home/user"
+                found[home] = found[home.replace("\\", "/")] = _HOME
         for variable in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
             _add(found, environ.get(variable, ""), "user")
         hosts = [environ.get("HOSTNAME", ""), environ.get("COMPUTERNAME", "")]
@@ -97,7 +133,14 @@ class Scrubber:
         for host in hosts:
             _add(found, host, "host")
             _add(found, host.partition(".")[0], "host")
-        return cls(tuple(sorted(found.items(), key=lambda item: -len(item[0]))))
+        words = {
+            word
+            for path in paths
+            if path.startswith(_SYSTEM)
+            for word in re.split(r"[^A-Za-z0-9_]+", path)
+        }
+        names = [item for item in found.items() if item[0] not in words]
+        return cls(tuple(sorted(names, key=lambda item: -len(item[0]))))
 
     def text(self, text: str) -> str:
         """Return a text without what identifies."""
