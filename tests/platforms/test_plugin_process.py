@@ -313,6 +313,15 @@ def test_no_interpreter(interpreter: str, failure: str) -> None:
     assert report.configs is None
 
 
+def is_there(group: int) -> bool:
+    """Say whether a group of processes has members."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def test_an_interpreter_that_hangs(tmp_path: Path) -> None:
     """P-37: what is not even our code by the deadline is killed with all it started."""
     script = tmp_path / "python"
@@ -320,10 +329,10 @@ def test_an_interpreter_that_hangs(tmp_path: Path) -> None:
     script.chmod(0o755)
     report = ask(str(script), "many", environ=ENVIRON, deadline=0.3)
     assert report.failure == "it did not answer within 0.3 s"
-    with pytest.raises(ProcessLookupError):
-        for _ in range(1000):  # what was killed is collected by somebody else, a little later
-            os.killpg(int(report.output), 0)
-            time.sleep(0.01)
+    until = time.monotonic() + 10
+    while is_there(int(report.output)) and time.monotonic() < until:
+        time.sleep(0.01)  # what was killed is collected by somebody else, a little later
+    assert not is_there(int(report.output))
 
 
 def test_limits_are_said(python: str) -> None:
