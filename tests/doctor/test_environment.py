@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -369,6 +370,33 @@ class TestNeeds:
             "app 1.0 needs gone>=2 (not installed), old>=2 (1.0 is installed)"
         )
         assert finding.remedy == "wheelfit install 'gone>=2' 'old>=2'"
+
+    @pytest.mark.network
+    def test_like_pip(self, patient: Patient, pip: Path) -> None:
+        """``pip check`` finds the same needs unmet, and no others."""
+        patient.add("app", requires=["gone>=2", "old>=2", "fine", "pre>=2", "extra; extra == 'x'"])
+        patient.add("old", "1.0", requires=["app==1.*", "fine!=1.0", "local==1.0"])
+        patient.add("fine", "1.0", requires=["old<1; python_version < '3'", "Fine.Two"])
+        patient.add("fine-two", "3", requires=["local===1.0", "local~=1.0"])
+        patient.add("pre", "2.0rc1")
+        patient.add("local", "1.0+cu128")
+        said = subprocess.run(
+            [pip, "check"],
+            env={**os.environ, "PYTHONPATH": str(patient.folder)},
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
+        theirs = set(re.findall(r"^(\S+) \S+ requires (\S+), which", said, re.MULTILINE))
+        theirs |= set(re.findall(r"^(\S+) \S+ has requirement ([\w-]+)", said, re.MULTILINE))
+        ours = {
+            (finding.message.partition(" ")[0], name)
+            for finding in patient.findings()
+            if finding.code == "unmet-requirement"
+            for name in re.findall(r"'([\w-]+)[<>=!~']", finding.remedy)
+        }
+        assert ours == theirs
+        assert len(ours) > 3
 
     def test_other_platforms(self, patient: Patient) -> None:
         """Needs of other systems do not count."""
