@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -37,7 +38,12 @@ def __dir__() -> list[str]:
 
 
 def read_rules_about_plugins(
-    arguments: Namespace, environ: Mapping[str, str], site: SitePolicy, output: Output
+    arguments: Namespace,
+    environ: Mapping[str, str],
+    site: SitePolicy,
+    output: Output,
+    *,
+    system: str = os.name,
 ) -> PluginRules:
     """Return what decides whether a plugin may be asked.
 
@@ -45,11 +51,14 @@ def read_rules_about_plugins(
     :param environ: the environment of the process.
     :param site: what the site allows.
     :param output: told when everything is trusted, and when the user's file does not count.
+    :param system: as ``os.name``.
     :raises PolicyRefusal: everything is to be trusted, and a policy forbids that.
     :raises InvalidConfiguration: the user's file cannot be understood.
     """
     trust = read_trust_file(trust_file(environ, sys.platform, home()), output.warn)
     off = None
+    if system != "posix":  # nothing would be gained by installing one
+        off = "plugins are not run on this system, which cannot confine them"
     if arguments.host is not None:
         off = "no plugin is asked about another machine"
     if arguments.no_plugins:
