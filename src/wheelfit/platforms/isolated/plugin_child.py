@@ -139,6 +139,8 @@ def confine(order: Order, kernel: Any, place: Place, hand_over: Callable[[int], 
             lambda: kernel.restrict_calls(protected, hand_over),
             "it may make all system calls (no seccomp)",
         )
+        if not any("processes started" in words for words in confined):
+            unconfined.append(f"it is seen only now and then if it starts over {kernel.PROCESSES}")
     else:
         unconfined.append(
             f"on {sys.platform} files, network and memory are as open to it as to you"
@@ -380,19 +382,41 @@ def descendants(pid: int, most: int) -> list[int]:
 
     :param most: how many to look for; there may be more every moment.
     """
+    listed = os.path.exists(f"/proc/{pid}/task/{pid}/children")  # noqa: PTH110
+    children_of = _listed_children if listed else _scanned_children()
     found: list[int] = []
     waiting = [pid]
     while waiting and len(found) < most:
-        parent = waiting.pop(0)
-        try:
-            for thread in os.listdir(f"/proc/{parent}/task"):  # noqa: PTH208
-                with open(f"/proc/{parent}/task/{thread}/children") as file:  # noqa: PTH123
-                    children = [int(word) for word in file.read().split()]
-                found += children
-                waiting += children
-        except (OSError, ValueError):
-            continue
+        children = children_of(waiting.pop(0))
+        found += children
+        waiting += children
     return found
+
+
+def _listed_children(pid: int) -> list[int]:
+    """Return the children of a process as the kernel lists them."""
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+            with open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123
+                found += map(int, file.read().split())
+    except (OSError, ValueError):
+        pass
+    return found
+
+
+def _scanned_children() -> Callable[[int], list[int]]:
+    """Look at all processes, where the kernel makes no list, and return who gives children."""
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                # The name of the program may hold blanks and brackets.
+                parent = int(file.read().rpartition(b")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            continue
+        children.setdefault(parent, []).append(int(name))
+    return lambda pid: children.get(pid, [])
 
 
 def _resident(pid: int) -> int:
