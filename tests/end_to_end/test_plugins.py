@@ -551,7 +551,7 @@ def test_what_is_installed_is_not_imported(
     run("install", GPU.name, "--python", python, "--no-index", "-f", tmp_path / "hurt")
     GPU.wheel(folder)
     acme(folder)
-    words = ["fft", "-i", index.url, "--python", python]
+    words = ["fft", "-i", index.url, "--python", str(python)]
     assert Decided(run, *words).fitting == ["null", None]
     trust(run, GPU, index)
     assert Decided(run, *words).fitting == ["gen2", "gen1", "null", None]
@@ -622,6 +622,21 @@ def test_untrusted_again(
     assert (tmp_path / "cache" / "plugins").is_dir()
 
 
+def test_what_is_replaced_goes(
+    run: Runner, index: RecordingIndex, folder: Path, tmp_path: Path
+) -> None:
+    """P-38: environments of files that are not trusted any more do not stay."""
+    GPU.wheel(folder)
+    acme(folder, {**GPU.provider, "requires": ["acme-provider>=1"]})
+    trust(run, GPU, index, "--try")
+    before = {one.parent for one in (tmp_path / "cache/plugins").glob("*/wheelfit-plugin.json")}
+    assert len(before) == 1
+    simple("acme", {"generation": ["1"]}, version="1.3").wheel(folder)
+    trust(run, GPU, index)
+    assert not any(one.exists() for one in before)
+    assert Decided(run, "fft", "-i", index.url).fitting == ["gen1", "null", None]
+
+
 def test_interrupted(index: RecordingIndex, folder: Path, tmp_path: Path, own_files: Path) -> None:
     """P-37: Control-C while a plugin hangs ends the command and the plugin."""
     bad = hostile("hangs")
@@ -663,7 +678,7 @@ def test_the_contract(run: Runner, index: RecordingIndex, folder: Path, tmp_path
         check("providers", run("providers", *words, "--json").object)
     check("probe", run("probe", "acme", "--json").object)
     check("explain", run("explain", "fft", "-i", index.url, "--json").object)
-    words = ["install", "fft", "-i", index.url, "-t", tmp_path / "target", "--json"]
+    words = ["install", "fft", "-i", index.url, "-t", str(tmp_path / "target"), "--json"]
     check("install", run(*words).object)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
     python = tmp_path / "v" / "bin" / "python"

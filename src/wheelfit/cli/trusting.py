@@ -124,6 +124,7 @@ def trust(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> i
         if not arguments.yes:
             _ask_consent(plan, entry, output)
         after = change_trust(path, lambda old: _with(old, entry, keep=arguments.keep))
+        _remove_unused(before, after, plugin_folder(arguments, environ))
         answer = None
         if arguments.attempt:
             rules = PluginRules(after, site)
@@ -170,20 +171,13 @@ def untrust(arguments: Namespace, output: Output, environ: Mapping[str, str]) ->
             raise NotInstalled(
                 f"{name} is not trusted", where=str(path), note=trusted and f"trusted: {trusted}"
             )
-    gone = [file for name in names for entry in before.of(name) for file in entry.files]
     after = change_trust(
         path,
         lambda old: replace(
             old, entries=tuple(entry for entry in old.entries if entry.package not in names)
         ),
     )
-    kept = {file.sha256 for entry in after.entries for file in entry.files}
-    removed = []
-    folder = plugin_folder(arguments, environ)
-    for place in environments_holding(folder, {file.sha256 for file in gone} - kept):
-        shutil.rmtree(place, ignore_errors=True)
-        if not place.exists():
-            removed.append(str(place))
+    removed = _remove_unused(before, after, plugin_folder(arguments, environ))
     output.result_json(
         {
             "version": 1,
@@ -197,6 +191,21 @@ def untrust(arguments: Namespace, output: Output, environ: Mapping[str, str]) ->
     for folder_name in removed:
         output.say(f"removed {folder_name}", "dim")
     return 0
+
+
+def _remove_unused(before: Trust, after: Trust, folder: Path) -> list[str]:
+    """Remove the environments with files that are not trusted any more, and return which."""
+    gone = _digests(before) - _digests(after)
+    removed = []
+    for place in environments_holding(folder, gone):
+        shutil.rmtree(place, ignore_errors=True)
+        if not place.exists():
+            removed.append(str(place))
+    return removed
+
+
+def _digests(trust: Trust) -> set[str]:
+    return {file.sha256 for entry in trust.entries for file in entry.files}
 
 
 def switch(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.phrases import alternatives
+from wheelfit.core.provider_table import TABLE_DATE, UNREGISTERED
 from wheelfit.core.providers import PluginQuestion, default_endpoint
 from wheelfit.core.requirements import Requirement
 
@@ -325,6 +326,11 @@ def _objection(
     requirement: Requirement, entries: Sequence[TrustEntry], question: PluginQuestion
 ) -> str | None:
     trusting = command_that_trusts(requirement, question)
+    if not entries and requirement.name in UNREGISTERED:  # P-19: no hint that could do harm
+        return (
+            f"{requirement.name} is not trusted; nobody had that name on PyPI in {TABLE_DATE}, "
+            "so find out first whose it is"
+        )
     if not entries:
         return f"{requirement.name} is not trusted; to trust it: {trusting}"
     applying = [entry for entry in entries if entry.applies(question)]
