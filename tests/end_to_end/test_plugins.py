@@ -512,9 +512,11 @@ def test_hostile_plugins(run: Runner, index: RecordingIndex, folder: Path, kind:
     release(folder, "pair", variants, {"hostile": bad.provider, "other": OTHER.provider})
     trust(run, bad, index)
     trust(run, OTHER, index)
+    # Long enough for the other one on a busy machine.
+    seconds = "4" if kind == "hangs" else "60"
     started = time.monotonic()
-    decided = Decided(run, "pair", "-i", index.url, "--plugin-deadline", "1.5")
-    assert time.monotonic() - started < 60
+    decided = Decided(run, "pair", "-i", index.url, "--plugin-deadline", seconds)
+    assert time.monotonic() - started < 300
     assert decided.fitting == ["a", "null", None]
     assert decided.provider("hostile")["status"] == "failed"
     assert decided.provider("other")["status"] == "supported"
