@@ -296,6 +296,56 @@ def test_others_answer(victim: Victim) -> None:
     assert [failure is None for failure in failures] == [False] * 5 + [True]
 
 
+def framed(body: bytes) -> bytes:
+    """Write an answer as our own code does."""
+    return b"%d\n" % len(body) + body
+
+
+FORGED = {
+    "no length": b"{}",
+    "no end of the length": b"12",
+    "only a length": b"2\n",
+    "too short": b"3\n{}",
+    "too long": b"1\n{}",
+    "a huge length": b"99999999999999999999\n{}",
+    "a negative length": b"-2\n{}",
+    "no JSON": framed(b"{"),
+    "no UTF-8": framed(b'{"failure": "\xff"}'),
+    "no object": framed(b"[]"),
+    "an empty object": framed(b"{}"),
+    "a failure that is no text": framed(b'{"failure": 1}'),
+    "features that are no objects": framed(b'{"configs": [1], "flags": {}, "notes": []}'),
+    "notes that are no texts": framed(b'{"configs": [], "flags": {}, "notes": [1]}'),
+    "too deep": framed(b"[" * 30_000),
+    "deep enough": framed(b'{"configs": ' + b"[" * 10_000 + b"]" * 10_000 + b"}"),
+    "a number without end": framed(b'{"configs": [], "flags": {"x": ' + b"9" * 5000 + b"}}"),
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_forged_answers(victim: Victim, forged: str) -> None:
+    """P-36: who writes into the private pipe spoils its own answer and nothing else."""
+    report = victim.ask("forges", FORGED[forged].hex())
+    assert report.failure == "its answer is garbage"
+    assert report.configs is None
+
+
+def test_a_forged_answer_is_no_more_than_an_answer(victim: Victim) -> None:
+    """P-34, P-36: a well-formed one is checked like any other, and escaped where it is shown."""
+    body = {
+        "configs": [{"name": {"kind": "\x1b[2J"}}, {"name": "a", "values": ["1"], "x": {"y": []}}],
+        "flags": {"all_properties_compatible": {"kind": "\x07"}},
+        "notes": ["\x1b[31mold"],
+    }
+    report = victim.ask("forges", framed(json.dumps(body).encode()).hex())
+    assert report.failure is None
+    assert report.notes == ("\\x1b[31mold",)
+    answer = read_report(report.configs, report.flags)
+    assert answer.features == (FeatureConfig("a", ("1",)),)
+    assert not answer.all_compatible
+    assert all(warning.isprintable() for warning in answer.warnings)
+
+
 # --- what answers become ----------------------------------------------------------------
 
 ANSWERS = {

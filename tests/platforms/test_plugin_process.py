@@ -313,6 +313,25 @@ def test_no_interpreter(interpreter: str, failure: str) -> None:
     assert report.configs is None
 
 
+OTHERS = [
+    path
+    for path in sorted(Path.home().glob(".pyenv/versions/3.*/bin/python"))
+    if int(path.parents[1].name.split(".")[1]) >= 9
+]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=lambda path: path.parents[1].name)
+def test_other_interpreters(other: Path, tmp_path: Path) -> None:
+    """P-35: the plugin's interpreter may be another Python than the one that asks."""
+    subprocess.run([other, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    (library,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    fictional_hw().put(library)
+    python = str(tmp_path / "venv" / "bin" / "python")
+    report = ask(python, fictional_hw().endpoint, environ=ENVIRON)
+    assert report.failure is None
+    assert supported(report)[0] == ("architecture", ["deepthought", "hal9000"])
+
+
 def is_there(group: int) -> bool:
     """Say whether a group of processes has members."""
     try:

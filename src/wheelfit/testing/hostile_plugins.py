@@ -468,11 +468,12 @@ def writes_everywhere() -> list[Feature]:
 
 @kind
 def forges() -> None:
-    """Write an answer of its own that has another shape."""
+    """Write an answer of its own, TARGET in hexadecimal, or one of another shape."""
     body = b'{"configs": {"name": 1}, "flags": [], "notes": null}'
+    forged = bytes.fromhex(TARGET) if TARGET else b"%d\n" % len(body) + body
     for number in range(3, 256):
         try:
-            os.write(number, b"%d\n" % len(body) + body)
+            os.write(number, forged)
         except OSError:
             continue
     os._exit(0)
