@@ -53,6 +53,41 @@ def test_a_failure_leaves_everything_as_it_was(place: str, tmp_path: Path) -> No
     assert (tmp_path / "file").read_text() == "a file"
 
 
+def test_a_link_stays(tmp_path: Path) -> None:
+    """Who keeps the file elsewhere and links to it finds the new content there."""
+    link, kept = tmp_path / "host.toml", tmp_path / "kept"
+    for target in (kept, tmp_path / "new"):
+        kept.write_bytes(b"old")
+        link.symlink_to(target)
+        write_atomically(str(link), b"content")
+        assert (link.readlink(), target.read_bytes()) == (target, b"content")
+        link.unlink()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_what_is_no_file_takes_the_data_and_stays(tmp_path: Path) -> None:
+    """A device or a pipe is written into: a user who may replace ``/dev/null`` keeps it."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDWR)
+    try:
+        write_atomically(str(path), b"content")
+        assert os.read(reader, 100) == b"content"
+    finally:
+        os.close(reader)
+    assert path.is_fifo()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
+def test_a_full_device_is_an_error() -> None:
+    """What does not arrive is told, with the name of the device."""
+    with pytest.raises(FileProblem, match="No space left") as caught:
+        write_atomically("/dev/full", b"content")
+    assert caught.value.where == "/dev/full"
+    assert Path("/dev/full").is_char_device()
+
+
 def test_what_is_there_may_stay(tmp_path: Path) -> None:
     """With ``replace=False`` a file that is there is never touched, not even a broken link."""
     path = tmp_path / "host.toml"

@@ -18,12 +18,19 @@ def __dir__() -> list[str]:
 def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
     """Put data into a file; a failure leaves the old content.
 
+    A link stays, and so does a device or a pipe, into which the data goes.
+
     :param name: path of the file; its folder must exist.
     :param data: all of its content.
     :param replace: whether a file of that name gives way.
     :raises FileProblem: it cannot be written, or is there and must stay.
     """
     path = Path(name)
+    if replace and path.exists() and not (path.is_file() or path.is_dir()):
+        _pour(data, path)
+        return
+    if replace and path.is_symlink():
+        path = Path(os.path.realpath(path))  # who put a link there keeps it
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
@@ -47,6 +54,18 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
         ) from None
     except OSError as error:
         raise FileProblem(f"the file cannot be written: {error.strerror}", where=name) from None
+
+
+def _pour(data: bytes, path: Path) -> None:
+    """Write into what is no file, as ``/dev/stdout``: another in its place would not be it.
+
+    :raises FileProblem: it takes no more.
+    """
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        words = f"the file cannot be written: {error.strerror}"
+        raise FileProblem(words, where=str(path)) from None
 
 
 def _place(temporary: Path, path: Path) -> None:
