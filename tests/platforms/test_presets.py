@@ -199,10 +199,24 @@ class TestEveryPreset:
         assert tables.CUDA_NEWEST.keys() == nvidia_tables.DRIVER_FLOOR.keys()
         assert set(nvidia_tables.TEGRA) <= set(tables.NVIDIA)
         for capability, row in tables.NVIDIA.items():
-            name = (
-                f"cuda-{max(row.first, Capability(12, 9))}-sm{capability.major}{capability.minor}"
-            )
-            assert (compose([name]).platform == "linux-aarch64") == row.arm_only
+            name = f"cuda-{row.first}-sm{capability.major}{capability.minor}"
+            if row.last is None or row.last >= row.first:
+                assert (compose([name]).platform == "linux-aarch64") == row.arm_only
+
+    def test_old_gpus_end_with_their_last_driver(self) -> None:
+        """The list and the errors name the last driver that knows a GPU, as release 580 a V100."""
+        lines = {line.pattern: line for line in preset_lines()}
+        assert lines["cuda-M.m-sm70"].words == "V100; CUDA 11.0 to 13.0"
+        assert lines["cuda-M.m-sm72"].example == "cuda-12.2-sm72"
+        assert compose(["cuda-13.0-sm70"]).notes == ()
+        assert not {"cuda-M.m-sm53", "cuda-M.m-sm62"} & lines.keys()
+        for name, hint in (
+            ("cuda-13.5-sm70", "the last that does is 13.0: cuda-13.0-sm70"),
+            ("cuda-12.8-sm62", "the last that does is 10.2, and 11.0 is needed"),
+        ):
+            with pytest.raises(InvalidPreset) as caught:
+                compose([name])
+            assert caught.value.hint == hint
 
     def test_the_machine_in_use_does_not_matter(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """P-65: overrides of this machine say nothing of another one."""
@@ -262,6 +276,11 @@ class TestComposing:
             ("cuda-13.0-sm110+windows-x86_64", "there is no cuda-13.0-sm110 on windows-x86_64"),
             ("cuda-12.9-sm121+rocm-6.4-gfx942", "no platform has cuda-12.9-sm121 and rocm-6.4"),
             ("cuda-12.4-sm100", "a driver for CUDA 12.4 does not know sm100 (B200, GB200)"),
+            ("cuda-13.1-sm70", "no driver for CUDA 13.1 knows sm70 any more (V100)"),
+            ("cuda-13.1-sm61", "no driver for CUDA 13.1 knows sm61 any more (GTX 1080, P4, P40)"),
+            ("cuda-12.4-sm72", "no driver for CUDA 12.4 knows sm72 any more (Jetson Xavier)"),
+            ("cuda-13.0-sm101", "no driver for CUDA 13.0 knows sm101 any more (Jetson Thor, as"),
+            ("cuda-11.0-sm53", "no driver for CUDA 11.0 knows sm53 any more (Jetson Nano)"),
         ],
     )
     def test_contradictions(self, name: str, message: str) -> None:

@@ -301,6 +301,14 @@ def _cuda(part: str, rest: str) -> Accelerator:
             where=part,
             hint=f"the first that does is {row.first}: cuda-{row.first}-{device}",
         )
+    if row is not None and row.last is not None and driver > row.last:
+        oldest = Capability(min(tables.CUDA_NEWEST), 0)
+        way = f": cuda-{row.last}-{device}" if row.last >= oldest else f", and {oldest} is needed"
+        raise InvalidPreset(
+            f"no driver for CUDA {version} knows {device} any more ({row.words})",
+            where=part,
+            hint=f"the last that does is {row.last}{way}",
+        )
     facts["NV_VARIANT_PROVIDER_FORCE_SM_ARCH"] = str(capability)
     words += f", compute capability {capability}" + (f" ({row.words})" if row else "")
     platforms = family.platforms
@@ -421,10 +429,13 @@ def _lines() -> Iterator[PresetLine]:
 
 def _cuda_lines() -> Iterator[PresetLine]:
     newest = max(tables.CUDA_NEWEST)
-    last = f"{newest}.{tables.CUDA_NEWEST[newest]}"
+    newest_version = Capability(newest, tables.CUDA_NEWEST[newest])
     for capability, row in tables.NVIDIA.items():
+        last = newest_version if row.last is None else row.last
+        if last < row.first:
+            continue  # what its last driver supports is too old
         sm = f"sm{capability.major}{capability.minor}"
-        usual = max(row.first, _USUAL_CUDA)
+        usual = min(max(row.first, _USUAL_CUDA), last)
         yield PresetLine(
             f"cuda-M.m-{sm}", f"cuda-{usual}-{sm}", f"{row.words}; CUDA {row.first} to {last}"
         )

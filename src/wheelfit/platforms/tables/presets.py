@@ -185,32 +185,35 @@ class NvidiaRow(NamedTuple):
 
     first: Capability
     """CUDA version of the first driver that knows it; 11.0 for what is older."""
+    last: Capability | None
+    """CUDA version of the last driver that knows it; None while new ones do."""
     words: str
     arm_only: bool
     """Whether it shares a chip or a board with an Arm processor."""
 
 
-_NVIDIA: tuple[tuple[str, str, str], ...] = (
-    ("5.0", "11.0", "GTX 750"),
-    ("5.2", "11.0", "GTX 980, Tesla M40"),
-    ("5.3", "11.0", "Jetson Nano"),
-    ("6.0", "11.0", "P100"),
-    ("6.1", "11.0", "GTX 1080, P4, P40"),
-    ("6.2", "11.0", "Jetson TX2"),
-    ("7.0", "11.0", "V100"),
-    ("7.2", "11.0", "Jetson Xavier"),
-    ("7.5", "11.0", "T4, RTX 20"),
-    ("8.0", "11.0", "A100, A30"),
-    ("8.6", "11.1", "A10, A40, RTX 30"),
-    ("8.7", "11.4", "Jetson Orin"),
-    ("8.9", "11.8", "L4, L40, RTX 40"),
-    ("9.0", "11.8", "H100, H200, GH200"),
-    ("10.0", "12.8", "B200, GB200"),
-    ("10.1", "12.8", "Jetson Thor, as CUDA 12 calls it"),
-    ("10.3", "12.9", "B300, GB300"),
-    ("11.0", "13.0", "Jetson Thor"),
-    ("12.0", "12.8", "RTX 50, RTX PRO 6000"),
-    ("12.1", "12.9", "DGX Spark (GB10)"),
+# Drivers of release 580, for CUDA 13.0, are the last for GPUs before Turing.
+_NVIDIA: tuple[tuple[str, str, str, str], ...] = (
+    ("5.0", "11.0", "13.0", "GTX 750"),
+    ("5.2", "11.0", "13.0", "GTX 980, Tesla M40"),
+    ("5.3", "11.0", "10.2", "Jetson Nano"),
+    ("6.0", "11.0", "13.0", "P100"),
+    ("6.1", "11.0", "13.0", "GTX 1080, P4, P40"),
+    ("6.2", "11.0", "10.2", "Jetson TX2"),
+    ("7.0", "11.0", "13.0", "V100"),
+    ("7.2", "11.4", "12.2", "Jetson Xavier"),
+    ("7.5", "11.0", "", "T4, RTX 20"),
+    ("8.0", "11.0", "", "A100, A30"),
+    ("8.6", "11.1", "", "A10, A40, RTX 30"),
+    ("8.7", "11.4", "", "Jetson Orin"),
+    ("8.9", "11.8", "", "L4, L40, RTX 40"),
+    ("9.0", "11.8", "", "H100, H200, GH200"),
+    ("10.0", "12.8", "", "B200, GB200"),
+    ("10.1", "12.8", "12.9", "Jetson Thor, as CUDA 12 calls it"),
+    ("10.3", "12.9", "", "B300, GB300"),
+    ("11.0", "13.0", "", "Jetson Thor"),
+    ("12.0", "12.8", "", "RTX 50, RTX PRO 6000"),
+    ("12.1", "12.9", "", "DGX Spark (GB10)"),
 )
 _SPARK = Capability(12, 1)
 
@@ -223,9 +226,12 @@ def _capability(text: str) -> Capability:
 NVIDIA: MappingProxyType[Capability, NvidiaRow] = MappingProxyType(
     {
         _capability(capability): NvidiaRow(
-            _capability(first), words, _capability(capability) in {*nvidia.TEGRA, _SPARK}
+            _capability(first),
+            _capability(last) if last else None,
+            words,
+            _capability(capability) in {*nvidia.TEGRA, _SPARK},
         )
-        for capability, first, words in _NVIDIA
+        for capability, first, last, words in _NVIDIA
     }
 )
 
