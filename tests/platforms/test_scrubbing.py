@@ -48,6 +48,12 @@ def test_what_detection_needs_stays(text: str) -> None:
     assert Scrubber(()).text(text) == text
 
 
+def test_blanks_without_end_cost_no_time() -> None:
+    """P-75: what a tool prints cannot make scrubbing hang."""
+    text = f"serial number{' ' * 300_000}"
+    assert Scrubber(()).text(text) == text
+
+
 def test_names_of_host_and_user_are_replaced_wherever_they_stand() -> None:
     """P-75: whole words, the long ones first; common names identify nobody."""
     environ = {"HOME": "/home/jane", "USER": "jane", "HOSTNAME": "atlas.example.org"}

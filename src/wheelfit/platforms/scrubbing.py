@@ -58,7 +58,7 @@ _WORDS = (
 )
 # As in: Serial Number : 1320…; unique_id 123…; "serial": "1320…"; | Serial | 1320… |
 _NAMED = re.compile(
-    rf"""(?im)(?<![A-Za-z])({_WORDS}"?[ \t]*[:=| \t][ \t]*"?)"""
+    rf"""(?im)(?<![A-Za-z])({_WORDS}"?(?:[ \t]{{0,99}}[:=|][ \t]{{0,99}}|[ \t]{{1,99}})"?)"""
     r"""((?=[^\s",;|]*[0-9])[0-9A-Za-z][^\s",;|]*)"""
 )
 _HOME = "/home/user"
