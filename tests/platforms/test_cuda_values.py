@@ -176,10 +176,14 @@ def test_a_gpu_that_no_table_knows_runs_what_is_certain() -> None:
 
 
 def test_each_toolkit_writes_the_ptx_of_its_time() -> None:
-    """P-91: measured ones are right, and newer toolkits never write older PTX."""
+    """P-91: published ones are right, and newer toolkits never write older PTX."""
     table = tables.PTX_OF_TOOLKIT
-    measured = {(11, 8): (7, 8), (12, 6): (8, 5), (12, 9): (8, 8), (13, 0): (9, 0), (13, 5): (9, 5)}
-    assert measured.items() <= {(*k,): (*v,) for k, v in table.items()}.items()
+    published = {
+        (11, 0): (7, 0), (11, 8): (7, 8), (12, 0): (8, 0), (12, 4): (8, 4), (12, 5): (8, 5),
+        (12, 6): (8, 5), (12, 7): (8, 6), (12, 8): (8, 7), (12, 9): (8, 8), (13, 0): (9, 0),
+        (13, 1): (9, 1), (13, 5): (9, 5),
+    }  # fmt: skip
+    assert published.items() <= {(*k,): (*v,) for k, v in table.items()}.items()
     assert list(table) == sorted(table)
     assert list(table.values()) == sorted(table.values())
 
@@ -193,8 +197,18 @@ def test_drivers_bring_the_cuda_version_of_their_branch() -> None:
         assert branches[int(linux.partition(".")[0])] == (major, 0)
 
 
+def test_each_major_needs_a_driver() -> None:
+    """P-92: the oldest release of the driver for each major, on Linux and on Windows."""
+    assert tables.DRIVER_FLOOR == {
+        11: ("450.80.02", "452.39"),
+        12: ("525.60.13", "528.33"),
+        13: ("580", "580"),
+    }
+
+
 def test_the_floor_of_toolkits_rises() -> None:
-    """P-95: CUDA 13 builds for 7.5 and newer, so a V100 needs builds of CUDA 12."""
+    """P-95: 11.8 builds for 3.5, 12 for 5.0, 13 for 7.5: a V100 needs builds of CUDA 12."""
+    assert tables.CUDA_CODE_FLOOR == {11: (3, 5), 12: (5, 0), 13: (7, 5)}
     floors = tables.CUDA_CODE_FLOOR
     assert list(floors.values()) == sorted(floors.values())
     assert floors[13] > (7, 0) >= floors[12]
