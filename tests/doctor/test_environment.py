@@ -355,6 +355,30 @@ class TestFiles:
         (shared,) = patient.findings(full=True)
         assert shared.code == "shared-file"
 
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+    @pytest.mark.parametrize(
+        ("file", "found"),
+        [
+            ("RECORD", ["warning unreadable-package"]),
+            ("METADATA", ["warning unreadable-package"]),
+            ("INSTALLER", []),
+            ("WHEEL", ["warning changed-file"]),
+            ("variant.json", []),
+            ("direct_url.json", []),
+            ("wheelfit.json", []),
+        ],
+    )
+    def test_records_that_never_end(self, file: str, found: list[str], patient: Patient) -> None:
+        """A pipe or a device in place of a record neither blocks nor is read for ever."""
+        for name, kind in (("one", "pipe"), ("two", "device")):
+            info = patient.add(name)
+            (info / file).unlink(missing_ok=True)
+            if kind == "pipe":
+                os.mkfifo(info / file)
+            else:
+                (info / file).symlink_to("/dev/zero")
+        assert patient.codes() == found * 2
+
 
 class TestNeeds:
     """Needs that are not met."""

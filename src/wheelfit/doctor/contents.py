@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
-from wheelfit.errors import WheelfitError
+from wheelfit.errors import FileProblem, WheelfitError
 from wheelfit.install.choice import CHOICE_FILE, Circumstances, parse_choice
 from wheelfit.wheels.record import DIGEST_SIZES, encode_digest, parse_record
 
@@ -110,32 +110,27 @@ def _read(entry: Installed, environment: Mapping[str, str]) -> Package:
         needs = tuple(_needs(entry, environment))
     except WheelfitError as error:
         problem = error.message
-    except OSError as error:
-        problem = f"RECORD cannot be read: {error.strerror}"
     return Package(entry, files, needs, _circumstances(entry), problem)
 
 
 def _circumstances(entry: Installed) -> Circumstances:
     if entry.installer == "wheelfit":
-        with suppress(OSError):
-            choice = parse_choice((entry.path / CHOICE_FILE).read_bytes())
-            if choice is not None:
-                return choice.circumstances
+        choice = parse_choice(entry.record(CHOICE_FILE) or b"")
+        if choice is not None:
+            return choice.circumstances
     return Circumstances()
 
 
 def _files(entry: Installed) -> Iterator[OwnedFile]:
     if entry.legacy:
         return
-    record = entry.path / "RECORD"
     location = str(entry.location)
-    try:
-        data = record.read_bytes()
-    except FileNotFoundError:
+    data = entry.record("RECORD")
+    if data is None:
         if entry.installer in _RECORDING:
-            raise
+            raise FileProblem("RECORD is missing, or no file that can be read")
         return  # other package managers keep their records elsewhere
-    for row in parse_record(data, where=str(record)).rows:
+    for row in parse_record(data, where=str(entry.path / "RECORD")).rows:
         path = row.path
         if os.altsep or ".." in path or path.startswith(("/", ".")):
             path = os.path.normpath(os.path.join(location, path))  # noqa: PTH118

@@ -89,13 +89,21 @@ class Installed:
         if path is None:
             raise FileProblem("the metadata of the distribution is missing", where=str(self.path))
         try:
-            data = path.read_bytes()
+            with path.open("rb") as stream:
+                data = stream.read(_LONGEST)
         except OSError as error:
             raise FileProblem(
                 f"the metadata of the distribution cannot be read: {error.strerror}",
                 where=str(path),
             ) from None
         return read_metadata(data, str(path))
+
+    def record(self, name: str) -> bytes | None:
+        """Return the content of one of its records; None if it is no file that can be read.
+
+        :param name: of the file in ``.dist-info``.
+        """
+        return _read_small(self.path / name)
 
     def present(self) -> Present:
         """Return what the resolver wants to know of it."""
@@ -335,6 +343,8 @@ def _first_line(path: Path) -> str:
 def _read_small(path: Path) -> bytes | None:
     """Return the content of a file; None if there is none or it cannot be read."""
     try:
+        if not path.is_file():
+            return None  # a pipe would block, and a device never end
         with path.open("rb") as stream:
             return stream.read(_LONGEST)
     except OSError:
