@@ -72,6 +72,56 @@ def test_each_register_state_has_its_flags(xcr0: int, absent: str, present: str)
     assert present in flags
 
 
+@pytest.mark.parametrize("bit", [1, 2, 5, 6, 7, 17, 18])
+def test_no_part_of_a_register_state_may_be_missing(bit: int) -> None:
+    """P-107: a system that saves half of the wide registers saves none that may be used."""
+    flags = cpuid.parse(replace(EVERYTHING, xcr0=0x600E7 & ~(1 << bit)))
+    assert ("avx2" in flags) is (bit > 2)
+    assert ("avx512f" in flags) is (bit > 7)
+    assert ("amx_tile" in flags) is (bit < 17)
+
+
+POSITIONS = """
+    1.0 ecx sse3 0 pclmulqdq 1 ssse3 9 fma 12 cx16 13 sse4_1 19 sse4_2 20 movbe 22 popcnt 23 aes 25
+        xsave 26 avx 28 f16c 29 rdrand 30
+    1.0 edx mmx 23 sse 25 sse2 26
+    7.0 ebx fsgsbase 0 tsc_adjust 1 bmi1 3 avx2 5 bmi2 8 avx512f 16 avx512dq 17 rdseed 18 adx 19
+        avx512ifma 21 clflushopt 23 clwb 24 avx512cd 28 sha_ni 29 avx512bw 30 avx512vl 31
+    7.0 ecx avx512vbmi 1 waitpkg 5 avx512_vbmi2 6 gfni 8 vaes 9 vpclmulqdq 10 avx512_vnni 11
+        avx512_bitalg 12 avx512_vpopcntdq 14 rdpid 22 movdiri 27 movdir64b 28
+    7.0 edx avx512_vp2intersect 8 serialize 14 amx_bf16 22 avx512_fp16 23 amx_tile 24 amx_int8 25
+        flush_l1d 28
+    7.1 eax sha512 0 sm3 1 sm4 2 avx_vnni 4 avx512_bf16 5 cmpccxadd 7 amx_fp16 21 avx_ifma 23
+    7.1 edx avx_vnni_int8 4 avx_ne_convert 5 avx_vnni_int16 10
+    d.1 eax xsaveopt 0 xsavec 1
+    80000001.0 ecx lahf_lm 0 abm 5 sse4a 6
+    80000008.0 ebx clzero 0 cppc 27
+"""
+
+
+def test_every_flag_stands_where_the_manual_says() -> None:
+    """P-101, P-107: leaf, register and bit of every flag; nothing else is lit by that bit."""
+    words = POSITIONS.split()
+    found = 0
+    leaf = register = ""
+    while words:
+        word = words.pop(0)
+        if "." in word:
+            leaf, register = word, words.pop(0)
+            continue
+        bit = 1 << int(words.pop(0))
+        number, subleaf = (int(part, 16) for part in leaf.split("."))
+        zero = CpuidRegisters(0, 0, 0, 0)
+        leaves = {(1, 0): zero._replace(ecx=1 << 27)}  # OSXSAVE
+        registers = leaves.get((number, subleaf), zero)
+        leaves[number, subleaf] = registers._replace(
+            **{register: getattr(registers, register) | bit}
+        )
+        assert cpuid.parse(CpuidTable(leaves, xcr0=0x600E7)) == {word}
+        found += 1
+    assert found == len(FEATURES + APPENDED) - 1  # ibrs_enhanced
+
+
 def test_an_empty_table_has_no_flags() -> None:
     """P-74: what is not there counts as zero."""
     assert cpuid.parse(CpuidTable({})) == frozenset()

@@ -85,3 +85,6 @@ def test_libraries_of_windows_are_found(tmp_path: Path) -> None:
         "C:/Program Files/NVIDIA Corporation/NVSMI/nvml.dll",
         "D:/Windows/System32/nvcuda.dll",
     )
+    _put(tmp_path, "D/Windows/System32/nvml.dll")
+    files = _look(tmp_path, system="Windows", environ={"SYSTEMROOT": "D:\\Windows"})
+    assert files.libraries[0] == "D:/Windows/System32/nvml.dll"

@@ -74,9 +74,17 @@ def test_an_old_driver_is_asked_with_the_older_functions(
     environ = fake_old_driver.environ(devices=[T4], cuda="11.0")
     detection = _detect(root, fake_old_driver, environ)
     assert _first_values(detection)["sm_arch"] == "75_real"
-    assert ("nvmlInitWithFlags", "no such function") in {
-        (e.source, e.value) for e in detection.evidence
-    }
+    told = {e.source: e.value for e in detection.evidence}
+    assert told["nvmlInitWithFlags"] == "no such function"
+    assert told["nvmlInit_v2"] == "0"
+    assert told["nvmlSystemGetCudaDriverVersion"] == "11000"
+    assert "cuDriverGetVersion" not in told
+
+
+def test_nvml_is_left_as_it_was_found(root: Path, fake_driver: FakeDriver) -> None:
+    """P-97: the last call is nvmlShutdown, as a driver shows that dies in it."""
+    environ = fake_driver.environ(devices=[H100], abort="nvmlShutdown")
+    assert "SIGABRT (in nvmlShutdown)" in _detect(root, fake_driver, environ).warnings[0]
 
 
 def test_libcuda_is_asked_where_nvml_is_missing(root: Path, fake_libcuda: FakeDriver) -> None:

@@ -65,7 +65,7 @@ Number of devices:\t\t\t\t 2
   Name:\t\t\t\t\t\t gfx1036
   Vendor:\t\t\t\t\t Advanced Micro Devices, Inc.
   Device Type:\t\t\t\t\t CL_DEVICE_TYPE_CPU
-  Name:\t\t\t\t\t\t gfx9999 of a processor
+  Name:\t\t\t\t\t\t gfx9999
   Device Type:\t\t\t\t\t CL_DEVICE_TYPE_GPU
   Name:\t\t\t\t\t\t gfx1201
 """

@@ -59,6 +59,25 @@ def test_beyond_8_4_every_core_must_be_known(cores: tuple[Core, ...], version: s
     assert _version_of(Cpu(EVERYTHING, cores)) == version
 
 
+def test_each_version_needs_each_of_its_bits() -> None:
+    """P-112, P-113: the lists of the rules; whatever is missing, the version below is reached."""
+    needed = {
+        "8.1a": "fp asimd crc32 atomics asimdrdm",
+        "8.2a": "dcpop",
+        "8.3a": "jscvt fcma lrcpc paca pacg",
+        "8.4a": "fphp asimdhp asimddp asimdfhm dit uscat ilrcpc flagm",
+        "8.5a": "dcpodp flagm2 frint sb ssbs",
+        "9.0a": "sve2",
+    }
+    everything = frozenset(" ".join(needed.values()).split())
+    assert _version_of(Cpu(everything, (V2,))) == "9.0a"
+    below = "8a"
+    for version, names in needed.items():
+        for name in names.split():
+            assert _version_of(Cpu(everything - {name}, (V2,))) == below, name
+        below = version
+
+
 def test_a_known_core_needs_its_bits_too() -> None:
     """P-113: a hypervisor may hide what the core has; asimddp (bit 20) takes 8.4 away."""
     assert _version_of(Cpu(EVERYTHING - {"sve2"}, (V2,))) == "8.5a"

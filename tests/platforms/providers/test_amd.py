@@ -54,6 +54,20 @@ def test_features_have_the_order_of_the_reference() -> None:
     )
 
 
+def test_the_vocabulary() -> None:
+    """P-120, P-121: what amd-variant-provider knows, then the other names of rocm-bootstrap."""
+    gfx, rocm = amd.get_all_configs()
+    published = "900 906 908 90a 942 1030 1100 1101 1102 1200 1201"
+    appended = (
+        "902 904 909 90c 950 1010 1011 1012 1013 1031 1032 1033 1034 1035 1036 1103 1150 1151 1152 "
+        "1153 1250 1251"
+    )
+    assert " ".join(gfx.values).replace("gfx", "") == f"{published} {appended}"
+    known = "7.10 7.9 7.8 7.7 7.6 7.5 7.4 7.3 7.2 7.1 7.0 6.4 6.3"
+    assert " ".join(rocm.values).startswith(f"{known} 6.2 ")
+    assert [gfx.multi_value, rocm.multi_value] == [True, False]
+
+
 def test_an_unknown_gpu_is_kept() -> None:
     """P-121: the reference drops all GPUs when it does not know one; its mode does."""
     driver = AmdDriver((AmdGpu(1, "gfx942"), AmdGpu(2, "gfx1399")), (7, 0))

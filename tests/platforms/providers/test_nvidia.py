@@ -88,8 +88,11 @@ def test_a_driver_beyond_the_reference_stays_on(cuda: str) -> None:
 
 def test_a_version_that_cannot_be_true_is_refused() -> None:
     """P-86: more than 1,024 values are not written out."""
-    detection = nvidia.supported(_driver("200.0"))
-    assert (detection.status, detection.features) == (Status.FAILED, ())
+    for cuda in ("200.0", "12.203"):
+        detection = nvidia.supported(_driver(cuda))
+        assert (detection.status, detection.features) == (Status.FAILED, ())
+    most = nvidia.supported(_driver("12.202"))
+    assert sum(len(feature.values) for feature in most.features) == 1020
 
 
 def test_a_device_below_5_has_no_sm_arch() -> None:

@@ -37,6 +37,21 @@ def test_a_level_needs_all_flags_of_the_lower_ones(flags: frozenset[str], levels
     assert x86_64.supported(Cpu(flags)).features[0].values == tuple(levels.split())
 
 
+def test_each_level_needs_each_of_its_flags() -> None:
+    """P-102: the psABI's lists; no flag of them may be missing, and no other one is needed."""
+    needed = {
+        "v2": "cx16 lahf_lm popcnt sse3 ssse3 sse4_1 sse4_2",
+        "v3": "avx avx2 bmi1 bmi2 f16c fma abm movbe",
+        "v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
+    }
+    everything = frozenset(" ".join(needed.values()).split())
+    assert x86_64.supported(Cpu(everything)).features[0].values == ("v4", "v3", "v2", "v1")
+    for level, flags in needed.items():
+        for flag in flags.split():
+            reached = x86_64.supported(Cpu(everything - {flag})).features[0].values
+            assert reached[0] == f"v{int(level[1]) - 1}", flag
+
+
 def test_level_and_flags_have_the_order_of_the_reference() -> None:
     """P-40, P-41, P-100, P-101: level, the reference's 56 flags newest first, then ours."""
     names = [f.name for f in x86_64.supported(Cpu(frozenset(APPENDED + FEATURES))).features]
