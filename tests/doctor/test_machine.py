@@ -50,10 +50,14 @@ def judge(machine: Machine) -> dict[str, str]:
         ("linux-x86-unreadable-cpuinfo", {"warning detection-warning"}),
         ("linux-x86-amd-overrides", {"warning override-in-effect"}),
         ("macos-rosetta", set()),
+        ("linux-x86-cuda-compat", {"note forward-compatibility"}),
+        ("linux-x86-old-driver", {"warning detection-warning"}),
+        ("linux-x86-intel-igpu-without-level-zero", {"note detection-warning"}),
+        ("linux-x86-intel-container-without-node", {"warning detection-warning"}),
     ],
 )
 def test_captured(machine: str, found: set[str]) -> None:
-    """P-17, P-73, P-99: each trouble of a machine has a name of its own, healthy ones none."""
+    """P-17, P-73, P-94, P-99: each trouble of a machine has a name of its own."""
     assert set(judge(open_recorded(MACHINES / machine))) == set(found)
 
 
@@ -80,6 +84,16 @@ def test_driver_versions(versions: str, code: str) -> None:
     (finding,) = about_detections([detection], NvidiaFiles())
     assert f"{finding.severity} {finding.code}" == code
     assert finding.message == versions
+
+
+def test_old_driver() -> None:
+    """P-84: a driver that is too old is no matter of containers: it is to be updated."""
+    machine = open_recorded(MACHINES / "linux-x86-old-driver")
+    detection = machine.detect("nvidia")
+    assert detection is not None
+    (finding,) = about_detections([detection], read_nvidia_files(machine.surroundings))
+    assert "10.2 is too old" in finding.message
+    assert finding.remedy == "update NVIDIA's driver"
 
 
 def test_reasons() -> None:

@@ -87,7 +87,8 @@ DETECTION_WARNING = Check(
     "P-21",
     _WARNING,
     "detection says something that may not be what you expect",
-    "read the evidence: wheelfit doctor -v",
+    "if that hardware is to be used, remove the cause that is named; wheelfit doctor -v shows the "
+    "evidence",
 )
 TRANSLATED = Check(
     "translated-interpreter",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit.check.findings import Place
+from wheelfit.check.findings import Place, Severity
 from wheelfit.core.abi_dependency import OVERRIDE
 from wheelfit.doctor import diagnoses
 from wheelfit.platforms import overrides
@@ -37,6 +37,8 @@ def __dir__() -> list[str]:
 _NARROW = frozenset({"i686", "armv7l", "armv8l"})
 _WIDE = frozenset({"x86_64", "amd64", "aarch64", "arm64"})
 _TRANSLATED = "sysctl.proc_translated"
+_INSIDE = "0000:00:02.0"
+"""Where on the bus Intel puts the GPU that is part of a processor."""
 
 
 def read_nvidia_files(surroundings: Surroundings) -> NvidiaFiles:
@@ -72,18 +74,30 @@ def about_detections(
             if files.pci_devices and not files.has_driver:
                 told = detection.warnings
                 yield place.found(diagnoses.DRIVER_MISSING, _reason(detection))
-            elif files.has_driver:
+            elif files.has_driver and "missing" in _reason(detection):
                 told = detection.warnings
                 yield place.found(diagnoses.DRIVER_UNREACHABLE, _reason(detection))
         for warning in detection.warnings:
             if warning not in told:
-                yield place.found(diagnoses.DETECTION_WARNING, warning)
-        for one in detection.evidence:
-            if one.source == "driver versions":
-                kernel, library = (_release(text) for text in one.value.split(",", 1))
-                check = diagnoses.DRIVER_VERSIONS_DIFFER
-                newer = diagnoses.FORWARD_COMPATIBLE
-                yield place.found(newer if library > kernel else check, one.value)
+                # The GPU inside a processor, which few use; elsewhere it has another place.
+                severity = Severity.NOTE if f"(PCI {_INSIDE})" in warning else None
+                remedy = "update NVIDIA's driver" if "is too old" in warning else ""
+                yield place.found(
+                    diagnoses.DETECTION_WARNING, warning, remedy=remedy, severity=severity
+                )
+        yield from _about_driver_versions(detection, place)
+
+
+def _about_driver_versions(detection: Detection, place: Place) -> Iterator[Finding]:
+    """Yield what tells that NVIDIA's libraries and kernel module are of two releases (P-94)."""
+    said = {one.source: one.value for one in detection.evidence}
+    if package := said.get("forward compatibility"):
+        yield place.found(diagnoses.FORWARD_COMPATIBLE, package)
+    elif versions := said.get("driver versions"):
+        kernel, library = (_release(text) for text in versions.split(",", 1))
+        newer = library > kernel
+        check = diagnoses.FORWARD_COMPATIBLE if newer else diagnoses.DRIVER_VERSIONS_DIFFER
+        yield place.found(check, versions)
 
 
 def _release(text: str) -> list[int]:
