@@ -259,6 +259,18 @@ class TestFiles:
         assert (finding.code, finding.severity) == ("shared-file", Severity.NOTE)
         assert "uninstalling one takes it from the other" in finding.message
 
+    def test_names_like_libraries(self, patient: Patient) -> None:
+        """A file with ``.so`` somewhere in its name is no library."""
+        patient.add("a", files={"inc/x.source.h": b"1"})
+        patient.add("b", files={"inc/x.source.h": b"22"})
+        assert patient.codes() == ["warning shared-file"]
+
+    def test_certificates(self, patient: Patient) -> None:
+        """Whoever adds an authority that a site trusts does so on purpose."""
+        patient.add("certifi", files={"certifi/cacert.pem": b"public"})
+        (patient.folder / "certifi/cacert.pem").write_bytes(b"public, and ours")
+        assert patient.codes() == ["note changed-file"]
+
     def test_lost_and_changed(self, patient: Patient) -> None:
         """PEP 376: missing files are an error, files of another size a warning."""
         patient.add("pack", files={"pack/a.py": b"a", "pack/b.py": b"b", "pack/c.py": b"c"})

@@ -167,8 +167,18 @@ def test_another_file_name(site: Path, load: Load, library: Callable[..., bytes]
     other = install(site, "b", "1", "b/libnccl.so.2.27.7", library("libnccl.so.2", "7"))
     process = examine_process(load(one, other))
     assert [found.soname for found in process.libraries] == ["libnccl.so.2"] * 2
-    assert [found.version for found in process.libraries] == ["1", "2.27.7"]
+    assert [found.version for found in process.libraries] == ["", "2.27.7"]
     assert codes(process) == ["error same-soname"]
+
+
+def test_version_of_a_copy(site: Path, load: Load, library: Callable[..., bytes]) -> None:
+    """A library has the version of the package that is it, not of one that brings it along."""
+    name = "libcudart.so.11.0"
+    one = install(site, "nvidia-cuda-runtime-cu11", "11.8.89", f"nvidia/{name}", library(name))
+    name = "libopenblas.so.0"
+    other = install(site, "numpy", "2.3.4", f"numpy.libs/{name}", library(name))
+    process = examine_process(load(one, other))
+    assert [found.version for found in process.libraries] == ["", "11.8.89"]
 
 
 def test_replaced_while_running(site: Path, load: Load, library: Callable[..., bytes]) -> None:

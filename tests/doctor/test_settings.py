@@ -207,6 +207,19 @@ def test_pip_of_another_environment(tmp_path: Path) -> None:
     assert found("other/bin") == ["note pip-elsewhere"]
 
 
+def test_shims_of_pyenv(tmp_path: Path) -> None:
+    """A shim stands for the versions beside it, not for an environment elsewhere."""
+    touch(tmp_path, "pyenv/shims/pip", "pyenv/versions/3.12/bin/pip")
+    (tmp_path / "pyenv/shims/pip").chmod(0o755)
+    settings = read_settings(Surroundings(environ={"PATH": str(tmp_path / "pyenv/shims")}))
+
+    def found(scripts: Path) -> list[str]:
+        return codes(list(about_settings(settings, (), (), {}, str(scripts))))
+
+    assert found(tmp_path / "pyenv/versions/3.12/bin") == []
+    assert found(tmp_path / "env/bin") == ["note pip-elsewhere"]
+
+
 def test_windows(root: Path) -> None:
     """On Windows lists are separated by semicolons, and folders may have a drive."""
     touch(root, "C/src/numpy.py")

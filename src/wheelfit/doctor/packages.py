@@ -5,6 +5,7 @@ Pure: what is installed was read by `wheelfit.doctor.contents`, the hardware by 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -38,7 +39,9 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_LIBRARIES = (".so", ".dll", ".dylib", ".pyd")
+_LIBRARY = re.compile(r".+\.(?:so(?:\.[0-9.]+)?|dll|dylib|pyd)", re.IGNORECASE)
+_EDITED = frozenset({"cacert.pem"})
+"""Files to which administrators add on purpose: the authorities that a site trusts."""
 _WORDS = {"nvidia": "an NVIDIA GPU", "amd": "an AMD GPU", "intel": "an Intel GPU"}
 
 
@@ -266,11 +269,11 @@ def about_shared_files(
             if left.name == right.name:
                 continue  # that is a duplicate, and told as one
             differs = (mine.hash, mine.size) != (theirs.hash, theirs.size)
-            if differs or any(ending in mine.name for ending in _LIBRARIES):
+            if differs or _LIBRARY.fullmatch(mine.name):
                 pairs[left, right].append((mine, differs))
     for (left, right), files in pairs.items():
         different = [file for file, differs in files if differs]
-        library = next((f for f in different if any(e in f.name for e in _LIBRARIES)), None)
+        library = next((file for file in different if _LIBRARY.fullmatch(file.name)), None)
         shown = library or (different or [files[0][0]])[0]
         count = len(different or files)
         words = f"{left} and {right} both own {left.inside(shown)}"
@@ -295,15 +298,22 @@ def about_changes(changes: Iterable[Change]) -> Iterator[Finding]:
         package = change.package
         place = Place(str(package.installed.path))
         remedy = f"wheelfit install --force-reinstall {package.name}=={package.installed.version}"
-        for check, files, verb in (
-            (diagnoses.LOST_FILE, change.lost, "missing"),
-            (diagnoses.CHANGED_FILE, change.changed, "not as installed"),
-        ):
-            if files:
-                names = some_of([package.inside(file) for file in files])
-                total = len(package.files)
-                words = f"{package}: {len(files)} of {total} files {verb}: {names}"
-                yield place.found(check, words, remedy=remedy)
+        if change.lost:
+            words = _counted(package, change.lost, "missing")
+            yield place.found(diagnoses.LOST_FILE, words, remedy=remedy)
+        if change.changed:
+            edited = all(file.name in _EDITED for file in change.changed)
+            yield place.found(
+                diagnoses.CHANGED_FILE,
+                _counted(package, change.changed, "not as installed"),
+                remedy=f"{remedy}, unless you changed them on purpose",
+                severity=Severity.NOTE if edited else None,
+            )
+
+
+def _counted(package: Package, files: Sequence[OwnedFile], words: str) -> str:
+    names = some_of([package.inside(file) for file in files])
+    return f"{package}: {len(files)} of {len(package.files)} files {words}: {names}"
 
 
 def about_duplicates(packages: Iterable[Package]) -> Iterator[Finding]:

@@ -63,7 +63,7 @@ class LoadedLibrary:
     package: Package | None = None
     """The Python package that brought it."""
     version: str = ""
-    """From the name of the file, or of its package; empty if neither tells."""
+    """Of the package, if that is nothing but the library; else from the name of the file."""
     cuda_major: int | None = None
     """Which CUDA it belongs to, by its name or else by its package."""
 
@@ -95,9 +95,7 @@ def examine_process(pid: int | None, surroundings: Surroundings | None = None) -
     seen = surroundings or Surroundings()
     mapped = mapped_libraries.read(seen, pid)
     of_interest = [
-        (file, library)
-        for file in mapped.files
-        if (library := identify(file.path.rpartition("/")[2])) is not None
+        (file, library) for file in mapped.files if (library := identify(file.name)) is not None
     ]
     packages = _packages(seen, mapped)
     owners = {file.path: package for package in packages for file in package.files}
@@ -110,7 +108,6 @@ def examine_process(pid: int | None, surroundings: Surroundings | None = None) -
     libraries = []
     for file, library in of_interest:
         package = owners.get(file.path)
-        name = file.path.rpartition("/")[2]
         major = library.cuda_major
         if major is None and package is not None and len(majors[package]) == 1:
             (major,) = majors[package]
@@ -118,7 +115,7 @@ def examine_process(pid: int | None, surroundings: Surroundings | None = None) -
             LoadedLibrary(
                 file,
                 library,
-                mapped_libraries.soname(seen, mapped.pid, file) or name,
+                mapped_libraries.soname(seen, mapped.pid, file) or file.name,
                 _owner(seen, file, library, package),
                 package,
                 _version(library, package),
@@ -149,9 +146,14 @@ def _packages(surroundings: Surroundings, mapped: MappedFiles) -> tuple[Package,
 
 
 def _version(library: AcceleratorLibrary, package: Package | None) -> str:
-    if library.number.count(".") >= 1:
-        return library.number
-    return "" if package is None else str(package.installed.version)
+    if package is not None and _is_vendors(package):
+        return str(package.installed.version)
+    return library.number if "." in library.number else ""
+
+
+def _is_vendors(package: Package) -> bool:
+    """Say whether a package is one library, and has its version; others bring copies along."""
+    return package.name.startswith("nvidia-") or package.name in {"intel-openmp", "mkl"}
 
 
 def _owner(
@@ -212,7 +214,7 @@ def about_process(process: Process) -> Iterator[Finding]:
         if "/stubs/" in one.path:
             yield place.found(diagnoses.STUB_LOADED, f"{one.path} is loaded")
     yield from _strangers(process, place)
-    deleted = [one.path for one in process.mapped.files if one.deleted and ".so" in one.path]
+    deleted = [one.path for one in process.mapped.files if one.deleted and ".so" in one.name]
     if deleted:
         more = f" and {len(deleted) - 1} more" if len(deleted) > 1 else ""
         yield place.found(
@@ -260,7 +262,7 @@ def _several(libraries: Sequence[LoadedLibrary], place: Place) -> Iterator[Findi
 def _driver(libraries: Sequence[LoadedLibrary], place: Place) -> Iterator[Finding]:
     runtimes = [one for one in libraries if one.library.stem == "cudart" and one.cuda_major]
     for one in libraries:
-        match = _DRIVER_RELEASE.fullmatch(one.path.rpartition("/")[2])
+        match = _DRIVER_RELEASE.fullmatch(one.file.name)
         if match is None or "/stubs/" in one.path:
             continue
         for runtime in runtimes:
@@ -286,7 +288,7 @@ def _strangers(process: Process, place: Place) -> Iterator[Finding]:
             brought[owned.file.name].append(owned)
     loaded = {one.path for one in process.libraries}
     for one in process.libraries:
-        known = brought.get(one.soname) or brought.get(one.path.rpartition("/")[2]) or []
+        known = brought.get(one.soname) or brought.get(one.file.name) or []
         if one.package is not None or one.library.family == "driver" or not known:
             continue
         if any(owned.file.path in loaded for owned in known):

@@ -215,7 +215,7 @@ def about_settings(
     yield from _about_library_path(settings, libraries)
     yield from _about_modules(settings, modules)
     pip = next((tool for tool in settings.tools if tool.name == "pip"), None)
-    if scripts is not None and pip is not None and not _is_in(pip.path, scripts):
+    if scripts is not None and pip is not None and not _leads_to(pip.path, scripts):
         yield Place(pip.path).found(
             diagnoses.PIP_ELSEWHERE, f"pip on PATH is {pip.path}, and not the one in {scripts}"
         )
@@ -230,7 +230,11 @@ def about_settings(
         )
 
 
-def _is_in(path: str, folder: str) -> bool:
+def _leads_to(path: str, folder: str) -> bool:
+    """Say whether a program lies in a folder, or is a shim of the pyenv that has it."""
+    root, shim, _ = path.partition("/shims/")
+    if shim and folder.startswith(f"{root}/"):
+        return True
     return os.path.realpath(path.rpartition("/")[0]) == os.path.realpath(folder)
 
 

@@ -49,6 +49,11 @@ class MappedFile:
     deleted: bool = False
     """Whether the file was replaced or removed since the process mapped it."""
 
+    @property
+    def name(self) -> str:
+        """The name without folders."""
+        return self.path.rpartition("/")[2]
+
 
 @dataclass(frozen=True, slots=True)
 class MappedFiles:
