@@ -14,6 +14,7 @@ from wheelfit.platforms.surroundings import Surroundings
         ("Serial Number                : 1320A17", "Serial Number                : 0000000"),
         ("Serial\t\t: 10000000abcdef", "Serial\t\t: 00000000000000"),
         ("unique_id 48213377", "unique_id 00000000"),
+        ("hive_id 16118294370166583000", "hive_id 00000000000000000000"),
         ('{"serial": "13A", "index": 0}', '{"serial": "000", "index": 0}'),
         ("| Product Serial | 21DE9 |", "| Product Serial | 00000 |"),
         ("UUID : GPU-5a6b7c8d", "UUID : GPU-00000000"),
