@@ -53,8 +53,8 @@ _UUID = re.compile(
 _MAC = re.compile(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])")
 _WORDS = (
     r"(?:pci |board |product |vnpu |card |gpu |mig |npu )*(?:"
-    r"serial(?:[ _-]?(?:number|num|no\.?))?|s/n|(?:unique|hive)[ _-]?id|asset[ _-]?tag|machine[ _-]?id|"
-    r"uuid|guid|board id|vdie id|die id|chip uid|part number|host ?name|user ?name)"
+    r"serial(?:[ _-]?(?:number|num|no\.?))?|s/n|(?:unique|hive|machine)[ _-]?id|"
+    r"asset[ _-]?tag|uuid|guid|board id|vdie id|die id|chip uid|part number|host ?name|user ?name)"
 )
 # As in: Serial Number : 1320…; unique_id 123…; "serial": "1320…"; | Serial | 1320… |
 _NAMED = re.compile(
