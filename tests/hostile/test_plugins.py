@@ -232,6 +232,27 @@ def test_shared_memory(victim: Victim) -> None:
     assert report.failure == "it used more than 100 MiB of memory"
 
 
+@linux
+@pytest.mark.parametrize("way", ["files", "unmapped", "tables", "device"])
+def test_hidden_memory(victim: Victim, way: str) -> None:
+    """P-35: memory that belongs to no process, or to the kernel on its behalf, is counted."""
+    report = ask(
+        str(victim.python),
+        hostile("hides_memory").endpoint,
+        environ={**victim.environ, "HOSTILE_PROVIDER_FORCE_TARGET": way},
+        memory=100 << 20,
+    )
+    enforced = "no file is written" if way == "device" else "processes started"
+    if not any(enforced in words for words in report.confinement):
+        pytest.skip(f"not enforced here: {'; '.join(report.unconfined)}")
+    if way == "device":
+        assert (
+            report.failure == "it raised PermissionError: [Errno 13] Permission denied: '/dev/zero'"
+        )
+    else:
+        assert report.failure == "it used more than 100 MiB of memory"
+
+
 def test_output_costs_nothing(victim: Victim) -> None:
     """P-36: a gigabyte on standard output is cut, not kept, and does not spoil the answer."""
     report = victim.ask("prints_a_gigabyte", deadline=60)
@@ -463,7 +484,8 @@ SAID = {
     "landlock": "it may read and write what you may (no Landlock): Function not implemented",
     "namespaces": "it may see your other processes (no namespaces): Operation not permitted",
     "seccomp": "it may make all system calls (no seccomp): Function not implemented",
-    "listener": "it is seen only now and then if it starts over 64",
+    "listener": "it is seen only now and then if it starts over 64, and memory that it shares and "
+    "maps nowhere is not counted",
 }
 
 
@@ -496,4 +518,7 @@ def test_older_kernels(victim: Victim, lacking: str) -> None:
     outcomes = {config["name"]: config["values"][0] for config in attacks["configs"]}
     if lacking != "landlock,namespaces,seccomp":
         assert outcomes["signal"] != "done"
+    if "seccomp" not in lacking:
+        done_all_the_same = {name for name, outcome in outcomes.items() if outcome == "done"}
+        assert not {name for name in done_all_the_same if name.startswith(("signal_", "any_"))}
     victim.nothing_stays()

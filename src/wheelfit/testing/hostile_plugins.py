@@ -210,6 +210,34 @@ def takes_shared_memory() -> None:
 
 
 @kind
+def hides_memory() -> None:
+    """Take memory in the way that TARGET says, and no more of it than a test can bear."""
+    import ctypes
+    import mmap
+
+    size, most = 16 << 20, 30
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    none = ctypes.c_long(0)
+    address = libc.mmap(None, ctypes.c_size_t(8 << 30), 1, 0x4022, -1, none)
+    for _ in range(most):
+        if TARGET == "files":  # that lie nowhere
+            with open(os.memfd_create("x"), "wb", closefd=False) as file:
+                file.write(b"x" * size)
+        elif TARGET == "unmapped":  # all but a page, and that keeps the rest
+            part = libc.mmap(None, ctypes.c_size_t(size), 3, 0x21, -1, none)
+            ctypes.memset(part, 1, size)
+            libc.munmap(ctypes.c_void_p(part + 4096), ctypes.c_size_t(size - 4096))
+        elif TARGET == "tables":  # a page of them for each 2 MiB of which nothing is there
+            for table in range(size >> 12):
+                ctypes.string_at(address + (table << 21), 1)
+            address = libc.mmap(None, ctypes.c_size_t(8 << 30), 1, 0x4022, -1, none)
+        else:
+            part = mmap.mmap(os.open("/dev/zero", os.O_RDWR), size)
+            part.write(b"x" * size)
+
+
+@kind
 def forks() -> None:
     """Start processes that start processes."""
     while True:
@@ -405,6 +433,7 @@ def connects() -> list[Feature]:
 def attacks() -> list[Feature]:
     """Attack the process that asked, whose number is TARGET, and the kernel."""
     import ctypes
+    import fcntl
     import resource
 
     asker = int(TARGET)
@@ -429,6 +458,9 @@ def attacks() -> list[Feature]:
     tries: dict[str, Callable[[], Any]] = {
         "signal": signalled(asker),
         "signal_group": signalled(-asker),
+        "signal_own_group_of_asker": lambda: os.kill(-os.getpgid(asker), 0),
+        "signal_by_a_file": lambda: fcntl.fcntl(1, fcntl.F_SETOWN, asker) or None,
+        "any_signal_by_a_file": lambda: fcntl.fcntl(1, 10, 9) or None,  # F_SETSIG
         "limits": lambda: print(resource.prlimit(asker, resource.RLIMIT_CPU)),
         "own_limits": lambda: resource.setrlimit(resource.RLIMIT_DATA, unlimited),
         "trace": call(101 if is_x86 else 117, 0x4206, asker, 0, 0),  # seize: it goes on running

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from wheelfit.platforms.isolated.system_calls import filter_program
+from wheelfit.platforms.isolated.system_calls import filter_program, shared_memory
 
 X86_64, AARCH64 = 0xC000003E, 0xC00000B7
 ALLOWED, ASKED, DENIED = "allowed", "asked", "denied"
@@ -40,7 +40,7 @@ FREE = {"read", "openat", "execve", "sendto"}
 def run(machine: str, number: int, *arguments: int, architecture: int = 0) -> str:
     """Run the program on one call, and return what becomes of it."""
     architecture = architecture or {"x86_64": X86_64, "aarch64": AARCH64}[machine]
-    code = filter_program(machine, [77], starts_are_asked=True)
+    code = filter_program(machine, [77], is_asked=True)
     program = [struct.unpack("=HBBI", code[at : at + 8]) for at in range(0, len(code), 8)]
     words = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
     data = struct.pack("=IIQ6Q", number, architecture, 0, *(word % 2**64 for word in words))
@@ -113,10 +113,33 @@ def test_other_processes(machine: str, kill: int, limit: int) -> None:
     assert run(machine, limit, 77, 7) == DENIED
 
 
+@pytest.mark.parametrize(("machine", "fcntl"), [("x86_64", 72), ("aarch64", 25)])
+def test_signals_by_files(machine: str, fcntl: int) -> None:
+    """P-35: no file is told whom to send a signal, which the kernel would do for it."""
+    for command in (8, 10, 15):  # F_SETOWN, F_SETSIG, F_SETOWN_EX
+        assert run(machine, fcntl, 1, command, 77) == DENIED
+    for command in (0, 1, 2, 3, 4, 9, 1030):
+        assert run(machine, fcntl, 1, command, 77) == ALLOWED
+
+
+@pytest.mark.parametrize(("machine", "mmap", "memfd"), [("x86_64", 9, 319), ("aarch64", 222, 279)])
+def test_memory_to_share(machine: str, mmap: int, memfd: int) -> None:
+    """P-35: what is no process's memory is asked about, with its size; all other is free."""
+    private, shared, validated, anonymous, reserved = 2, 1, 3, 0x20, 0x4000
+    for flags in (private, shared, validated, private | anonymous, private | anonymous | reserved):
+        assert run(machine, mmap, 0, 5000, 3, flags) == ALLOWED
+    for flags in (shared | anonymous, validated | anonymous, shared | anonymous | reserved):
+        assert run(machine, mmap, 0, 5000, 3, flags) == ASKED
+    assert run(machine, memfd, 0, 0) == ASKED
+    assert shared_memory(machine, mmap, 5000, 7) == 5000
+    assert shared_memory(machine, memfd, 0, 7) == 7
+    assert shared_memory(machine, 56, 0, 7) is None
+
+
 def test_other_numbers() -> None:
     """P-35: calls by the numbers of another architecture are denied."""
     assert run("x86_64", 3, architecture=0x40000003) == DENIED  # 32 bits
     assert run("x86_64", 0x40000000) == DENIED  # x32
     assert run("aarch64", 3, architecture=0x40000028) == DENIED
     with pytest.raises(KeyError):
-        filter_program("riscv64", [], starts_are_asked=True)
+        filter_program("riscv64", [], is_asked=True)

@@ -24,11 +24,12 @@ __all__ = [
     "PROCESSES",
     "Refused",
     "adopt_orphans",
-    "answer_call",
+    "asked_for",
     "clone_into_namespaces",
     "die_with_parent",
     "drop_privileges",
     "hide_memory",
+    "let_go_on",
     "limit",
     "mount_working_folder",
     "restrict_calls",
@@ -247,7 +248,7 @@ _ETC = (
     "Ascend", "hccn.conf", "machine-info", "mime.types", "python3", "ssl/openssl.cnf", "static",
 )  # fmt: skip
 _DEVICES = (
-    "null", "zero", "full", "random", "urandom",
+    "null", "full", "random", "urandom",
     "nvidia", "kfd", "dri", "accel", "dxg", "davinci", "devmm_svm", "hisi_hdc",
 )  # fmt: skip
 """Beginnings of names: ``/dev/nvidia0``, ``/dev/dri/renderD128``. Never a disk or a terminal."""
@@ -295,6 +296,7 @@ def restrict_files(folder: str, readable: Iterable[str]) -> list[str]:
             if name.startswith("python3."):
                 allow.below(f"/etc/{name}", _READ)
         allow.below("/dev", _READ_DIR)
+        allow.below("/dev/zero", _READ_FILE)  # who may write to it gets memory to share
         for name in _names("/dev"):
             if name.startswith(_DEVICES):
                 allow.below(f"/dev/{name}", _READ_FILE | _READ_DIR | _WRITE_FILE | _IOCTL_DEV)
@@ -342,8 +344,9 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
 
     They fail as for lack of permission, so that a plugin sees an ordinary error. Starting
     a program is allowed, since vendors' tools are programs; all this holds for it as well.
-    Before a process starts another one the kernel asks whoever was handed the descriptor
-    (`answer_call`), so that processes cannot multiply faster than anybody could end them.
+    Before a process starts another one, or gets memory that no process is charged with, the
+    kernel asks whoever was handed the descriptor (`asked_for`): neither processes nor memory
+    can then grow faster than anybody could end them.
 
     :param protected: processes that get no signals; their groups and all processes neither.
     :param hand_over: given the descriptor on which the kernel asks.
@@ -355,7 +358,7 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
     machine = os.uname().machine if sys.maxsize > 2**32 else "32 bits"
     counted = []
     try:
-        program = filter_program(machine, protected, starts_are_asked=True)
+        program = filter_program(machine, protected, is_asked=True)
     except KeyError:
         raise Refused("not known for this architecture") from None
     try:
@@ -363,7 +366,7 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
             raise Refused("too old")  # noqa: TRY301 - as if the kernel had said so
         asked = _install(program, 8)  # SECCOMP_FILTER_FLAG_NEW_LISTENER
     except Refused:  # an older Linux, or a container whose runtime listens already
-        _install(filter_program(machine, protected, starts_are_asked=False), 0)
+        _install(filter_program(machine, protected, is_asked=False), 0)
     else:
         hand_over(asked)
         os.close(asked)
@@ -391,15 +394,36 @@ def _install(program: bytes, flags: int) -> int:
     return _call(number, 1, flags, buffer)  # SECCOMP_SET_MODE_FILTER
 
 
-def answer_call(asked: int) -> None:
-    """Let the process that asks start another one.
+def asked_for(asked: int) -> tuple[bytes, int | None] | None:
+    """Take what the kernel asks: its number, and the bytes that somebody wants to share.
+
+    None stands for the bytes where a process would be started, and for all where whoever
+    called was killed meanwhile.
 
     :param asked: the descriptor on which the kernel asks.
     """
     import fcntl  # noqa: PLC0415 - not on Windows
 
+    from system_calls import shared_memory  # noqa: PLC0415
+
     question = bytearray(80)
-    with contextlib.suppress(OSError):  # it was killed meanwhile
+    try:
         fcntl.ioctl(asked, 0xC0502100, question)  # SECCOMP_IOCTL_NOTIF_RECV
-        answer = bytearray(question[:8] + struct.pack("=qiI", 0, 0, 1))  # 1: the call goes on
+    except OSError:
+        return None
+    (call,) = struct.unpack_from("=i", question, 16)
+    (length,) = struct.unpack_from("=Q", question, 40)
+    return bytes(question[:8]), shared_memory(os.uname().machine, call, length, _FILE_SIZE)
+
+
+def let_go_on(asked: int, number: bytes) -> None:
+    """Let the call be made about which the kernel asked.
+
+    :param asked: the descriptor on which the kernel asks.
+    :param number: of the question.
+    """
+    import fcntl  # noqa: PLC0415 - not on Windows
+
+    with contextlib.suppress(OSError):  # whoever called was killed meanwhile
+        answer = bytearray(number + struct.pack("=qiI", 0, 0, 1))  # 1: the call goes on
         fcntl.ioctl(asked, 0xC0182101, answer)  # SECCOMP_IOCTL_NOTIF_SEND

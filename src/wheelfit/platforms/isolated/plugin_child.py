@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _TURN = 0.02
 """Seconds between two looks at what a plugin uses."""
+_COUNTED = ("RssAnon:", "RssShmem:", "VmPTE:")
+"""Memory of a process that is no file; the tables that map it are some, too."""
 _STARTED = "."
 _PERSISTENCE = 60.0
 """Seconds in which what was killed must disappear; whoever asked waits for it less long."""
@@ -129,7 +131,8 @@ def confine(order: Order, kernel: Any, place: Place, hand_over: Callable[[int], 
     confined.extend(kernel.limit(order.memory, order.deadline, own_users=place.users))
     if sys.platform == "linux":
         confined.append(f"{order.memory >> 20} MiB of memory in all")
-        protected = () if place.inside else (order.asker, os.getppid())
+        # Whoever asked need not lead the group of processes that it is in.
+        protected = () if place.inside else (order.asker, os.getpgid(order.asker), os.getppid())
         attempt(kernel.drop_privileges, "it has the privileges that you have")
         attempt(
             lambda: kernel.restrict_files(order.folder, _readable(order)),
@@ -140,7 +143,10 @@ def confine(order: Order, kernel: Any, place: Place, hand_over: Callable[[int], 
             "it may make all system calls (no seccomp)",
         )
         if not any("processes started" in words for words in confined):
-            unconfined.append(f"it is seen only now and then if it starts over {kernel.PROCESSES}")
+            unconfined.append(
+                f"it is seen only now and then if it starts over {kernel.PROCESSES}, and memory "
+                "that it shares and maps nowhere is not counted"
+            )
     else:
         unconfined.append(
             f"on {sys.platform} files, network and memory are as open to it as to you"
@@ -321,7 +327,7 @@ def _watch(
     for source in (order.leash, woken, handed.ours.fileno()):
         poll.register(source, select.POLLIN)
     asked = -1
-    started = 0
+    started = shared = 0
     looked = 0.0
     while True:
         ready = dict(poll.poll(1000 * _TURN))
@@ -336,10 +342,16 @@ def _watch(
             if asked >= 0:
                 poll.register(asked, select.POLLIN)
         if ready.get(asked, 0) & select.POLLIN:
-            started += 1
-            if started > kernel.PROCESSES:
-                return "processes", None  # whoever asks now waits until it is killed
-            kernel.answer_call(asked)
+            question = kernel.asked_for(asked)
+            if question is not None:
+                number, length = question
+                started += length is None
+                shared += length or 0
+                if started > kernel.PROCESSES:  # whoever asks now waits until it is killed
+                    return "processes", None
+                if shared > order.memory:
+                    return "memory", None
+                kernel.let_go_on(asked, number)
         elif asked in ready:  # nobody is left who could ask
             poll.unregister(asked)
             asked = -1
@@ -423,7 +435,7 @@ def _resident(pid: int) -> int:
     """Return how many bytes of memory a process uses that are no files."""
     try:
         with open(f"/proc/{pid}/status") as file:  # noqa: PTH123
-            lines = [line for line in file if line.startswith(("RssAnon:", "RssShmem:"))]
+            lines = [line for line in file if line.startswith(_COUNTED)]
         return sum(int(line.split()[1]) << 10 for line in lines)
     except (OSError, ValueError, IndexError):
         return 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["DATA_VERSION", "filter_program"]
+__all__ = ["DATA_VERSION", "filter_program", "shared_memory"]
 
 DATA_VERSION = "2026-11"
 """Calls up to Linux 6.18."""
@@ -41,7 +41,8 @@ _KERNEL = {
     "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
     "mount_setattr": (442, 442), "pivot_root": (155, 41), "chroot": (161, 51),
     "unshare": (272, 97), "setns": (308, 268), "keyctl": (250, 219), "add_key": (248, 217),
-    "request_key": (249, 218), "kexec_load": (246, 104), "kexec_file_load": (320, 294),
+    "request_key": (249, 218), "memfd_secret": (447, 447),
+    "kexec_load": (246, 104), "kexec_file_load": (320, 294),
     "init_module": (175, 105), "finit_module": (313, 273), "delete_module": (176, 106),
     "reboot": (169, 142), "swapon": (167, 224), "swapoff": (168, 225),
     "settimeofday": (164, 170), "clock_settime": (227, 112), "adjtimex": (159, 171),
@@ -67,10 +68,14 @@ _SIGNALS = {
     "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131),
     "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
 }  # fmt: skip
+_OWNERS = {8, 10, 15}  # F_SETOWN, F_SETSIG and F_SETOWN_EX: whom a file sends which signal
+_FCNTL = (72, 25)
 _CLONE3 = 435
 _SOCKETPAIR = (53, 199)
 
 _STARTS = {"fork": (57, None), "vfork": (58, None)}
+_MMAP, _MEMFD = (9, 222), (319, 279)
+_SHARED, _ANONYMOUS = 0x01, 0x20
 _CLONE_THREAD = 0x10000
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
@@ -81,32 +86,45 @@ _ALLOWED, _ASKED, _FAILS = 0x7FFF0000, 0x7FC00000, 0x00050000
 _DENIED = _FAILS | errno.EPERM
 
 
-def filter_program(machine: str, protected: Iterable[int], *, starts_are_asked: bool) -> bytes:
+def filter_program(machine: str, protected: Iterable[int], *, is_asked: bool) -> bytes:
     """Return the steps of the program, 8 bytes each.
 
     Calls that find out nothing about a machine fail as for lack of permission.
 
     :param machine: as ``os.uname()`` has it.
     :param protected: processes that get no signals; their groups and all processes neither.
-    :param starts_are_asked: whether the kernel asks before a process starts another one.
+    :param is_asked: whether the kernel asks before a process starts another one, or gets
+        memory that belongs to no process.
     :raises KeyError: the machine is not known.
     """
     column, architecture = _MACHINES[machine]
-    started = _ASKED if starts_are_asked else _ALLOWED
-    steps = _Filter(architecture, column, tuple(protected), started).assemble()
+    counted = _ASKED if is_asked else _ALLOWED
+    steps = _Filter(architecture, column, tuple(protected), counted).assemble()
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
+
+
+def shared_memory(machine: str, call: int, length: int, most: int) -> int | None:
+    """Return how much memory that belongs to no process a call would get; None: it starts one.
+
+    :param machine: as ``os.uname()`` has it.
+    :param call: number of a call that the kernel asked about.
+    :param length: its second argument.
+    :param most: bytes that a file may have.
+    """
+    column, _ = _MACHINES[machine]
+    return {_MMAP[column]: length, _MEMFD[column]: most}.get(call)
 
 
 class _Filter:
     """Write the filter program: each test falls through to the next one."""
 
     def __init__(
-        self, architecture: int, column: int, protected: Sequence[int], started: int
+        self, architecture: int, column: int, protected: Sequence[int], counted: int
     ) -> None:
         self._architecture = architecture
         self._column = column
         self._protected = protected
-        self._started = started
+        self._counted = counted
         self._steps: list[tuple[int, int, int, int]] = []
 
     def assemble(self) -> list[tuple[int, int, int, int]]:
@@ -133,11 +151,28 @@ class _Filter:
                 (_RETURN, 0, 0, _DENIED),
                 (_ANY_BIT, 0, 1, _CLONE_THREAD),
                 (_RETURN, 0, 0, _ALLOWED),
-                (_RETURN, 0, 0, self._started),
+                (_RETURN, 0, 0, self._counted),
             ],
         )
         for numbers in _STARTS.values():
-            self._on(numbers[self._column], [(_RETURN, 0, 0, self._started)])
+            self._on(numbers[self._column], [(_RETURN, 0, 0, self._counted)])
+        # What several processes could share stays until the last of them lets it go, mapped or
+        # not, and then counts as nobody's.
+        self._on(
+            _MMAP[self._column],
+            [
+                (_LOAD, 0, 0, _ARGUMENTS + 24),
+                (_ANY_BIT, 0, 2, _ANONYMOUS),
+                (_ANY_BIT, 0, 1, _SHARED),
+                (_RETURN, 0, 0, self._counted),
+                (_RETURN, 0, 0, _ALLOWED),
+            ],
+        )
+        self._on(_MEMFD[self._column], [(_RETURN, 0, 0, self._counted)])
+        owners: list[tuple[int, int, int, int]] = [(_LOAD, 0, 0, _ARGUMENTS + 8)]
+        for command in sorted(_OWNERS):
+            owners += [(_EQUAL, 0, 1, command), (_RETURN, 0, 0, _DENIED)]
+        self._on(_FCNTL[self._column], [*owners, (_RETURN, 0, 0, _ALLOWED)])
         # A pair of sockets leads nowhere, unless messages can be given an address.
         self._on(
             _SOCKETPAIR[self._column],
