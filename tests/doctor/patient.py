@@ -60,7 +60,7 @@ class Patient:
 
         contents = examine_environment(self.environment, full=full)
         hardware = Hardware.of([one for one in asked if one is not None])
-        return about_contents(contents, hardware, ask)
+        return about_contents(contents, self.environment.target(), hardware, ask)
 
     def findings(
         self, answers: Answers | None = None, *, full: bool = False

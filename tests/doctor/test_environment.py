@@ -12,8 +12,12 @@ from pathlib import Path
 
 import pytest
 from doctor.patient import Patient
+from packaging.tags import Tag
 
 from wheelfit.check.findings import Severity
+from wheelfit.core.target import Target
+from wheelfit.doctor.environment import examine_environment
+from wheelfit.doctor.packages import about_tags
 from wheelfit.testing.wheels import release_document
 
 Machine = Callable[..., dict[str, dict[str, list[str]]]]
@@ -390,6 +394,53 @@ class TestFiles:
             else:
                 (info / file).symlink_to("/dev/zero")
         assert patient.codes() == found * 2
+
+
+class TestTags:
+    """Wheels for another interpreter or system."""
+
+    @pytest.mark.parametrize(
+        "tag", ["cp27-cp27m-win32", "py3-none-no_such_system", "cp99-abi3-any"]
+    )
+    def test_of_another(self, tag: str, patient: Patient) -> None:
+        """What pip would not have installed here is told, with one command for all of it."""
+        patient.add("one", "1.0", tag=tag)
+        patient.add("two", "2.0", tag=tag)
+        patient.add("three", "3.0")
+        finding = patient.only()
+        assert (finding.code, finding.severity) == ("wrong-platform", Severity.ERROR)
+        assert f"cannot use one 1.0 (for {tag}), two 2.0 (for {tag})" in finding.message
+        assert finding.remedy == "wheelfit install --force-reinstall one==1.0 two==2.0"
+
+    @pytest.mark.parametrize("installer", ["conda", "debian", ""])
+    def test_of_other_package_managers(self, installer: str, patient: Patient) -> None:
+        """Others build for themselves, and what they write as tags is theirs."""
+        info = patient.add("one", "1.0", tag="cp27-cp27m-win32")
+        (info / "INSTALLER").write_text(f"{installer}\n")
+        assert patient.codes() == []
+
+    @pytest.mark.parametrize("text", ["", "Tag:\n", "Tag: x\n", "Tag: py3-none-any\r\n"])
+    def test_nothing_said(self, text: str, patient: Patient) -> None:
+        """A WHEEL that names no other platform is no reason for an alarm."""
+        info = patient.add("one")
+        (info / "WHEEL").write_text(text)
+        record = (info / "RECORD").read_text().splitlines(keepends=True)
+        (info / "RECORD").write_text("".join(row for row in record if "/WHEEL," not in row))
+        assert patient.codes() == []
+
+    def test_plain_linux(self, patient: Patient) -> None:
+        """A wheel for plain linux fits where a manylinux of its processor does, and only there."""
+        patient.add("one", tag="py3-none-linux_riscv64")
+        (package,) = examine_environment(patient.environment).packages
+        environment = {"python_full_version": "3.12.1"}
+
+        def found(platform: str) -> list[str]:
+            target = Target.of("host", environment, [Tag("py3", "none", platform)])
+            return [one.code for one in about_tags([package], target, "env")]
+
+        assert found("manylinux_2_28_riscv64") == found("linux_riscv64") == []
+        assert found("manylinux_2_28_x86_64") == ["wrong-platform"]
+        assert found("macosx_14_0_riscv64") == ["wrong-platform"]
 
 
 class TestNeeds:

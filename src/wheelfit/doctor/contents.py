@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from packaging.tags import InvalidTag, TooManyTagsError, parse_tag
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import FileProblem, WheelfitError
@@ -21,6 +24,8 @@ from wheelfit.wheels.record import DIGEST_SIZES, encode_digest, parse_record
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
+
+    from packaging.tags import Tag
 
     from wheelfit.core.requirements import Requirement
     from wheelfit.install.installed import Installed
@@ -36,7 +41,10 @@ _PIECE = 1 << 20
 _REWRITING = frozenset({"conda", "debian", "rpm"})
 """Installers that write other content than RECORD says, and keep records of their own."""
 _RECORDING = frozenset({"pip", "uv", "wheelfit"})
-"""Installers that always write a RECORD."""
+"""Installers that install wheels as they are, and always write a RECORD."""
+_TAG = re.compile(rb"^Tag:[ \t]*([!-~]+)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_LONGEST_WHEEL = 64 * 1024
+_MOST_TAGS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,8 @@ class Package:
     installed: Installed
     files: tuple[OwnedFile, ...] = field(default=(), repr=False)
     """What RECORD names; empty for a legacy or an editable one."""
+    tags: frozenset[Tag] = field(default=frozenset(), repr=False)
+    """The tags of its wheel; empty where nobody recorded them."""
     needs: tuple[Requirement, ...] = field(default=(), repr=False)
     """What it needs here; without extras, which nobody recorded."""
     circumstances: Circumstances = Circumstances()  # noqa: RUF009 - frozen
@@ -110,7 +120,17 @@ def _read(entry: Installed, environment: Mapping[str, str]) -> Package:
         needs = tuple(_needs(entry, environment))
     except WheelfitError as error:
         problem = error.message
-    return Package(entry, files, needs, _circumstances(entry), problem)
+    return Package(entry, files, _tags(entry), needs, _circumstances(entry), problem)
+
+
+def _tags(entry: Installed) -> frozenset[Tag]:
+    if entry.legacy or entry.installer not in _RECORDING:
+        return frozenset()  # other package managers build for themselves, and write what they like
+    found: set[Tag] = set()
+    for text in _TAG.findall((entry.record("WHEEL") or b"")[:_LONGEST_WHEEL]):
+        with suppress(InvalidTag, TooManyTagsError):
+            found |= parse_tag(text.decode("ascii"), limit=_MOST_TAGS)
+    return frozenset(found)
 
 
 def _circumstances(entry: Installed) -> Circumstances:

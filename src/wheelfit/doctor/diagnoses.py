@@ -223,6 +223,13 @@ OPENMP_CHECK_OFF = Check(
 
 # --- packages ----------------------------------------------------------------------------
 
+WRONG_PLATFORM = Check(
+    "wrong-platform",
+    "PEP 425",
+    _ERROR,
+    "packages are installed that were built for another Python or system",
+    "install them again: the builds that fit are chosen",
+)
 DRIVER_TOO_OLD = Check(
     "driver-too-old",
     "P-92",
@@ -449,6 +456,7 @@ AREAS: Mapping[Area, tuple[Check, ...]] = MappingProxyType(
         Area.PACKAGES: (
             UNSUPPORTED_HERE,
             BROKEN_BY_DEPENDENCY,
+            WRONG_PLATFORM,
             DRIVER_TOO_OLD,
             GPU_TOO_OLD,
             MIXED_CUDA,

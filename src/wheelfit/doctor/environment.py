@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.core.abi_dependency import KnownVersions
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.support import Support
+    from wheelfit.core.target import Target
     from wheelfit.doctor.contents import Package
     from wheelfit.doctor.families import Build, OwnedLibrary
     from wheelfit.doctor.hardware import Hardware
@@ -118,10 +119,11 @@ def _about_records(read: list[Package]) -> Iterator[Finding]:
             )
 
 
-def about_contents(found: Contents, hardware: Hardware, ask: Ask) -> Report:
+def about_contents(found: Contents, target: Target, hardware: Hardware, ask: Ask) -> Report:
     """Judge what is installed against a machine, and one package against the others.
 
     :param found: what was read.
+    :param target: the interpreter and system that it is to run on.
     :param hardware: what the machine has.
     :param ask: from a document, the namespaces of interest and the versions that are known
         to what is supported; as `wheelfit.core.support.support_for`.
@@ -151,6 +153,7 @@ def about_contents(found: Contents, hardware: Hardware, ask: Ask) -> Report:
             Place(one.where).found(diagnoses.UNASKED, one.message, remedy=one.hint)
             for one in checked.unchecked
         ),
+        *packages.about_tags(found.packages, target, found.name),
         *packages.about_builds(imported, found.libraries, found.name),
         *packages.about_hardware(imported, hardware, found.name),
         *packages.about_needs(found.packages),

@@ -18,7 +18,10 @@ from wheelfit.platforms.tables.nvidia import CUDA_CODE_FLOOR, DRIVER_FLOOR
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from packaging.tags import Tag
+
     from wheelfit.check.findings import Finding
+    from wheelfit.core.target import TagPreference, Target
     from wheelfit.doctor.contents import Change, OwnedFile, Package
     from wheelfit.doctor.families import Build, OwnedLibrary
     from wheelfit.doctor.hardware import Hardware
@@ -31,6 +34,7 @@ __all__ = [
     "about_hardware",
     "about_needs",
     "about_shared_files",
+    "about_tags",
     "shared_paths",
 ]
 
@@ -43,6 +47,44 @@ _LIBRARY = re.compile(r".+\.(?:so(?:\.[0-9.]+)?|dll|dylib|pyd)", re.IGNORECASE)
 _EDITED = frozenset({"cacert.pem"})
 """Files to which administrators add on purpose: the authorities that a site trusts."""
 _WORDS = {"nvidia": "an NVIDIA GPU", "amd": "an AMD GPU", "intel": "an Intel GPU"}
+
+
+# --- the interpreter -------------------------------------------------------------------------
+
+
+def about_tags(packages: Iterable[Package], target: Target, where: str) -> Iterator[Finding]:
+    """Yield a finding about packages whose wheels are not for this interpreter or system.
+
+    :param packages: what is installed; of one name, what is imported comes first.
+    :param target: what it is to run on.
+    :param where: the environment.
+    """
+    first: dict[str, Package] = {}
+    for package in packages:
+        first.setdefault(package.name, package)
+    wrong = [one for one in first.values() if one.tags and not _fits(one.tags, target.tags)]
+    if wrong:
+        words = some_of(f"{package} (for {min(map(str, package.tags))})" for package in wrong)
+        again = " ".join(f"{package.name}=={package.installed.version}" for package in wrong)
+        yield Place(where).found(
+            diagnoses.WRONG_PLATFORM,
+            f"{target.name} cannot use {words}",
+            remedy=f"wheelfit install --force-reinstall {again}",
+        )
+
+
+def _fits(tags: frozenset[Tag], wanted: TagPreference) -> bool:
+    if wanted.best(tags) is not None:
+        return True
+    # Builders often name the system as plain linux, which hosts of other machines do not list.
+    plain = [tag for tag in tags if tag.platform.startswith("linux_")]
+    return any(
+        (tag.interpreter, tag.abi) == (one.interpreter, one.abi)
+        and "linux_" in one.platform
+        and one.platform.endswith(tag.platform.removeprefix("linux"))
+        for tag in plain
+        for one in wanted
+    )
 
 
 # --- families --------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
 
     windows = machine.target.environment.get("sys_platform") == "win32"
     hardware = Hardware.of(detections, windows=windows)
-    report = about_contents(contents, hardware, ask)
+    report = about_contents(contents, machine.target, hardware, ask)
     findings = [*unusable, *report.findings]
     settings = None
     if arguments.host is None:
