@@ -120,6 +120,13 @@ class TestTrust:
         with pytest.raises(InvalidConfiguration, match="more than"):
             read_trust_file(path)
 
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+    def test_a_pipe(self, tmp_path: Path) -> None:
+        """P-18: nobody waits for a pipe in its place."""
+        os.mkfifo(tmp_path / "providers.toml")
+        with pytest.raises(InvalidConfiguration, match="it is a pipe"):
+            read_trust_file(tmp_path / "providers.toml")
+
     def test_no_file_to_keep_it_in(self) -> None:
         """P-18: what cannot be kept is not agreed to in silence."""
         with pytest.raises(FileProblem):
@@ -203,3 +210,22 @@ class TestPolicy:
         (tmp_path / "policy.toml").mkdir()
         with pytest.raises(UnusablePolicy, match="cannot be read"):
             read_policies({}, tmp_path / "policy.toml")
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+    def test_a_pipe(self, tmp_path: Path) -> None:
+        """P-18: nor is a pipe waited for, wherever it is."""
+        pipe = tmp_path / "policy.toml"
+        os.mkfifo(pipe)
+        for environ, system in (({}, pipe), ({"WHEELFIT_POLICY_FILE": str(pipe)}, tmp_path / "no")):
+            with pytest.raises(UnusablePolicy, match="it is a pipe"):
+                read_policies(environ, system)
+
+    def test_a_link_that_leads_nowhere(self, tmp_path: Path) -> None:
+        """P-18: a policy that lies on a disk which is not there now is not taken for none."""
+        (tmp_path / "file.toml").symlink_to(tmp_path / "missing" / "policy.toml")
+        (tmp_path / "folder").symlink_to(tmp_path / "missing")
+        for path in (tmp_path / "file.toml", tmp_path / "folder" / "policy.toml"):
+            with pytest.raises(UnusablePolicy, match="cannot be read"):
+                read_policies({}, path)
+        (tmp_path / "missing").mkdir()
+        assert read_policies({}, tmp_path / "folder" / "policy.toml").files == ()

@@ -6,6 +6,7 @@ where only an administrator writes. Neither is ever looked for in the current fo
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -71,9 +72,7 @@ def read_trust_file(path: Path, note: Callable[[str], None] = lambda _text: None
     :raises InvalidConfiguration: it cannot be read or understood, or others can write to it.
     """
     try:
-        with path.open("rb") as file:
-            found = os.fstat(file.fileno())
-            data = file.read(_LARGEST + 1)
+        data, found = _read(path)
     except (FileNotFoundError, NotADirectoryError):
         return NO_TRUST
     except OSError as error:
@@ -152,28 +151,40 @@ def read_policies(environ: Mapping[str, str], system: Path | None = None) -> Sit
     files = []
     for path, must_exist in found:
         try:
-            with path.open("rb") as file:
-                data = file.read(_LARGEST + 1)
-                # Only what nobody but root can have written is trusted for everybody.
-                grants = not must_exist and _is_roots(os.fstat(file.fileno()), path.parent)
-        except (FileNotFoundError, NotADirectoryError) as error:
-            if must_exist:
-                raise UnusablePolicy(
-                    f"the policy cannot be read: {error.strerror}",
-                    where=str(path),
-                    hint=f"it is named by {POLICY_VARIABLE}",
-                ) from None
-            continue
+            data, found_file = _read(path)
+            # Only what nobody but root can have written is trusted for everybody.
+            grants = not must_exist and _is_roots(found_file, path.parent)
         except OSError as error:
+            is_absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+            if is_absent and not must_exist and not _leads_nowhere(path):
+                continue
             raise UnusablePolicy(
                 f"the policy cannot be read: {error.strerror}",
                 where=str(path),
-                hint="nothing is done that it might forbid; ask whoever wrote it",
+                hint=f"it is named by {POLICY_VARIABLE}"
+                if must_exist
+                else "nothing is done that it might forbid; ask whoever wrote it",
             ) from None
         from wheelfit.core.trust_files import read_policy
 
         files.append(read_policy(data, str(path), grants=grants))
     return SitePolicy(tuple(files)) if files else NO_POLICY
+
+
+def _read(path: Path) -> tuple[bytes, os.stat_result]:
+    """Return what a file holds, and whose it is.
+
+    :raises OSError: it cannot be read, or is a pipe, for which nobody should wait.
+    """
+    if path.is_fifo():
+        raise OSError(errno.EINVAL, "it is a pipe")
+    with path.open("rb") as file:
+        return file.read(_LARGEST + 1), os.fstat(file.fileno())
+
+
+def _leads_nowhere(path: Path) -> bool:
+    """Say whether somebody put a link there, to what is not there now."""
+    return any(one.is_symlink() and not one.exists() for one in (path, path.parent))
 
 
 def _is_roots(file: os.stat_result, folder: Path) -> bool:
