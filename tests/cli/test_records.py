@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,49 @@ def test_what_is_no_record_cannot_be_replayed(
 def test_one_machine_at_a_time(words: list[str], run: Runner) -> None:
     """P-75: a record is of this machine, a replay of another."""
     run("probe", *words, code=2)
+
+
+LINUX = 'description = "a"\nsystem = "Linux"\narchitecture = "x86_64"\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("machine.toml", "x", "machine.toml cannot be read: Expected '=' after a key"),
+        ("machine.toml", b"\xff\xfe", "machine.toml is no UTF-8 text"),
+        ("machine.toml", 'description = "a"', "machine.toml holds no text as system"),
+        ("machine.toml", LINUX.replace('"x86_64"', "[1]"), "machine.toml holds no text as arch"),
+        ("machine.toml", f"{LINUX}[cpuid]\nfoo = '1'", "cpuid in machine.toml holds something"),
+        ("machine.toml", f"{LINUX}[cpuid]\nxcr0 = 'x'", "cpuid in machine.toml holds something"),
+        ("machine.toml", f"{LINUX}[sysctl]\nx = -1", "sysctl in machine.toml holds something"),
+        ("machine.toml", f"{LINUX}sysctl = 3", "sysctl in machine.toml holds something"),
+        ("machine.toml", f"{LINUX}processor-features = ['a']", "processor-features in machine.t"),
+        ("answers.json", "[]", "answers.json holds something else"),
+        ("answers.json", "[" * 100_000, "answers.json holds something else"),
+        ("answers.json", '{"nvidia libraries": 3}', "answers.json holds something else"),
+        ("answers.json", '{"a": {"ending": "boom"}}', "answers.json holds something else"),
+        ("environ.json", '{"WHEELFIT_OVERRIDE_X86_64_LEVEL": 3}', "environ.json holds something"),
+        ("expected.json", "[]", "expected.json holds something else"),
+        ("expected.json", "", "expected.json cannot be read: Expecting value"),
+    ],
+)
+def test_a_damaged_record_is_told_from_a_whole_one(
+    name: str, text: str | bytes, words: str, tmp_path: Path, run: Runner
+) -> None:
+    """P-74, P-75: records come from anybody; each part may hold anything, and is named."""
+    folder = tmp_path / "record"
+    shutil.copytree(NVIDIA, folder)
+    (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    said = run("probe", "--replay", folder, code=1)
+    assert f"this is no record of a machine: {words}" in said.err.replace("\n", " ")
+    assert "Error:" not in said.err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_in_a_record_is_not_waited_for(tmp_path: Path, run: Runner) -> None:
+    """P-74: a file that never ends to be opened is one that says nothing."""
+    folder = tmp_path / "record"
+    shutil.copytree(NVIDIA, folder)
+    (folder / "root/proc/cpuinfo").unlink()
+    os.mkfifo(folder / "root/proc/cpuinfo")
+    assert "only x86-64 v1 is assumed" in run("probe", "--replay", folder, "x86_64").err

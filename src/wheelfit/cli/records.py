@@ -110,13 +110,15 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Recor
     folder = Path(name)
     try:
         machine = recording.open_recorded(folder)
-        words = str(recording.description(folder)["description"])
-        expected = json.loads((folder / "expected.json").read_text("utf-8"))
+        words = recording.description(folder)["description"]
+        expected = recording.expected(folder)
         said = json.loads(json.dumps(recording.as_expected(machine)))
         differs = tuple(name for name, told in said.items() if expected.get(name, told) != told)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError) as error:
+        place = Path(error.filename).name if isinstance(error, OSError) and error.filename else ""
+        why = f"{place}: {error.strerror}" if isinstance(error, OSError) else str(error)
         raise FileProblem(
-            f"this is no record of a machine: {type(error).__name__}: {error}",
+            f"this is no record of a machine: {why}",
             where=name,
             hint="write one with: wheelfit probe --record DIR",
         ) from None

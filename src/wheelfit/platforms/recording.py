@@ -31,7 +31,7 @@ import tomllib
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wheelfit.platforms.children import Answer, Ending, from_mapping, to_mapping
 from wheelfit.platforms.discovery import Machine
@@ -41,7 +41,7 @@ from wheelfit.platforms.scrubbing import Scrubber, concerns_detection
 from wheelfit.platforms.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from wheelfit.platforms.children import Processes, Question
     from wheelfit.platforms.features import Detection, FeatureConfig
@@ -51,6 +51,7 @@ __all__ = [
     "RecordingProcesses",
     "as_expected",
     "description",
+    "expected",
     "is_record",
     "open_recorded",
     "record",
@@ -62,6 +63,8 @@ __all__ = [
 def __dir__() -> list[str]:
     return __all__
 
+
+_Told = TypeVar("_Told")
 
 _MACHINE = "machine.toml"
 _ANSWERS = "answers.json"
@@ -127,8 +130,24 @@ def description(folder: Path) -> dict[str, Any]:
     """Return what ``machine.toml`` says.
 
     :param folder: the captured machine.
+    :raises OSError: it cannot be read.
+    :raises ValueError: it is not what `record` writes.
     """
-    return tomllib.loads((folder / _MACHINE).read_text("utf-8"))
+    told = _understood(_MACHINE, lambda: tomllib.loads((folder / _MACHINE).read_text("utf-8")))
+    for name in ("description", "system", "architecture"):
+        if not isinstance(told.get(name), str):
+            raise ValueError(f"{_MACHINE} holds no text as {name}")  # noqa: TRY004 - of a file
+    return told
+
+
+def expected(folder: Path) -> dict[str, Any]:
+    """Return what detection said of a captured machine, as ``expected.json`` holds it.
+
+    :param folder: the captured machine.
+    :raises OSError: it cannot be read.
+    :raises ValueError: it is not what `record` writes.
+    """
+    return _understood(_EXPECTED, lambda: _object(folder / _EXPECTED))
 
 
 def surroundings_of(folder: Path) -> dict[str, Any]:
@@ -136,24 +155,46 @@ def surroundings_of(folder: Path) -> dict[str, Any]:
 
     :param folder: the captured machine.
     :raises OSError: it cannot be read.
-    :raises ValueError: it is not what `record` writes; KeyError, TypeError likewise.
+    :raises ValueError: it is not what `record` writes.
     """
     told = description(folder)
-    environ, answers = _json_of(folder / _ENVIRON), _json_of(folder / _ANSWERS)
+    answers = _understood(_ANSWERS, lambda: _answers(folder / _ANSWERS))
     return {
         "root": folder / _ROOT,
-        "environ": environ,
+        "environ": _understood(_ENVIRON, lambda: _environ(folder / _ENVIRON)),
         "system": told["system"],
         "architecture": told["architecture"],
-        "recorded_cpuid": _cpuid_table(told["cpuid"]) if "cpuid" in told else None,
-        "recorded_sysctl": _sysctl_answers(told["sysctl"]) if "sysctl" in told else None,
-        "recorded_features": frozenset(told[_FEATURES]) if _FEATURES in told else None,
+        "recorded_cpuid": _part(told, "cpuid", _cpuid_table),
+        "recorded_sysctl": _part(told, "sysctl", _sysctl_answers),
+        "recorded_features": _part(told, _FEATURES, _numbers),
         "interpreter": "python",  # none is ever started
         "replayed": bool(answers),
-        "processes": RecordedProcesses(
-            {name: from_mapping(answer) for name, answer in answers.items()}
-        ),
+        "processes": RecordedProcesses(answers),
     }
+
+
+def _part(told: Mapping[str, Any], key: str, read: Callable[[Any], _Told]) -> _Told | None:
+    """Return what a key of ``machine.toml`` says; None if it is not there."""
+    if key not in told:
+        return None
+    return _understood(f"{key} in {_MACHINE}", lambda: read(told[key]))
+
+
+def _understood(what: str, read: Callable[[], _Told]) -> _Told:
+    """Return what a part of a record says: it may come from anybody, and hold anything.
+
+    :param what: which part, for the message.
+    :param read: reads it.
+    :raises ValueError: it is not what `record` writes.
+    """
+    try:
+        return read()
+    except UnicodeDecodeError:
+        raise ValueError(f"{what} is no UTF-8 text") from None
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{what} cannot be read: {error}") from None
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        raise ValueError(f"{what} holds something else than a recording writes") from None
 
 
 def open_recorded(folder: Path) -> Machine:
@@ -161,18 +202,28 @@ def open_recorded(folder: Path) -> Machine:
 
     :param folder: the captured machine.
     :raises OSError: it cannot be read.
-    :raises ValueError: it is not what `record` writes; KeyError, TypeError likewise.
+    :raises ValueError: it is not what `record` writes.
     """
     return Machine(**surroundings_of(folder))
 
 
-def _json_of(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
+def _object(path: Path) -> dict[str, Any]:
     told = json.loads(path.read_text("utf-8"))
     if not isinstance(told, dict):
-        raise TypeError(f"{path.name} holds no object")
+        raise TypeError
     return told
+
+
+def _environ(path: Path) -> dict[str, str]:
+    told = _object(path) if path.is_file() else {}
+    if not all(isinstance(value, str) for value in told.values()):
+        raise TypeError
+    return told
+
+
+def _answers(path: Path) -> dict[str, Answer]:
+    told = _object(path) if path.is_file() else {}
+    return {name: from_mapping(answer) for name, answer in told.items()}
 
 
 def _cpuid_table(told: Mapping[str, Any]) -> CpuidTable:
@@ -181,7 +232,7 @@ def _cpuid_table(told: Mapping[str, Any]) -> CpuidTable:
         if name != "xcr0":
             leaf, subleaf = (int(number, 16) for number in name.split("."))
             leaves[leaf, subleaf] = CpuidRegisters(*(int(r, 16) for r in registers.split(":")))
-    return CpuidTable(leaves, told.get("xcr0"))
+    return CpuidTable(leaves, int(told["xcr0"]) if "xcr0" in told else None)
 
 
 def _sysctl_answers(told: Mapping[str, int | str]) -> dict[str, bytes]:
@@ -189,6 +240,10 @@ def _sysctl_answers(told: Mapping[str, int | str]) -> dict[str, bytes]:
         name: value.encode() + b"\0" if isinstance(value, str) else value.to_bytes(4, "little")
         for name, value in told.items()
     }
+
+
+def _numbers(told: Sequence[int]) -> frozenset[int]:
+    return frozenset(map(int, told))
 
 
 # --- what detection says ------------------------------------------------------------------------

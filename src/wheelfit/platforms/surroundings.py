@@ -6,7 +6,7 @@ recorded answers of instructions and system calls are given in too (P-70). On th
 real machine the root is ``/`` and nothing is recorded.
 """
 # The names are the machine's, not ours: text, with / on every system.
-# ruff: noqa: PTH110, PTH113, PTH118, PTH123, PTH208
+# ruff: noqa: PTH110, PTH113, PTH118, PTH208
 
 from __future__ import annotations
 
@@ -40,6 +40,11 @@ _Kept = TypeVar("_Kept")
 _PIECE = 64 * 1024
 _FILE_LIMIT = 16 * 1024 * 1024
 """Bytes read from one file at most; ``/proc/cpuinfo`` of 1,000 processors is 2 MiB."""
+
+
+def _open_at_once(name: str, flags: int) -> int:
+    """Open a file of a captured machine; a pipe in its place would wait for a writer."""
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def system_of_this_process() -> str:
@@ -173,7 +178,8 @@ class Surroundings:
         """
         data = b""
         try:
-            with open(self.path(name), "rb", buffering=0) as stream:
+            opener = None if self.is_real else _open_at_once
+            with open(self.path(name), "rb", buffering=0, opener=opener) as stream:
                 # In pieces: a kernel keeps memory for all that is asked for, and refuses much.
                 while piece := stream.read(min(_PIECE, limit - len(data))):
                     data += piece
