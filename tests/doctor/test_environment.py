@@ -320,6 +320,27 @@ class TestFiles:
         (patient.add("four") / "RECORD").unlink()
         assert patient.codes() == ["warning unreadable-package"] * 5
 
+    @pytest.mark.skipif(
+        not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is closed to root"
+    )
+    def test_closed(self, patient: Patient) -> None:
+        """What this user may not read is not lost: installing it again would not help."""
+        info = patient.add("one", files={"one/a.py": b"a"})
+        other = patient.add("two")
+        closed = [info.parent / "one", other]
+        try:
+            for folder in closed:
+                folder.chmod(0)
+            found = patient.findings()
+            patient.folder.chmod(0)
+            nothing = patient.findings()
+        finally:
+            for folder in (patient.folder, *closed):
+                folder.chmod(0o755)
+        assert [one.code for one in (*found, *nothing)] == ["unreadable-package"] * 3
+        assert any("may not be read by this user: one/" in one.message for one in found)
+        assert any("chmod -R a+rX" in one.remedy for one in found)
+
     def test_records_of_other_package_managers(self, patient: Patient) -> None:
         """A system's packages have no RECORD, and nothing is wrong with that."""
         info = patient.add("one")

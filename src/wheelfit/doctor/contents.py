@@ -179,6 +179,8 @@ class Change:
     package: Package
     lost: tuple[OwnedFile, ...] = ()
     changed: tuple[OwnedFile, ...] = ()
+    hidden: tuple[OwnedFile, ...] = ()
+    """Files at which this user may not look."""
 
 
 def changes(
@@ -203,12 +205,15 @@ def changes(
     for package in packages:
         if package.installed.installer in _REWRITING:
             continue
-        lost, changed = [], []
+        lost, changed, hidden = [], [], []
         for file in package.files:
             if not file.hash or not file.path.startswith(inside):
                 continue
             try:
                 size = os.stat(file.path).st_size  # noqa: PTH116  # many of them
+            except PermissionError:
+                hidden.append(file)
+                continue
             except (OSError, ValueError):  # a name with NUL is none
                 lost.append(file)
                 continue
@@ -216,8 +221,8 @@ def changes(
                 continue
             if (file.size is not None and size != file.size) or (full and not matches(file)):
                 changed.append(file)
-        if lost or changed:
-            found.append(Change(package, tuple(lost), tuple(changed)))
+        if lost or changed or hidden:
+            found.append(Change(package, tuple(lost), tuple(changed), tuple(hidden)))
     return tuple(found)
 
 

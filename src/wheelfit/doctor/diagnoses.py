@@ -334,8 +334,8 @@ UNREADABLE = Check(
     "unreadable-package",
     "PEP 376",
     _WARNING,
-    "records of a package cannot be understood",
-    "install it again",
+    "records or files of a package cannot be read",
+    "install it again, or let its owner allow this user to read it",
 )
 UNMET = Check(
     "unmet-requirement",

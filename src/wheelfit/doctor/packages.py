@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from itertools import combinations
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from wheelfit.check.findings import Place, Severity
@@ -343,6 +344,12 @@ def about_changes(changes: Iterable[Change]) -> Iterator[Finding]:
         if change.lost:
             words = _counted(package, change.lost, "missing")
             yield place.found(diagnoses.LOST_FILE, words, remedy=remedy)
+        if change.hidden:
+            yield place.found(
+                diagnoses.UNREADABLE,
+                _counted(package, change.hidden, "may not be read by this user"),
+                remedy=f"let its owner say: chmod -R a+rX {quote(str(package.installed.location))}",
+            )
         if change.changed:
             edited = all(file.name in _EDITED for file in change.changed)
             yield place.found(

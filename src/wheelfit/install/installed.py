@@ -23,7 +23,7 @@ from wheelfit.install.transaction import WORKPLACE, is_only_stage
 from wheelfit.resolve.request import Present
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
@@ -157,7 +157,12 @@ def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:
         if real in seen:  # lib64 may be a link to lib
             continue
         seen.add(real)
-        for path in _candidates(folder):
+        try:
+            candidates = _candidates(folder)
+        except PermissionError:
+            broken.append(Broken(folder, "this user may not look into the folder"))
+            continue
+        for path in candidates:
             entry = _read(folder, path, outside=real not in ours)
             (broken if isinstance(entry, Broken) else found).append(entry)  # type: ignore[arg-type]
     # The sort is stable: within a name the order of the folders stays.
@@ -175,14 +180,18 @@ def by_name(installed: Iterable[Installed]) -> dict[NormalizedName, Installed]:
     return found
 
 
-def _candidates(folder: Path) -> Iterator[Path]:
+def _candidates(folder: Path) -> list[Path]:
     try:
         names = sorted(os.listdir(folder))  # noqa: PTH208  # names suffice
+    except PermissionError:
+        raise
     except OSError:
-        return
-    for name in names:
-        if name.endswith((".dist-info", *_LEGACY)) or name.startswith(WORKPLACE):
-            yield folder / name
+        return []
+    return [
+        folder / name
+        for name in names
+        if name.endswith((".dist-info", *_LEGACY)) or name.startswith(WORKPLACE)
+    ]
 
 
 def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
@@ -198,7 +207,7 @@ def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
     info = _linked(path) if path.suffix == ".egg-link" else path
     metadata = None if info is None else _metadata_file(info)
     if info is None or metadata is None:
-        return Broken(path, "its metadata file is missing")
+        return Broken(path, "its metadata file is missing, or may not be read")
     try:
         headers = _headers(metadata)
     except OSError as error:
@@ -232,7 +241,7 @@ def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
         properties=chosen.properties,
         document=chosen.document,
         hashes=chosen.hashes,
-        requested=(path / "REQUESTED").is_file(),
+        requested=_is_file(path / "REQUESTED"),
         direct_url=direct_url,
         editable=_is_editable(direct_url),
         installer=_first_line(path / "INSTALLER")[:_LONGEST_NAME],
@@ -245,10 +254,14 @@ def _metadata_file(path: Path) -> Path | None:
     if path.suffix == ".egg-link":
         info = _linked(path)
         return None if info is None else _metadata_file(info)
-    if path.suffix == ".egg-info" and path.is_file():
+    if path.suffix == ".egg-info" and _is_file(path):
         return path
     file = path / ("METADATA" if path.suffix == ".dist-info" else "PKG-INFO")
-    return file if file.is_file() else None
+    return file if _is_file(file) else None
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113  # Path's own raises where we may not look
 
 
 def _linked(path: Path) -> Path | None:
@@ -343,7 +356,7 @@ def _first_line(path: Path) -> str:
 def _read_small(path: Path) -> bytes | None:
     """Return the content of a file; None if there is none or it cannot be read."""
     try:
-        if not path.is_file():
+        if not _is_file(path):
             return None  # a pipe would block, and a device never end
         with path.open("rb") as stream:
             return stream.read(_LONGEST)

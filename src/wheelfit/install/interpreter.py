@@ -127,7 +127,7 @@ def _named(python: str, environ: Mapping[str, str]) -> Path:
 def _in_folder(folder: Path) -> Path:
     for name in ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe"):
         path = folder / name
-        if path.exists():
+        if os.path.lexists(path):  # where a link leads to may not be ours to see
             return path
     raise UnusableInterpreter(
         "the folder is not a virtual environment: it has no Python interpreter",
