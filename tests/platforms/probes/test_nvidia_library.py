@@ -484,3 +484,19 @@ def test_on_windows_no_file_tells_of_the_kernel_s_driver(tmp_path: Path) -> None
     """P-98: there the tool is asked wherever a library is."""
     processes, _ = _asked(tmp_path, "Windows/System32/nvml.dll", system="Windows")
     assert processes.names[1].startswith("nvidia-smi")
+
+
+@pytest.mark.parametrize(("value", "counts"), [("void", 1), ("none", 1), ("", 1), ("all", 0)])
+def test_who_keeps_the_gpus_out_of_a_container_is_named(
+    value: str, counts: int, tmp_path: Path
+) -> None:
+    """P-99: a driver in the kernel and no library; the reason says who took it away."""
+    version = tmp_path / "sys/module/nvidia/version"
+    version.parent.mkdir(parents=True)
+    version.write_text("570.86.10\n")
+    environ = {"NVIDIA_VISIBLE_DEVICES": value}
+    found = Machine(str(tmp_path), environ, system="Linux", architecture="x86_64").detect("nvidia")
+    assert found is not None
+    assert found.status is Status.NOTHING
+    (warning,) = found.warnings
+    assert warning.count("NVIDIA_VISIBLE_DEVICES keeps the GPUs out of this container") == counts
