@@ -147,3 +147,25 @@ def test_a_pipe_in_a_record_is_not_waited_for(tmp_path: Path, run: Runner) -> No
     (folder / "root/proc/cpuinfo").unlink()
     os.mkfifo(folder / "root/proc/cpuinfo")
     assert "only x86-64 v1 is assumed" in run("probe", "--replay", folder, "x86_64").err
+
+
+def test_a_link_to_a_folder_stays(tmp_path: Path, run: Runner) -> None:
+    """P-75: the record goes where the link leads, be the folder there already or not."""
+    (tmp_path / "there").mkdir()
+    for name in ("there", "new"):
+        link = tmp_path / f"to {name}"
+        link.symlink_to(tmp_path / name)
+        run("probe", "--record", link, "--no-cache-dir")
+        assert link.is_symlink()
+        assert (tmp_path / name / "machine.toml").is_file()
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_a_folder_that_cannot_be_exchanged_is_left(
+    tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P-75: nobody's current folder is taken away from under him."""
+    monkeypatch.chdir(tmp_path)
+    said = run("probe", "--record", ".", "--json", code=1)
+    assert said.error["hint"] == "name a new folder, where there is room"
+    assert list(tmp_path.iterdir()) == []

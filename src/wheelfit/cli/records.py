@@ -95,7 +95,9 @@ def write_record(name: str, machine: ChosenMachine) -> Record:
         ) from None
     except OSError as error:
         raise FileProblem(
-            f"the record cannot be written: {error.strerror or error}", where=name
+            f"the record cannot be written: {error.strerror or error}",
+            where=name,
+            hint="name a new folder, where there is room",
         ) from None
     return Record(name, differs, is_new=True)
 

@@ -373,6 +373,8 @@ def record(
     if folder.exists() and any(folder.iterdir()) and not is_record(folder):
         raise FileExistsError(f"{folder} is neither empty nor an earlier record")
     watched, live, answers = _watch(machine)
+    if folder.is_symlink():
+        folder = folder.resolve()  # who put a link there keeps it
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
         made = Path(scratch, "made")
