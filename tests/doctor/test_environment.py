@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -510,6 +511,10 @@ class TestNeeds:
         """Needs of other systems do not count."""
         patient.add("app", requires=["gone; sys_platform == 'no such'"])
         assert patient.codes() == []
+        own = patient.environment.target()
+        other = replace(own, environment={**own.environment, "sys_platform": "no such"})
+        found = examine_environment(patient.environment, other).packages[0]
+        assert [need.name for need in found.needs] == ["gone"]
 
 
 def test_nothing_is_imported(patient: Patient) -> None:

@@ -175,12 +175,22 @@ def test_toolkits(root: Path) -> None:
     assert codes(judge(root, CUDA_PATH="/usr/local/cuda-11")) == ["note path-entry-missing"]
 
 
+def test_toolkit_of_a_distribution(root: Path) -> None:
+    """A toolkit without a file that tells its version is one, and differs from none."""
+    touch(root, "/usr/bin/nvcc", "/usr/share/doc")
+    toolkit(root, "/usr/local/cuda-13.0", "13.0.2")
+    assert judge(root, PATH="/usr/local/cuda-13.0/bin", CUDA_HOME="/usr") == []
+    found = judge(root, CUDA_HOME="/usr/share")
+    assert codes(found) == ["note path-entry-missing"]
+
+
 def test_garbage_beside_a_toolkit(root: Path) -> None:
-    """P-74: a version file that is none makes no toolkit, and no exception."""
+    """P-74: a version file that is none tells no version, and is no exception."""
     toolkit(root, "/usr/local/cuda-12.4", "12.4")
     for text in ("", "[]", '{"cuda": 3}', '{"cuda": {"version": 12}}', "[" * 100_000):
         (root / "usr/local/cuda-12.4/version.json").write_text(text)
-        assert read_settings(Surroundings(str(root), {}, system="Linux")).toolkits == ()
+        (found,) = read_settings(Surroundings(str(root), {}, system="Linux")).toolkits
+        assert (found.path, found.version) == ("/usr/local/cuda-12.4", "")
 
 
 def test_dangerous_variables(root: Path) -> None:

@@ -64,14 +64,18 @@ class Contents:
         }
 
 
-def examine_environment(environment: Environment, *, full: bool = False) -> Contents:
+def examine_environment(
+    environment: Environment, target: Target | None = None, *, full: bool = False
+) -> Contents:
     """Read what is installed, and compare files with RECORD; nothing is imported.
 
     :param environment: where to look.
+    :param target: whose needs of the packages count; default: the environment's interpreter.
     :param full: compare the content of all files with its hash too.
     """
     scan = environment.scan()
-    read = contents.read_packages(scan.installed, environment.target().environment)
+    target = target or environment.target()
+    read = contents.read_packages(scan.installed, target.environment)
     libraries = tuple(one for package in read for one in owned_libraries(package))
     by_package: dict[Package, list[OwnedLibrary]] = {}
     for one in libraries:

@@ -151,8 +151,12 @@ def _toolkits(surroundings: Surroundings) -> Iterator[Tool]:
     ]
     folders += [surroundings.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
     for folder in dict.fromkeys(folder.rstrip("/") for folder in folders):
-        version = _toolkit_version(surroundings, folder) if folder else ""
-        if version:
+        if not folder:
+            continue
+        version = _toolkit_version(surroundings, folder)
+        # Distributions and conda leave out the file with the version.
+        compilers = (f"{folder}/bin/nvcc", f"{folder}/bin/nvcc.exe")
+        if version or any(map(surroundings.exists, compilers)):
             yield Tool("CUDA toolkit", folder, version)
 
 
@@ -285,7 +289,7 @@ def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Ite
             yield Place(variable).found(
                 diagnoses.PATH_ENTRY_MISSING, f"{variable}={folder}: there is no CUDA toolkit there"
             )
-        elif named is not None and nvcc is not None and named.version != nvcc.version:
+        elif named and nvcc and named.version not in ("", nvcc.version):
             yield Place(variable).found(
                 diagnoses.SEVERAL_TOOLKITS,
                 f"{variable} names CUDA {named.version}, and nvcc on PATH is of {nvcc.version} "

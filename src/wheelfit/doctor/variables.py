@@ -63,7 +63,7 @@ _MEANING: Mapping[str, str] = MappingProxyType(
 )
 _PREFIXES: Mapping[str, str] = MappingProxyType(
     {
-        "WHEELFIT_OVERRIDE_": "replaces what is detected",
+        "WHEELFIT_OVERRIDE_": "meant to replace what is detected",
         "NV_VARIANT_PROVIDER_": "replaces what is detected",
         "NV_PROVIDER_": "obsolete; nothing reads it",
         "AMD_VARIANT_PROVIDER_": "replaces what is detected",

@@ -158,7 +158,7 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
         for namespace in machine.namespaces
         if (detection := machine.switched_off(namespace) or machine.detect(namespace))
     )
-    contents = examine_environment(environment, full=arguments.full)
+    contents = examine_environment(environment, machine.target, full=arguments.full)
 
     def ask(document: VariantDocument, namespaces: frozenset[str], known: KnownVersions) -> Support:
         return support_for(
