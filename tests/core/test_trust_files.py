@@ -161,3 +161,9 @@ def trusts(draw: st.DrawFn) -> Trust:
 def test_written_and_read(trust: Trust) -> None:
     """P-18: whatever is written is read again as the same."""
     assert read_trust(format_trust(trust).encode(), "f") == trust
+
+
+def test_what_is_no_text() -> None:
+    """P-18: a source with bytes that are no text, as folders can have, is written readably."""
+    trust = Trust((dataclasses.replace(entry(), source="/wheels\udcff"),))
+    assert read_trust(format_trust(trust).encode(), "f").entries[0].source == "/wheels\\udcff"

@@ -105,6 +105,8 @@ def read_policy(data: bytes, where: str, *, grants: bool) -> PolicyFile:
 def format_trust(trust: Trust) -> str:
     """Return the text of ``providers.toml``; reading it gives an equal value.
 
+    Of what is no Unicode text a readable form stays.
+
     :param trust: what to write.
     """
     lines = [*_HEADER, f"version = {FILE_VERSION}"]
@@ -139,6 +141,8 @@ _HEADER = (
 
 
 def _quoted(text: str) -> str:
+    # The path of a folder with wheels may have bytes that are no text.
+    text = text.encode("utf-8", "backslashreplace").decode()
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda sign: f"\\u{ord(sign[0]):04x}", escaped) + '"'
 
