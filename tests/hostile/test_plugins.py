@@ -455,8 +455,9 @@ def test_network(victim: Victim) -> None:
 
 @linux
 def test_attacks(victim: Victim) -> None:
-    """P-35: with seccomp a plugin reaches neither whoever asked nor the kernel."""
-    found = victim.attempts("attacks", str(os.getpid()), "no look into other processes")
+    """P-35: with seccomp and Landlock a plugin reaches neither whoever asked nor the kernel."""
+    enforced = ("no tracing of other processes", "no file is written")
+    found = victim.attempts("attacks", str(os.getpid()), *enforced)
     assert {name for name, outcome in found.items() if outcome == "done"} == {"child"}
 
 
@@ -484,6 +485,8 @@ SAID = {
     "landlock": "it may read and write what you may (no Landlock): Function not implemented",
     "namespaces": "it may see your other processes (no namespaces): Operation not permitted",
     "seccomp": "it may make all system calls (no seccomp): Function not implemented",
+    "landlock,namespaces": "it may look into your other processes and change them, wheelfit "
+    "included (neither namespaces nor Landlock)",
     "listener": "it is seen only now and then if it starts over 64, and memory that it shares and "
     "maps nowhere is not counted",
 }
@@ -515,6 +518,8 @@ def test_older_kernels(victim: Victim, lacking: str) -> None:
     assert [one["failure"] for one in forks] in ([], ["it started more than 64 processes"])
     for what in lacking.split(","):
         assert SAID[what] in good["unconfined"]
+    both = "landlock,namespaces"
+    assert (SAID[both] in good["unconfined"]) is lacking.startswith(both)
     outcomes = {config["name"]: config["values"][0] for config in attacks["configs"]}
     if lacking != "landlock,namespaces,seccomp":
         assert outcomes["signal"] != "done"

@@ -375,7 +375,7 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
         *counted,
         "no network and no sockets (seccomp)",
         "no change of owner, mode, times or attributes of files (seccomp)",
-        "no look into other processes, no mounts, no kernel interfaces (seccomp)",
+        "no tracing of other processes, no mounts, no kernel interfaces (seccomp)",
     ]
 
 

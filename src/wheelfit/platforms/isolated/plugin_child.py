@@ -142,6 +142,11 @@ def confine(order: Order, kernel: Any, place: Place, hand_over: Callable[[int], 
             lambda: kernel.restrict_calls(protected, hand_over),
             "it may make all system calls (no seccomp)",
         )
+        if not place.inside and not any("(Landlock)" in words for words in confined):
+            unconfined.append(
+                "it may look into your other processes and change them, wheelfit included "
+                "(neither namespaces nor Landlock)"
+            )
         if not any("processes started" in words for words in confined):
             unconfined.append(
                 f"it is seen only now and then if it starts over {kernel.PROCESSES}, and memory "
