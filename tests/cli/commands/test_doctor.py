@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from cli.running import Runner, tree
 from jsonschema import Draft202012Validator
 
 from wheelfit.cli.main import main
+from wheelfit.platforms.tables.nvidia import DRIVER_FLOOR
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.wheels import build_wheel, release_document
 
@@ -111,6 +113,27 @@ def test_the_machine_changed(target: Path, run: Runner) -> None:
     command = f"wheelfit install --target {target} --force-reinstall fast==2.0; "
     assert finding["remedy"].startswith(command)
     assert [one["label"] for one in value["environment"]["variants"]] == ["v4"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "floor"),
+    [("linux-x86-mig-a100", DRIVER_FLOOR[12][0]), ("windows-x86-rtx", DRIVER_FLOOR[12][1])],
+)
+def test_driver_of_a_captured_machine(
+    machine: str, floor: str, run: Runner, tmp_path: Path
+) -> None:
+    """P-92: the driver to update to is the one for the captured system, whatever runs this."""
+    record = tmp_path / "machine"
+    shutil.copytree(MACHINES / machine, record)
+    answers = record / "answers.json"
+    answers.write_text(
+        answers.read_text().replace('cuda_version\\": 12080', 'cuda_version\\": 11080')
+    )
+    build_wheel(tmp_path, "cupy-cuda12x", "13.6.0")
+    run("install", "--no-index", "-f", tmp_path, "--target", tmp_path / "site", "cupy-cuda12x")
+    words = ("doctor", "--target", tmp_path / "site", "--json", "--only", "driver-too-old")
+    (finding,) = checked(run(*words, "--replay", record, code=13).object)["findings"]
+    assert f"update NVIDIA's driver to release {floor} or newer" in finding["remedy"]
 
 
 def test_another_host(target: Path, run: Runner, tmp_path: Path) -> None:

@@ -172,6 +172,8 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
         )
 
     windows = machine.target.environment.get("sys_platform") == "win32"
+    if arguments.replay:  # its interpreter is not recorded, and this one is of this machine
+        windows = real.surroundings.system == "Windows"
     hardware = Hardware.of(detections, windows=windows)
     report = about_contents(contents, machine.target, hardware, ask)
     findings = [*unusable, *report.findings]
