@@ -181,7 +181,7 @@ def test_each_toolkit_writes_the_ptx_of_its_time() -> None:
     published = {
         (11, 0): (7, 0), (11, 8): (7, 8), (12, 0): (8, 0), (12, 4): (8, 4), (12, 5): (8, 5),
         (12, 6): (8, 5), (12, 7): (8, 6), (12, 8): (8, 7), (12, 9): (8, 8), (13, 0): (9, 0),
-        (13, 1): (9, 1), (13, 5): (9, 5),
+        (13, 1): (9, 1), (13, 2): (9, 2), (13, 3): (9, 3), (13, 4): (9, 4), (13, 5): (9, 5),
     }  # fmt: skip
     assert published.items() <= {(*k,): (*v,) for k, v in table.items()}.items()
     assert list(table) == sorted(table)
@@ -191,6 +191,8 @@ def test_each_toolkit_writes_the_ptx_of_its_time() -> None:
 def test_drivers_bring_the_cuda_version_of_their_branch() -> None:
     """P-92, P-94: a major's oldest driver brings that major, a newer branch never an older one."""
     branches = tables.CUDA_OF_BRANCH
+    published = {535: (12, 2), 580: (13, 0), 590: (13, 1), 595: (13, 2), 610: (13, 3), 615: (13, 4)}
+    assert published.items() <= {number: (*cuda,) for number, cuda in branches.items()}.items()
     assert list(branches) == sorted(branches)
     assert list(branches.values()) == sorted(branches.values())
     for major, (linux, _) in tables.DRIVER_FLOOR.items():

@@ -276,6 +276,7 @@ class TestComposing:
             ("cuda-13.0-sm110+windows-x86_64", "there is no cuda-13.0-sm110 on windows-x86_64"),
             ("cuda-12.9-sm121+rocm-6.4-gfx942", "no platform has cuda-12.9-sm121 and rocm-6.4"),
             ("cuda-12.4-sm100", "a driver for CUDA 12.4 does not know sm100 (B200, GB200)"),
+            ("cuda-13.3-sm107", "a driver for CUDA 13.3 does not know sm107 (Rubin)"),
             ("cuda-13.1-sm70", "no driver for CUDA 13.1 knows sm70 any more (V100)"),
             ("cuda-13.1-sm61", "no driver for CUDA 13.1 knows sm61 any more (GTX 1080, P4, P40)"),
             ("cuda-12.4-sm72", "no driver for CUDA 12.4 knows sm72 any more (Jetson Xavier)"),

@@ -57,7 +57,7 @@ TEGRA: frozenset[Capability] = frozenset(
 )
 
 # P-91: PTX version by CUDA toolkit, from the history in the PTX manual and from compiler
-# output; what is in neither (13.2) is not guessed.
+# output; what is in neither is not guessed.
 PTX_OF_TOOLKIT: MappingProxyType[Capability, Capability] = MappingProxyType(
     {
         Capability(11, 0): Capability(7, 0),
@@ -81,6 +81,7 @@ PTX_OF_TOOLKIT: MappingProxyType[Capability, Capability] = MappingProxyType(
         Capability(12, 9): Capability(8, 8),
         Capability(13, 0): Capability(9, 0),
         Capability(13, 1): Capability(9, 1),
+        Capability(13, 2): Capability(9, 2),
         Capability(13, 3): Capability(9, 3),
         Capability(13, 4): Capability(9, 4),
         Capability(13, 5): Capability(9, 5),
@@ -122,6 +123,9 @@ CUDA_OF_BRANCH: MappingProxyType[int, Capability] = MappingProxyType(
         575: Capability(12, 9),
         580: Capability(13, 0),
         590: Capability(13, 1),
+        595: Capability(13, 2),
+        610: Capability(13, 3),
+        615: Capability(13, 4),
     }
 )
 
