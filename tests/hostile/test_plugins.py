@@ -233,7 +233,7 @@ def test_shared_memory(victim: Victim) -> None:
 
 
 @linux
-@pytest.mark.parametrize("way", ["files", "unmapped", "tables", "device"])
+@pytest.mark.parametrize("way", ["files", "unmapped", "tables", "sockets", "device"])
 def test_hidden_memory(victim: Victim, way: str) -> None:
     """P-35: memory that belongs to no process, or to the kernel on its behalf, is counted."""
     report = ask(
