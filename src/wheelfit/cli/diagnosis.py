@@ -50,6 +50,8 @@ class Diagnosis:
     scrubber: Scrubber
     host: Mapping[str, object] | None = None
     """Which host is judged for, as results say it; None: no other than the machine."""
+    replayed: bool = False
+    """Whether it is a captured machine, of whose interpreter nothing is known."""
     overrides: tuple[str, ...] = ()
     """What replaces or narrows what is detected, as ``NAME=value`` or an option."""
     target: Target | None = None
@@ -289,11 +291,9 @@ def _head(found: Diagnosis) -> Iterator[Line]:
         system = [
             environment.get(f"platform_{name}", "") for name in ("system", "release", "machine")
         ]
-        parts = [
-            f"{python} {target.python_full_version}",
-            " ".join(filter(None, system)),
-            _libc(target),
-        ]
+        parts = [f"{python} {target.python_full_version}"]
+        if not found.replayed:  # the interpreter is not of that machine
+            parts += [" ".join(filter(None, system)), _libc(target) or ""]
         words += f": {', '.join(part for part in parts if part)}"
     yield words, "strong"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -90,6 +91,7 @@ def test_a_healthy_machine(empty_venv: Path, run: Runner) -> None:
     said = run("doctor", "--python", empty_venv, "--replay", replay)
     lines = said.out.splitlines()
     assert lines[-1] == "nothing is wrong"
+    assert re.fullmatch(r"wheelfit \S+, \S+/linux-x86-v3-zen3: \w+ [0-9.]+\S*", lines[0])
     assert len(lines) < 24
     assert max(map(len, lines)) <= 120
     (row,) = (line for line in lines if line.startswith("  x86_64"))
@@ -246,6 +248,8 @@ def test_words_that_make_no_sense(run: Runner, tmp_path: Path) -> None:
     run("doctor", "--runtime", "-3", code=2)
     run("doctor", "--runtime", "me", code=2)
     run("doctor", "--replay", tmp_path, "--for", tmp_path / "x.toml", code=2)
+    run("doctor", "--runtime", "self", "--replay", MACHINES / "macos-m4", code=2)
+    run("doctor", "--runtime", "self", "--for", "macos-arm64", code=2)
     error = run("doctor", "--replay", tmp_path, "--json", code=1).error
     assert error["message"].startswith("this is no record of a machine")
 

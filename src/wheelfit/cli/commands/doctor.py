@@ -78,6 +78,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     _check_codes((*arguments.only, *arguments.ignore))
     if arguments.replay and arguments.host:
         raise UsageError("--replay and --for both name a machine", hint="choose one")
+    if arguments.runtime is not None and (arguments.replay or arguments.host):
+        raise UsageError("--runtime looks at a process of this machine", hint="name no other one")
     if arguments.runtime is not None:
         found = _of_process(arguments.runtime)
     else:
@@ -200,6 +202,7 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
         Report.of(_for_this_place(findings, arguments), (), Count()).findings,
         _scrubber(real.surroundings, environ),
         host=None if machine.host is None else machine.host.to_mapping(),
+        replayed=arguments.replay is not None,
         overrides=machine.overrides,
         target=machine.target,
         environment=environment,
