@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output, Style
     from wheelfit.platforms.features import Detection
 
-__all__ = ["detection_mapping", "print_detection", "shortened", "warn_of_detection"]
+__all__ = ["detection_mapping", "print_detections", "shortened", "warn_of_detection"]
 
 
 def __dir__() -> list[str]:
@@ -21,6 +21,8 @@ _SHOWN = 6
 """How many values of a long list are shown without ``--verbose``."""
 _WIDTH = 72
 """How many characters of a piece of evidence are shown without ``--verbose``."""
+_LABEL = len("decided by")
+"""Columns that the names of values, of evidence and of who decided have at least."""
 
 
 def detection_mapping(detection: Detection) -> dict[str, object]:
@@ -45,30 +47,71 @@ def detection_mapping(detection: Detection) -> dict[str, object]:
     }
 
 
-def print_detection(detection: Detection, output: Output) -> None:
-    """Print what is supported of a namespace, and how that was found.
+def print_detections(
+    detections: Sequence[Detection], output: Output, *, versions: bool = False
+) -> None:
+    """Print what is supported of each namespace, and how that was found.
 
-    :param detection: the answer.
-    :param output: where to; long lists are cut unless it is verbose.
+    Where there is nothing, one line says why.
+
+    :param detections: the answers.
+    :param output: where to; unless it is verbose, long lists are cut.
+    :param versions: whether to name the version of each provider.
     """
+    short = [one for one in detections if output.verbosity <= 0 and _is_plain_nothing(one)]
+    for detection in detections:
+        if detection not in short:
+            _print_detection(detection, output, versions=versions)
+    if short:
+        output.result()
+        output.result("nothing of these:", "dim")
+    width = max((len(one.namespace) for one in short), default=0)
+    for one in short:
+        output.result(f"  {one.namespace:<{width}}  {_reason(one, output)}", "dim")
+
+
+def _is_plain_nothing(detection: Detection) -> bool:
+    """Say whether one line tells all there is to tell."""
+    return (
+        str(detection.status) == "nothing"
+        and not detection.warnings
+        and len(detection.evidence) < 2
+        and detection.plugin is None
+    )
+
+
+def _reason(detection: Detection, output: Output) -> str:
+    for one in detection.evidence:
+        value = _clipped(one.value, output)
+        # What the built-in providers say of files is a sentence by itself.
+        return value if one.source == "files" else f"{one.source}: {value}"
+    return detection.source
+
+
+def _print_detection(detection: Detection, output: Output, *, versions: bool) -> None:
     styles: dict[str, Style] = {"supported": "good", "failed": "bad", "disabled": "warning"}
     output.result()
     output.result(
         f"{detection.namespace}: {detection.status}", styles.get(str(detection.status), "dim")
     )
-    output.result(f"  decided by  {detection.source}")
+    output.result(f"  {'decided by':<{_LABEL}}  {detection.source}")
+    if versions and detection.version:
+        output.result(f"  {'provider':<{_LABEL}}  {detection.version}")
     # One feature per CPU flag would fill the screen; together they are one line.
     flags = [feature.name for feature in detection.features if feature.values == ("on",)]
-    for feature in detection.features:
-        if feature.name not in flags:
-            output.result(f"  {feature.name}  {shortened(feature.values, output)}")
+    shown = [feature for feature in detection.features if feature.name not in flags]
+    width = max([_LABEL, *(len(feature.name) for feature in shown)])
+    for feature in shown:
+        output.result(f"  {feature.name:<{width}}  {shortened(feature.values, output)}")
     if flags:
-        output.result(f"  on  {shortened(flags, output)}")
+        output.result(f"  {'on':<{width}}  {shortened(flags, output)}")
+    order = {feature.name: feature.values for feature in detection.features}
     for device in detection.devices:
-        values = shortened(sorted(device.values), output)
-        output.result(f"  {device.device}: {device.feature}  {values}")
+        values = [value for value in order.get(device.feature, ()) if value in device.values]
+        output.result(f"  {device.device}: {device.feature}  {shortened(values, output)}")
     for one in detection.evidence:
-        output.result(f"  evidence  {one.source}: {_clipped(one.value, output)}", "dim")
+        value = _clipped(one.value, output)
+        output.result(f"  {'evidence':<{_LABEL}}  {one.source}: {value}", "dim")
     warn_of_detection(detection, output)
 
 
@@ -97,4 +140,5 @@ def _clipped(text: str, output: Output) -> str:
     if output.verbosity > 0:
         return text
     first, *rest = text.splitlines() or [""]
+    first = " ".join(first.split())
     return f"{first[:_WIDTH]} …" if rest or len(first) > _WIDTH else first

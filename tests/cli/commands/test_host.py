@@ -58,10 +58,23 @@ class TestList:
 
     def test_words(self, run: Runner) -> None:
         """Words narrow the list, wherever they stand."""
-        assert [line.split()[0] for line in run("host", "list", "h100").out.splitlines()[1:]] == [
-            "cuda-M.m-sm90"
-        ]
+        _, heading, *rows = run("host", "list", "h100").out.splitlines()
+        assert heading.startswith("NVIDIA GPUs; M.m is the driver's CUDA version")
+        assert [row.split()[0] for row in rows] == ["cuda-M.m-sm90"]
         assert run("host", "list", "no-such-thing").out == "nothing is called no-such-thing\n"
+
+    def test_what_means_the_same_is_one_row(self, run: Runner) -> None:
+        """Names of one design share a row, no line is too wide, and nothing is left out."""
+        out = run("host", "list").out
+        assert "Intel GPU 12.55.8; also arc-a750, flex-170, acm-g10, dg2-g10, ats-m150\n" in out
+        assert max(map(len, out.splitlines())) <= 100
+        presets = run("host", "list", "--json").object["presets"]
+        names = set(out.replace(",", " ").split())
+        for one in presets:
+            pattern = one["pattern"]
+            short = pattern.partition("-")[2].removeprefix("M.m-")
+            assert pattern in names or short in names
+        assert len(out.splitlines()) < len(presets)
 
     def test_ones_own(self, run: Runner, own_folder: Path) -> None:
         """Own host files come first; a broken one is listed with what is wrong."""
@@ -86,8 +99,8 @@ class TestShow:
             "  describes   preset cuda-12.8-sm90+cpu-x86_64-v3",
             "nvidia: supported",
             "  cuda_version_lower_bound  12.8, 12.7, 12.6, 12.5, 12.4, 12.3, … 11 (32 in all)",
-            "  level  v3, v2, v1",
-            "amd: nothing",
+            "  level       v3, v2, v1",
+            "  amd      preset cuda-12.8-sm90+cpu-x86_64-v3: nothing of it",
         ):
             assert line in out.splitlines()
         assert "the one in use; the file names none" in out

@@ -58,14 +58,55 @@ def test_for_people(host: Path, run: Runner) -> None:
         "nvidia: supported",
         f"  decided by  host file {host}",
         "  cuda_version_lower_bound  12.9, 12.8, 12.7, 12.6, 12.5, 12.4, … 12.1 (9 in all)",
-        "  sm_arch  90_real",
-        f"  evidence  the label on the box: {LONG[:72]} …",
+        "  sm_arch                   90_real",
+        f"  evidence    the label on the box: {LONG[:72]} …",
         "",
         "x86_64: supported",
         f"  decided by  host file {host}",
-        "  level  v3",
-        "  on  avx2, sse",
+        "  level       v3",
+        "  on          avx2, sse",
     ]
+
+
+def test_what_is_not_there_takes_one_line(run: Runner, tmp_path: Path) -> None:
+    """Namespaces with nothing follow, each with its reason; a warning makes a section of one."""
+    host = tmp_path / "host.toml"
+    host.write_text(
+        HOST.partition("[[provider]]")[0]
+        + """
+[[provider]]
+namespace = "amd"
+properties = {}
+warnings = ["the GPU is not to be opened"]
+
+[[provider]]
+namespace = "intel"
+properties = {}
+evidence = [{ source = "files", value = "no sign of an Intel GPU" }]
+
+[[provider]]
+namespace = "tpu"
+properties = { present = ["false"] }
+"""
+    )
+    said = run("probe", "--for", host, "amd", "intel", "tpu", "ascend")
+    assert said.out.splitlines()[1:] == [
+        "",
+        "amd: nothing",
+        f"  decided by  host file {host}",
+        "",
+        "tpu: supported",
+        f"  decided by  host file {host}",
+        "  present     false",
+        "",
+        "ascend: unknown",
+        "  decided by  not in host file {host}".replace("{host}", str(host)),
+        "",
+        "nothing of these:",
+        "  intel  no sign of an Intel GPU",
+    ]
+    assert "amd: the GPU is not to be opened" in said.err
+    assert "intel: nothing\n" in run("probe", "--for", host, "intel", "-v").out
 
 
 def test_verbose_cuts_nothing(host: Path, run: Runner) -> None:
@@ -128,6 +169,7 @@ def test_a_gpu(
     host = tmp_path / "gpus.toml"
     said = run("probe", "nvidia", "-o", host)
     assert "nvidia: supported" in said.out
+    assert "  GPU 0 (Tesla V100, 7.0): sm_arch  70_virtual, 69_virtual," in said.out
     assert "cuda_version_lower_bound  12.9, 12.8" in said.out
     here = run("probe", "nvidia", "--json").object["namespaces"]["nvidia"]
     there = run("probe", "nvidia", "--json", "--for", host).object["namespaces"]["nvidia"]

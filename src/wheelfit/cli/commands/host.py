@@ -28,11 +28,24 @@ if TYPE_CHECKING:
     from wheelfit.core.host_difference import Difference
     from wheelfit.core.host_file import HostInterpreter
     from wheelfit.core.target import Target
+    from wheelfit.platforms.presets import PresetLine
 
 _ACTIONS = ("list", "show", "diff", "new")
 _THIS = "this"
 DIFFERENT = 30
 """Exit code of `diff --exit-code` for machines that differ."""
+
+_KINDS = {
+    "cpu": "processors",
+    "cuda": "NVIDIA GPUs; M.m is the driver's CUDA version, cuda-M.m alone has no known GPU",
+    "rocm": "AMD GPUs; M.m is the version of ROCm",
+    "intel": "Intel GPUs, by product or design",
+    "ascend": "Ascend NPUs",
+    "tpu": "TPUs",
+}
+"""Headings of the list of presets, by the beginning of a part; the rest are platforms."""
+_BEGINNING = re.compile(r"[a-z]+-(?:M\.m-)?")
+_COLUMNS = 100
 
 _LIBRARIES = ("glibc", "musl", "macos")
 _HARDWARE = ("level", "cuda", "sm", "rocm", "gfx")
@@ -143,20 +156,37 @@ def _list(words: Sequence[str], output: Output, environ: Mapping[str, str]) -> i
             ],
         }
     )
-    names = [*(name for name, _, _ in own), *(one.pattern for one in lines)]
-    width = max(map(len, names), default=0)
     if own:
         output.result(f"your own, in {hosts_folder(environ)}", "strong")
+        width = max(len(name) for name, _, _ in own)
         for name, _, about in own:
             output.result(f"  {name:<{width}}  {about}")
         output.result()
     if lines:
-        output.result("presets; parts are joined, as cuda-12.8-sm90+cpu-x86_64-v3", "strong")
-        for one in lines:
-            output.result(f"  {one.pattern:<{width}}  {one.words}")
+        output.result("parts of presets, joined as cuda-12.8-sm90+cpu-x86_64-v3", "strong")
+        for line in _preset_table(lines):
+            output.result(line)
     if not own and not lines:
         output.result(f"nothing is called {' '.join(words)}")
     return 0
+
+
+def _preset_table(lines: Sequence[PresetLine]) -> Iterator[str]:
+    """Yield the parts of presets by kind, those that mean the same in one row."""
+    from textwrap import wrap
+
+    width = max(len(one.pattern) for one in lines)
+    groups: dict[str, dict[str, list[str]]] = {}
+    for one in lines:
+        heading = _KINDS.get(one.pattern.partition("-")[0], "platforms")
+        groups.setdefault(heading, {}).setdefault(one.words, []).append(one.pattern)
+    for heading, rows in groups.items():
+        yield f"{heading}:"
+        for words, (first, *others) in rows.items():
+            also = ", ".join(_BEGINNING.sub("", other, count=1) for other in others)
+            text = f"{words}; also {also}" if also else words
+            for number, part in enumerate(wrap(text, max(40, _COLUMNS - width - 4))):
+                yield f"  {'' if number else first:<{width}}  {part}"
 
 
 def _about(path: str) -> str:
@@ -220,7 +250,7 @@ def _this(current: Target, output: Output, environ: Mapping[str, str]) -> Host:
 
 
 def _show(name: str, output: Output, environ: Mapping[str, str]) -> int:
-    from wheelfit.cli.detections import detection_mapping, print_detection, shortened
+    from wheelfit.cli.detections import detection_mapping, print_detections, shortened
     from wheelfit.core.host_file import HostDetector
 
     current = _current(environ)
@@ -276,10 +306,7 @@ def _show(name: str, output: Output, environ: Mapping[str, str]) -> int:
         only = " ".join(filter(None, (entry.plugin_api, *entry.resolved)))
         if only:
             output.result(f"  {'only for':<12}{entry.namespace}: {only}")
-    for detection in detections:
-        print_detection(detection, output)
-        if detection.version:
-            output.result(f"  provider    {detection.version}", "dim")
+    print_detections(detections, output, versions=True)
     return 0
 
 

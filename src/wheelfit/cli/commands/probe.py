@@ -55,7 +55,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Probe the machine."""
-    from wheelfit.cli.detections import detection_mapping, print_detection, warn_of_detection
+    from wheelfit.cli.detections import detection_mapping, print_detections, warn_of_detection
     from wheelfit.cli.files import write_atomically
     from wheelfit.cli.machine import choose_machine
     from wheelfit.cli.plugins import plugins_by_themselves
@@ -107,8 +107,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         }
     )
     output.result(_headline(machine), "strong")
-    for detection in detections:
-        print_detection(detection, output)
+    print_detections(detections, output)
     if arguments.output:
         output.say(
             f"wrote {arguments.output}; use it anywhere: wheelfit install --for "
