@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
     from wheelfit.core.provider_table import EmulatedPlugin
 
-__all__ = ["LIMITS", "VARIABLE", "configuration_file", "read_configuration", "set_defaults"]
+__all__ = [
+    "LIMITS",
+    "VARIABLE",
+    "configuration_file",
+    "home",
+    "read_configuration",
+    "set_defaults",
+]
 
 
 def __dir__() -> list[str]:
@@ -58,6 +65,14 @@ _TABLE = "provider"
 _ROW = frozenset(["namespace", "package", "plugin-api", "versions"])
 _LARGEST = 1 << 20
 """Bytes of the longest file."""
+
+
+def home() -> Path:
+    """Return the user's home; a container may run as a user who has none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/nonexistent")
 
 
 def configuration_file(environ: Mapping[str, str], platform: str, home: Path) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit import __version__
-from wheelfit.cli.configuration import configuration_file
+from wheelfit.cli.configuration import configuration_file, home
 from wheelfit.core import strict_toml
 from wheelfit.core.compatible_tags import linux_platforms, macos_platforms
 from wheelfit.core.host_file import HostFile
@@ -77,8 +77,7 @@ def hosts_folder(environ: Mapping[str, str]) -> Path:
 
     :param environ: the environment of the process.
     """
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - without a home this stays as it is
-    return configuration_file(environ, sys.platform, home).parent / "hosts"
+    return configuration_file(environ, sys.platform, home()).parent / "hosts"
 
 
 def own_hosts(environ: Mapping[str, str]) -> dict[str, Path]:

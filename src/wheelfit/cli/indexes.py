@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.pip_rules import home, pip_surroundings
+from wheelfit.cli.configuration import home
+from wheelfit.cli.pip_rules import pip_surroundings
 from wheelfit.sources.open import default_cache_folder, open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 

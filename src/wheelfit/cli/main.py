@@ -135,17 +135,15 @@ def _check_working_folder() -> None:
 
 def _configure(parser: ArgumentParser) -> None:
     """Let the user's own file set defaults."""
-    from pathlib import Path
-
     from wheelfit.cli.configuration import (
         VARIABLE,
         configuration_file,
+        home,
         read_configuration,
         set_defaults,
     )
 
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - without a home this stays as it is
-    path = configuration_file(os.environ, sys.platform, home)
+    path = configuration_file(os.environ, sys.platform, home())
     set_defaults(parser, read_configuration(path, must_exist=bool(os.environ.get(VARIABLE))))
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.cli.configuration import home
 from wheelfit.errors import PolicyRefusal
 from wheelfit.sources.pip_configuration import Surroundings, read_pip_rules
 
@@ -20,7 +21,6 @@ __all__ = [
     "check_changes",
     "check_choice",
     "check_place",
-    "home",
     "pip_surroundings",
     "read_rules",
 ]
@@ -99,11 +99,3 @@ def pip_surroundings(environ: Mapping[str, str], prefix: Path | None) -> Surroun
     """
     prefixes = tuple(dict.fromkeys(filter(None, (Path(sys.prefix), prefix))))
     return Surroundings(environ, home(), sys.platform, prefixes)
-
-
-def home() -> Path:
-    """Return the user's home; a container may run as a user who has none."""
-    try:
-        return Path.home()
-    except RuntimeError:
-        return Path("/nonexistent")

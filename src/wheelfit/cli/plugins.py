@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.pip_rules import home
+from wheelfit.cli.configuration import home
 from wheelfit.cli.trust_store import read_trust_file, trust_file
 from wheelfit.core.trust import PluginRules
 from wheelfit.errors import PolicyRefusal

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.cli.columns import columns
-from wheelfit.cli.pip_rules import home
+from wheelfit.cli.configuration import home
 from wheelfit.cli.plugins import plugin_folder
 from wheelfit.cli.trust_store import read_policies, read_trust_file, trust_file
 from wheelfit.core.provider_table import EMULATED_PLUGINS

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 
+from wheelfit.cli.configuration import home
 from wheelfit.cli.indexes import open_indexes, read_settings
-from wheelfit.cli.pip_rules import home
 from wheelfit.cli.plugins import OnDemandPlugins, plugin_folder
 from wheelfit.cli.trust_store import change_trust, read_policies, read_trust_file, trust_file
 from wheelfit.core.properties import parse_namespace

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from wheelfit.platforms.features import Status
-from wheelfit.platforms.tables import intel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -290,12 +289,13 @@ class _Intel(_Accelerator):
         return f"{self.wish(feature, wanted)}; {self.holder} runs {_designs(supported, 'and')}"
 
 
-_DESIGNS = {str(ip): names[0] for ip, names in intel.DEVICES.items()}
-
-
 def _designs(values: Sequence[str], word: str = "or") -> str:
     """Write versions of Intel's GPUs with the names that compilers know them by (P-130)."""
-    known = [f"{value} ({_DESIGNS[value]})" if value in _DESIGNS else value for value in values]
+    # Only here: no other command should wait for tables of GPUs to load.
+    from wheelfit.platforms.tables import intel  # noqa: PLC0415
+
+    designs = {str(ip): names[0] for ip, names in intel.DEVICES.items()}
+    known = [f"{value} ({designs[value]})" if value in designs else value for value in values]
     return alternatives(known, word)
 
 
