@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from wheelfit.cli.output import Output, Style
-    from wheelfit.platforms.features import Detection
+    from wheelfit.platforms.features import Detection, Evidence
 
 __all__ = ["detection_mapping", "print_detections", "shortened", "warn_of_detection"]
 
@@ -21,6 +23,8 @@ _SHOWN = 6
 """How many values of a long list are shown without ``--verbose``."""
 _WIDTH = 72
 """How many characters of a piece of evidence are shown without ``--verbose``."""
+_NUMBER = re.compile(r"\b[\da-f]{2}\b|\d")
+"""What tells the names of several devices apart: numbers, and addresses on a bus."""
 _LABEL = len("decided by")
 """Columns that the names of values, of evidence and of who decided have at least."""
 
@@ -109,10 +113,22 @@ def _print_detection(detection: Detection, output: Output, *, versions: bool) ->
     for device in detection.devices:
         values = [value for value in order.get(device.feature, ()) if value in device.values]
         output.result(f"  {device.device}: {device.feature}  {shortened(values, output)}")
-    for one in detection.evidence:
-        value = _clipped(one.value, output)
-        output.result(f"  {'evidence':<{_LABEL}}  {one.source}: {value}", "dim")
+    for source, value in _observations(detection, output):
+        output.result(f"  {'evidence':<{_LABEL}}  {source}: {value}", "dim")
     warn_of_detection(detection, output)
+
+
+def _observations(detection: Detection, output: Output) -> Iterator[tuple[str, str]]:
+    """Yield the evidence; what is the same of several numbered things comes once."""
+
+    def kind(one: Evidence) -> object:
+        return one if output.verbosity > 0 else (_NUMBER.sub("", one.source), one.value)
+
+    for _, alike in groupby(detection.evidence, key=kind):
+        first, *others = alike
+        source = f"{first.source} … {others[-1].source}" if others else first.source
+        count = f" ({len(others) + 1} in all)" if others else ""
+        yield source, f"{_clipped(first.value, output)}{count}"
 
 
 def warn_of_detection(detection: Detection, output: Output) -> None:

@@ -109,6 +109,17 @@ properties = { present = ["false"] }
     assert "intel: nothing\n" in run("probe", "--for", host, "intel", "-v").out
 
 
+def test_many_like_devices_take_one_line(run: Runner) -> None:
+    """Eight TPUs are not sixteen lines, unless all is to be said."""
+    machine = Path(__file__).parents[2] / "machines" / "linux-x86-tpu-v5e"
+    bus = "/sys/bus/pci/devices/0000:00"
+    assert run("probe", "--replay", machine, "tpu").out.splitlines()[-2:] == [
+        f"  evidence    {bus}:05.0 … {bus}:0c.0: vendor 0x1ae0, device 0x0063 (8 in all)",
+        "  evidence    /dev/vfio/0 … /dev/vfio/7: exists (8 in all)",
+    ]
+    assert run("probe", "--replay", machine, "tpu", "-v").out.count("  evidence  ") == 16
+
+
 def test_verbose_cuts_nothing(host: Path, run: Runner) -> None:
     """Everything worth knowing includes every value."""
     out = run("probe", "--for", host, "-v").out
