@@ -145,3 +145,14 @@ def test_builds_for_versions_of_others(
     whole = release_document({"t": {"abi": {"torch": values}}}, providers=ABI)
     path = build_wheel(tmp_path, "fast", "1.0", label="t", document=whole, requires=requires)
     assert codes(check(path)) == found
+
+
+def test_features_of_one_name_in_two_namespaces(tmp_path: Path) -> None:
+    """P-58: a marker about another namespace's feature of that name holds for every value."""
+    whole = release_document(
+        {"t": {"abi": {"torch": ["2.8.0"]}, "x": {"torch": ["on"]}}},
+        providers={**ABI, "x": {"builtin": "x"}},
+    )
+    requires = ['torch==2.9.0; "x :: torch :: on" in variant_properties']
+    path = build_wheel(tmp_path, "fast", "1.0", label="t", document=whole, requires=requires)
+    assert codes(check(path))["abi-contradiction"] == 1

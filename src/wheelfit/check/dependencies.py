@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
-    from wheelfit.core.properties import Property
+    from wheelfit.core.properties import Feature, Property
     from wheelfit.core.requirements import Requirement
 
 __all__ = ["Declared", "abi_findings", "check_dependencies", "undeclared_findings"]
@@ -176,7 +176,7 @@ def abi_findings(
             )
         for value in values:
             # Markers may ask for this very value, and then see only it (P-53).
-            narrowed = VariantContext(label, _with_only(properties, feature.name, value))
+            narrowed = VariantContext(label, _with_only(properties, feature, value))
             for requirement in wanted:
                 marker = requirement.marker
                 if marker is not None and (
@@ -190,9 +190,12 @@ def abi_findings(
                     )
 
 
-def _with_only(properties: PropertySet, feature: str, value: str) -> PropertySet:
+def _with_only(properties: PropertySet, feature: Feature, value: str) -> PropertySet:
     return PropertySet(
-        item for item in properties if item.feature != feature or item.value == value
+        item
+        for item in properties
+        if (item.namespace, item.feature) != (feature.namespace, feature.name)
+        or item.value == value
     )
 
 
