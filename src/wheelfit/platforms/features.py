@@ -7,8 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-__all__ = ["Detection", "DeviceValues", "Evidence", "FeatureConfig", "PluginOrigin", "Status"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "Detection",
+    "DeviceValues",
+    "Evidence",
+    "FeatureConfig",
+    "PluginOrigin",
+    "Status",
+    "of_unlike_devices",
+]
 
 
 def __dir__() -> list[str]:
@@ -62,6 +74,20 @@ class DeviceValues:
     """The device in words, as ``GPU 1 (Tesla T4, 7.5)``."""
     values: frozenset[str]
     """The values of the feature that work on this device."""
+
+
+def of_unlike_devices(
+    feature: str, devices: Iterable[tuple[object, Iterable[str]]]
+) -> tuple[DeviceValues, ...]:
+    """Return what runs on each of several devices; nothing if on all of them the same does.
+
+    :param feature: name of the feature.
+    :param devices: each device, which says in words what it is, and its values.
+    """
+    found = tuple(
+        DeviceValues(feature, str(device), frozenset(values)) for device, values in devices
+    )
+    return found if len({one.values for one in found}) > 1 else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ __all__ = [
     "Override",
     "apply",
     "disabled",
+    "in_effect",
     "names_in",
     "read",
     "strays_in",
@@ -129,6 +130,26 @@ def read(
                 raise unreadable(variable, text, f"{value!r} is no value of {feature}")
         found.append(Override(variable, feature, tuple(dict.fromkeys(values))))
     return tuple(found)
+
+
+def in_effect(
+    namespace: str,
+    environ: Mapping[str, str],
+    accepts: Callable[[str, str], bool | None],
+    vendors: Callable[[Mapping[str, str]], Iterable[Evidence]] = lambda _: (),
+) -> tuple[str, ...]:
+    """Return the variables that replace something of a namespace, as ``NAME=value``.
+
+    :param environ: environment variables.
+    :param accepts: as for `read`.
+    :param vendors: returns the vendor's own variables that are in effect.
+    """
+    try:
+        own = read(namespace, environ, accepts)
+        told = tuple(vendors(environ))
+    except InvalidConfiguration:
+        return ()  # it switches the provider off and is told as a warning
+    return (*(f"{one.source}={one.value}" for one in told), *map(str, own))
 
 
 def apply(

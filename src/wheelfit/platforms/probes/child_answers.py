@@ -1,4 +1,4 @@
-"""Say how a child that asked a vendor's library ended (P-37, P-71)."""
+"""Say how a child that asked a vendor's library, or was a vendor's tool, ended (P-37, P-71)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wheelfit.platforms.features import Evidence
 if TYPE_CHECKING:
     from wheelfit.platforms.children import Answer
 
-__all__ = ["evidence", "trouble"]
+__all__ = ["evidence", "failure", "is_broken", "trouble"]
 
 
 def __dir__() -> list[str]:
@@ -41,6 +41,32 @@ def trouble(answer: Answer, who: str, deadline: float) -> str:
             return f"{who} wrote more than is read{where}"
         case Ending.EXITED:
             return f"asking {who} gave no usable answer{where}"
+
+
+def failure(answer: Answer) -> str:
+    """Say in a clause how a tool failed; nothing if it answered.
+
+    :param answer: what it left behind.
+    """
+    match answer.ending:
+        case Ending.LATE:
+            return "did not answer in time"
+        case Ending.KILLED:
+            return f"crashed (signal {answer.code})"
+        case Ending.NOT_STARTED:
+            return "cannot be started"
+        case Ending.FLOODED:
+            return "wrote more than is read"
+        case Ending.EXITED:
+            return f"failed with exit status {answer.code}" if answer.code else ""
+
+
+def is_broken(answer: Answer) -> bool:
+    """Say whether a tool failed as only what is broken fails, and not by saying no.
+
+    :param answer: what it left behind.
+    """
+    return answer.ending in (Ending.LATE, Ending.KILLED, Ending.FLOODED)
 
 
 def _last_call(answer: Answer) -> str:

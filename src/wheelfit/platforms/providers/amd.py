@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms import overrides
-from wheelfit.platforms.children import Ending
 from wheelfit.platforms.facts import AmdDriver, AmdGpu
-from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
+from wheelfit.platforms.features import (
+    Detection,
+    Evidence,
+    FeatureConfig,
+    Status,
+    of_unlike_devices,
+)
 from wheelfit.platforms.probes import kfd, pci_devices, rocm_release
 from wheelfit.platforms.providers.endpoint import as_plugin_features
 from wheelfit.platforms.surroundings import Surroundings
@@ -22,7 +27,6 @@ from wheelfit.platforms.tables import amd as tables
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wheelfit.platforms.probes.rocm_tools import Told
     from wheelfit.platforms.providers.endpoint import PluginFeature
 
 __all__ = [
@@ -104,12 +108,9 @@ def detect(surroundings: Surroundings) -> Detection:
 
 def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
     """Return the variables that replace something, as ``NAME=value``."""
-    try:
-        own = overrides.read(NAMESPACE, surroundings.environ, accepts)
-        forced = _read_forced(surroundings.environ)
-    except InvalidConfiguration:
-        return ()  # it switches the provider off and is told as a warning
-    return (*(f"{e.source}={e.value}" for e in forced.evidence), *(str(o) for o in own))
+    return overrides.in_effect(
+        NAMESPACE, surroundings.environ, accepts, lambda environ: _read_forced(environ).evidence
+    )
 
 
 def supported(driver: AmdDriver, *, same_major: bool = False, reference: bool = False) -> Detection:
@@ -122,6 +123,7 @@ def supported(driver: AmdDriver, *, same_major: bool = False, reference: bool = 
     """
     usable = [gpu for gpu in driver.gpus if not gpu.problem]
     ordered = sorted(usable, key=lambda gpu: (gpu.integrated, gpu.node))  # P-122
+    devices = of_unlike_devices(_GFX, ((gpu, [gpu.name]) for gpu in ordered))
     names = tuple(dict.fromkeys(gpu.name for gpu in ordered))
     if reference:
         names = tuple(sorted(names)) if set(names) <= set(tables.PUBLISHED_GFX) else ()
@@ -136,7 +138,7 @@ def supported(driver: AmdDriver, *, same_major: bool = False, reference: bool = 
         source=_SOURCE,
         evidence=driver.evidence,
         warnings=driver.warnings if reference else (*driver.warnings, *_warnings(driver, ordered)),
-        devices=() if reference else _device_values(ordered),
+        devices=() if reference else devices,
     )
 
 
@@ -147,13 +149,6 @@ def _rocm_values(version: tuple[int, int] | None, same_major: bool) -> tuple[str
     major, minor = version
     oldest = 0 if same_major else minor
     return tuple(f"{major}.{number}" for number in range(minor, oldest - 1, -1))
-
-
-def _device_values(ordered: Sequence[AmdGpu]) -> tuple[DeviceValues, ...]:
-    """Return what runs on each of several unlike GPUs, discrete ones first (P-122)."""
-    if len({gpu.name for gpu in ordered}) < 2:
-        return ()  # what runs on one runs on all
-    return tuple(DeviceValues(_GFX, str(gpu), frozenset({gpu.name})) for gpu in ordered)
 
 
 def _warnings(driver: AmdDriver, usable: Sequence[AmdGpu]) -> tuple[str, ...]:
@@ -246,37 +241,23 @@ def _ask_tools(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
     if not sign:
         return driver
     # What child processes need is imported only here: most machines never come here.
-    from wheelfit.platforms.probes import rocm_tools  # noqa: PLC0415
+    from wheelfit.platforms.probes import child_answers, rocm_tools  # noqa: PLC0415
 
     told = rocm_tools.read(surroundings, rocm_release.folders(surroundings))
     if not told:
         return driver
-    gpus = rocm_tools.parse(told[-1])
-    evidence = (*driver.evidence, *(_seen(one, rocm_tools.parse(one)) for one in told))
-    failed = "; ".join(f"{one.name} {words}" for one in told if (words := _failure(one)))
+    failures = {one.name: child_answers.failure(one.answer) for one in told}
+    gpus: tuple[AmdGpu, ...] = ()
+    evidence = list(driver.evidence)
+    for one in told:  # nobody else is asked once one names a GPU
+        gpus = rocm_tools.parse(one)
+        names = ", ".join(gpu.name for gpu in gpus) or "no GPU"
+        evidence.append(Evidence(one.name, failures[one.name] or names))
+    driver = replace(driver, gpus=gpus, evidence=tuple(evidence))
+    failed = "; ".join(f"{name} {words}" for name, words in failures.items() if words)
     if gpus or not failed:
-        return replace(driver, gpus=gpus, evidence=evidence)
-    broken = told[-1].answer.ending in (Ending.LATE, Ending.KILLED, Ending.FLOODED)
-    return replace(driver, problem=failed, broken=broken, evidence=evidence)
-
-
-def _seen(told: Told, gpus: Sequence[AmdGpu]) -> Evidence:
-    names = ", ".join(gpu.name for gpu in gpus) or "no GPU"
-    return Evidence(told.name, _failure(told) or names)
-
-
-def _failure(told: Told) -> str:
-    """Say how a tool failed, in a clause; nothing if it answered."""
-    answer = told.answer
-    if answer.ending is Ending.LATE:
-        return "did not answer in time"
-    if answer.ending is Ending.KILLED:
-        return f"crashed (signal {answer.code})"
-    if answer.ending is Ending.FLOODED:
-        return "wrote more than is read"
-    if answer.ending is Ending.NOT_STARTED:
-        return "cannot be started"
-    return f"failed with exit status {answer.code}" if answer.code else ""
+        return driver
+    return replace(driver, problem=failed, broken=child_answers.is_broken(told[-1].answer))
 
 
 # --- AMD's own variables (P-126) -------------------------------------------------------

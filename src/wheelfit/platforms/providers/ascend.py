@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms import overrides
-from wheelfit.platforms.children import Ending
 from wheelfit.platforms.facts import AscendCard, AscendDriver, AscendFiles
-from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
+from wheelfit.platforms.features import (
+    Detection,
+    Evidence,
+    FeatureConfig,
+    Status,
+    of_unlike_devices,
+)
 from wheelfit.platforms.probes import ascend_files, cann
 from wheelfit.platforms.providers.endpoint import as_plugin_features
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.platforms.tables import ascend as tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from wheelfit.platforms.children import Answer
     from wheelfit.platforms.providers.endpoint import PluginFeature
 
 __all__ = [
@@ -83,12 +87,9 @@ def detect(surroundings: Surroundings) -> Detection:
 
 def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
     """Return the variables that replace something, as ``NAME=value``."""
-    try:
-        own = overrides.read(NAMESPACE, surroundings.environ, accepts)
-        forced = _read_forced(surroundings.environ)
-    except InvalidConfiguration:
-        return ()  # it switches the provider off and is told as a warning
-    return (*(f"{e.source}={e.value}" for e in forced.evidence), *(str(o) for o in own))
+    return overrides.in_effect(
+        NAMESPACE, surroundings.environ, accepts, lambda environ: _read_forced(environ).evidence
+    )
 
 
 def supported(driver: AscendDriver, *, reference: bool = False) -> Detection:
@@ -99,6 +100,7 @@ def supported(driver: AscendDriver, *, reference: bool = False) -> Detection:
         under one name (P-43).
     """
     types = [_values_of(card) for card in driver.cards]
+    devices = of_unlike_devices(_TYPE, zip(driver.cards, types, strict=True))  # P-141
     if reference:
         names = tuple(value for values in types[:1] for value in values[:1])
     else:
@@ -117,7 +119,7 @@ def supported(driver: AscendDriver, *, reference: bool = False) -> Detection:
         source=_SOURCE,
         evidence=driver.evidence,
         warnings=(*driver.warnings, driver.problem) if driver.problem else driver.warnings,
-        devices=() if reference else _device_values(driver.cards),
+        devices=() if reference else devices,
     )
 
 
@@ -148,14 +150,6 @@ def _version_values(text: str | None) -> tuple[str, ...]:
     """Return a version as the reference writes it: what follows patch and ``rc`` is dropped."""
     match = re.match(_VERSION_VALUE, text.lower()) if text else None
     return (match[0],) if match else ()
-
-
-def _device_values(cards: Sequence[AscendCard]) -> tuple[DeviceValues, ...]:
-    """Return what runs on each of several unlike NPUs (P-141)."""
-    values = {str(card): frozenset(_values_of(card)) for card in cards}
-    if len(set(values.values())) < 2:
-        return ()  # what runs on one runs on all
-    return tuple(DeviceValues(_TYPE, device, names) for device, names in values.items())
 
 
 # --- looking -------------------------------------------------------------------------
@@ -196,7 +190,7 @@ def _cards(files: AscendFiles) -> tuple[AscendCard, ...]:
 
 def _ask_tool(surroundings: Surroundings, files: AscendFiles, driver: AscendDriver) -> AscendDriver:
     # What child processes need is imported only here: most machines never come here.
-    from wheelfit.platforms.probes import npu_smi  # noqa: PLC0415
+    from wheelfit.platforms.probes import child_answers, npu_smi  # noqa: PLC0415
 
     answer = npu_smi.read(surroundings)
     if answer is None:
@@ -206,7 +200,7 @@ def _ask_tool(surroundings: Surroundings, files: AscendFiles, driver: AscendDriv
         return replace(driver, problem=words)
     table = npu_smi.parse(answer)
     told = ", ".join(map(str, table.cards)) or "no NPU"
-    words = _failure(answer) or f"{told}; driver {table.driver_version or 'unknown'}"
+    words = child_answers.failure(answer) or f"{told}; driver {table.driver_version or 'unknown'}"
     driver = replace(
         driver,
         cards=driver.cards or table.cards,
@@ -215,21 +209,8 @@ def _ask_tool(surroundings: Surroundings, files: AscendFiles, driver: AscendDriv
     )
     if driver.cards:
         return driver
-    is_broken = answer.ending in (Ending.LATE, Ending.KILLED, Ending.FLOODED)
-    return replace(driver, problem=f"{npu_smi.QUESTION}: {words}", broken=is_broken)
-
-
-def _failure(answer: Answer) -> str:
-    """Say how the tool failed, in a clause; nothing if it answered."""
-    if answer.ending is Ending.LATE:
-        return "did not answer in time"
-    if answer.ending is Ending.KILLED:
-        return f"crashed (signal {answer.code})"
-    if answer.ending is Ending.FLOODED:
-        return "wrote more than is read"
-    if answer.ending is Ending.NOT_STARTED:
-        return "cannot be started"
-    return f"failed with exit status {answer.code}" if answer.code else ""
+    broken = child_answers.is_broken(answer)
+    return replace(driver, problem=f"{npu_smi.QUESTION}: {words}", broken=broken)
 
 
 def _with_toolkit(driver: AscendDriver, surroundings: Surroundings) -> AscendDriver:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms import overrides
 from wheelfit.platforms.facts import DeviceIp, IntelDriver
-from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
+from wheelfit.platforms.features import (
+    Detection,
+    Evidence,
+    FeatureConfig,
+    Status,
+    of_unlike_devices,
+)
 from wheelfit.platforms.probes import intel_files
 from wheelfit.platforms.providers.endpoint import as_plugin_features
 from wheelfit.platforms.surroundings import Surroundings
@@ -73,13 +79,7 @@ def detect(surroundings: Surroundings) -> Detection:
 
 def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
     """Return the variables that replace something, as ``NAME=value``."""
-    try:
-        own = overrides.read(NAMESPACE, surroundings.environ, accepts)
-        forced = _read_forced(surroundings.environ)
-    except InvalidConfiguration:
-        return ()  # it switches the provider off and is told as a warning
-    texts = tuple(str(override) for override in own)
-    return texts if forced is None else (f"{_FORCE}={forced}", *texts)
+    return overrides.in_effect(NAMESPACE, surroundings.environ, accepts, _forced_by)
 
 
 def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
@@ -93,6 +93,10 @@ def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
     kept = tuple(value for value in values if value in tables.VALUES)
     if not reference:  # P-132, after all that the reference lists (P-41)
         kept += tuple(value for value in values if value not in tables.VALUES)
+    # P-88: the best first. A part of the processor may be newer than the card beside it, and is
+    # still the lesser.
+    ordered = sorted(driver.gpus, key=lambda gpu: (not gpu.integrated, gpu.ip), reverse=True)
+    devices = of_unlike_devices(_DEVICE_IP, ((gpu, _values(gpu.ip)) for gpu in ordered))
     told: tuple[str, ...] = (driver.problem,) if driver.problem else ()
     if not reference:
         told += _side_by_side(driver.gpus)
@@ -104,22 +108,13 @@ def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
         source=_SOURCE,
         evidence=driver.evidence,
         warnings=(*driver.warnings, *told),
-        devices=() if reference else _device_values(driver.gpus),
+        devices=() if reference else devices,
     )
 
 
 def _values(ip: DeviceIp) -> tuple[str, ...]:
     base = tables.BASES.get(ip)
     return (str(ip),) if base is None else (str(ip), str(base))
-
-
-def _device_values(gpus: Sequence[IntelGpu]) -> tuple[DeviceValues, ...]:
-    """Return what runs on each of several unlike devices, the best first (P-88)."""
-    if len({gpu.ip for gpu in gpus}) < 2:
-        return ()  # what runs on one runs on all
-    # A part of the processor may be newer than the card beside it, and is still the lesser.
-    ordered = sorted(gpus, key=lambda gpu: (not gpu.integrated, gpu.ip), reverse=True)
-    return tuple(DeviceValues(_DEVICE_IP, str(gpu), frozenset(_values(gpu.ip))) for gpu in ordered)
 
 
 def _side_by_side(gpus: Sequence[IntelGpu]) -> tuple[str, ...]:
@@ -169,6 +164,11 @@ def _read_forced(environ: Mapping[str, str]) -> DeviceIp | None:
     if ip is None:
         raise overrides.unreadable(_FORCE, text, "one value as 20.1.0 is wanted")
     return ip
+
+
+def _forced_by(environ: Mapping[str, str]) -> tuple[Evidence, ...]:
+    ip = _read_forced(environ)
+    return () if ip is None else (Evidence(_FORCE, str(ip)),)
 
 
 def _forced(ip: DeviceIp, *, reference: bool) -> Detection:

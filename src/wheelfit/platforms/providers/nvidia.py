@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms import cuda_values, overrides
 from wheelfit.platforms.facts import Capability, NvidiaDriver, NvidiaGpu
-from wheelfit.platforms.features import Detection, DeviceValues, Evidence, FeatureConfig, Status
+from wheelfit.platforms.features import (
+    Detection,
+    Evidence,
+    FeatureConfig,
+    Status,
+    of_unlike_devices,
+)
 from wheelfit.platforms.probes import nvidia_files
 from wheelfit.platforms.providers.endpoint import as_plugin_features
 from wheelfit.platforms.surroundings import Surroundings
@@ -85,12 +91,9 @@ def detect(surroundings: Surroundings) -> Detection:
 
 def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
     """Return the variables that replace something, as ``NAME=value``."""
-    try:
-        own = overrides.read(NAMESPACE, surroundings.environ, accepts)
-        forced = _read_forced(surroundings.environ)
-    except InvalidConfiguration:
-        return ()  # it switches the provider off and is told as a warning
-    return (*(f"{e.source}={e.value}" for e in forced.evidence), *(str(o) for o in own))
+    return overrides.in_effect(
+        NAMESPACE, surroundings.environ, accepts, lambda environ: _read_forced(environ).evidence
+    )
 
 
 def supported(driver: NvidiaDriver, *, reference: bool = False) -> Detection:
@@ -118,6 +121,8 @@ def supported(driver: NvidiaDriver, *, reference: bool = False) -> Detection:
         return replace(nothing, status=Status.FAILED, warnings=(*driver.warnings, words))
     if reference and not cuda_values.is_known_to_reference(version):
         return nothing
+    ordered = sorted(driver.gpus, key=lambda gpu: gpu.capability, reverse=True)  # P-88
+    devices = of_unlike_devices(_SM, ((gpu, _all_values(gpu.capability)) for gpu in ordered))
     features = (
         FeatureConfig(_LOWER, cuda_values.lower_bounds(version)),
         FeatureConfig(_UPPER, cuda_values.upper_bounds(version)),
@@ -130,7 +135,7 @@ def supported(driver: NvidiaDriver, *, reference: bool = False) -> Detection:
         source=_SOURCE,
         evidence=driver.evidence,
         warnings=driver.warnings,
-        devices=() if reference else _device_values(driver.gpus),
+        devices=() if reference else devices,
     )
 
 
@@ -148,16 +153,6 @@ def _all_values(capability: Capability) -> tuple[str, ...]:
     return (
         *cuda_values.reference_sm_values(capability),
         *cuda_values.appended_sm_values(capability),
-    )
-
-
-def _device_values(gpus: Sequence[NvidiaGpu]) -> tuple[DeviceValues, ...]:
-    """Return what runs on each of several unlike devices, the highest first (P-88)."""
-    if len({gpu.capability for gpu in gpus}) < 2:
-        return ()  # what runs on one runs on all
-    ordered = sorted(gpus, key=lambda gpu: (-gpu.capability.major, -gpu.capability.minor))
-    return tuple(
-        DeviceValues(_SM, str(gpu), frozenset(_all_values(gpu.capability))) for gpu in ordered
     )
 
 

@@ -73,13 +73,7 @@ def detect(surroundings: Surroundings) -> Detection:
 
 def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
     """Return the variables that replace something, as ``NAME=value``."""
-    try:
-        own = overrides.read(NAMESPACE, surroundings.environ, accepts)
-    except InvalidConfiguration:
-        return ()  # it switches the provider off and is told as a warning
-    forced = overrides.value_of(surroundings.environ, _FORCE)
-    texts = tuple(str(override) for override in own)
-    return texts if forced is None else (f"{_FORCE}={forced}", *texts)
+    return overrides.in_effect(NAMESPACE, surroundings.environ, accepts, _forced_by)
 
 
 def supported(files: TpuFiles, *, with_generation: bool = False) -> Detection:
@@ -130,6 +124,11 @@ def read(surroundings: Surroundings) -> TpuFiles:
 
 
 # --- the published plugin's variable (P-152) -------------------------------------------
+
+
+def _forced_by(environ: Mapping[str, str]) -> tuple[Evidence, ...]:
+    text = overrides.value_of(environ, _FORCE)
+    return () if text is None else (Evidence(_FORCE, text),)
 
 
 def _forced(text: str) -> Detection:

@@ -68,11 +68,7 @@ def detect(surroundings: Surroundings) -> Detection:
 
 def overrides_in_effect(surroundings: Surroundings) -> tuple[str, ...]:
     """Return the variables that replace something, as ``NAME=value``."""
-    try:
-        own = overrides.read(NAMESPACE, surroundings.environ, accepts)
-    except InvalidConfiguration:
-        return ()  # it switches the provider off and is told as a warning
-    return tuple(str(override) for override in own)
+    return overrides.in_effect(NAMESPACE, surroundings.environ, accepts)
 
 
 def supported(cpu: Cpu, *, reference: bool = False) -> Detection:
