@@ -39,6 +39,8 @@ def test_odd_features() -> None:
     answer = read({"name": "a", "values": []}, config("b", "1", multi="no"), config("c", "1"))
     (warning,) = answer.warnings  # however many there are of a plugin for an older draft
     assert warning.startswith("a, b: it is not said whether")
+    (warning,) = read(*({"name": f"flag{n}", "values": ["on"]} for n in range(40))).warnings
+    assert warning.startswith("flag0, flag1, flag2, flag3, flag4, flag5, 40 in all: it is not said")
 
 
 @pytest.mark.parametrize(

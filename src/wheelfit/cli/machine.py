@@ -83,6 +83,8 @@ class ChosenMachine:
         source = "--disable-provider"
         if namespace in self.policy.forbidden:
             source = f"switched off by {self.policy.forbidden[namespace]}"
+        elif namespace in self.plugin_rules.trust.disabled:
+            source = f"providers.toml; `wheelfit providers enable {namespace}` takes it back"
         elif namespace not in self.policy.disabled:
             return None
         return Detection(namespace, status=Status.DISABLED, source=source)

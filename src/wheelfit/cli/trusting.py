@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.utils import canonicalize_name
 
 from wheelfit.cli.configuration import home
+from wheelfit.cli.detections import shortened
 from wheelfit.cli.indexes import open_indexes, read_settings
 from wheelfit.cli.plugins import OnDemandPlugins, plugin_folder
 from wheelfit.cli.trust_store import change_trust, read_policies, read_trust_file, trust_file
@@ -510,7 +511,12 @@ def _try(
 
 def _print_answer(answer: Mapping[str, Any], output: Output) -> None:
     output.result(f"{answer['source']}: {answer['status']}")
-    for feature in answer["features"]:
-        output.result(f"  {feature['name']}  {', '.join(feature['values'])}")
+    values = {feature["name"]: feature["values"] for feature in answer["features"]}
+    flags = [name for name, some in values.items() if some == ["on"]]
+    for name, some in values.items():
+        if name not in flags:
+            output.result(f"  {name}  {shortened(some, output)}")
+    if flags:
+        output.result(f"  on  {shortened(flags, output)}")
     for one in answer["evidence"]:
         output.result(f"  evidence  {one['source']}: {one['value']}", "dim")

@@ -30,6 +30,8 @@ def __dir__() -> list[str]:
 MOST_FEATURES = 64
 MOST_VALUES = 100_000
 """Of all features together (P-34)."""
+_NAMED = 6
+"""Features of which a warning about all has the names."""
 _ALL_COMPATIBLE = "all_properties_compatible"
 _OLDER_NAMES = ("is_aot_plugin", "is_build_plugin")
 
@@ -83,7 +85,8 @@ def read_report(configs: object, flags: Mapping[str, object]) -> PluginAnswer:
             silent.append(feature.name)
     if silent:  # plugins for an older draft never say it
         words = "it is not said whether it takes several values; taken as one"
-        warnings[f"{', '.join(silent)}: {words}"] = None
+        names = silent if len(silent) <= _NAMED else [*silent[:_NAMED], f"{len(silent)} in all"]
+        warnings[f"{', '.join(names)}: {words}"] = None
     return PluginAnswer(tuple(features.values()), _all_compatible(flags, warnings), tuple(warnings))
 
 

@@ -246,6 +246,7 @@ class TestSwitching:
     def test_on_and_off(self, run: Runner, trust: Path) -> None:
         """P-2, P-10: what is switched off is off in every command until it is switched on."""
         run("providers", "disable", "x86_64", "acme")
+        assert "wheelfit providers enable x86_64" in run("probe", "x86_64").out
         assert (
             run("probe", "x86_64", "--json").object["namespaces"]["x86_64"]["status"] == "disabled"
         )
