@@ -87,8 +87,9 @@ def _is_plain_nothing(detection: Detection) -> bool:
 def _reason(detection: Detection, output: Output) -> str:
     for one in detection.evidence:
         value = _clipped(one.value, output)
-        # What the built-in providers say of files is a sentence by itself.
-        return value if one.source == "files" else f"{one.source}: {value}"
+        # What a preset or the built-in providers say of files is enough by itself.
+        enough = one.source in ("files", detection.source)
+        return value if enough else f"{one.source}: {value}"
     return detection.source
 
 

@@ -100,7 +100,7 @@ class TestShow:
             "nvidia: supported",
             "  cuda_version_lower_bound  12.8, 12.7, 12.6, 12.5, 12.4, 12.3, … 11 (32 in all)",
             "  level       v3, v2, v1",
-            "  amd      preset cuda-12.8-sm90+cpu-x86_64-v3: nothing of it",
+            "  amd      nothing of it",
         ):
             assert line in out.splitlines()
         assert "the one in use; the file names none" in out
