@@ -1,8 +1,13 @@
-"""What probes bring home, as frozen records; no probe and no opinion here."""
+"""What probes bring home, as frozen records; no probe and no opinion here.
+
+Most are named tuples: every detection loads all of them, and a data class takes several times
+as long to make.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -53,8 +58,7 @@ class Core(NamedTuple):
         return f"0x{self.implementer:02x}/0x{self.part:03x}"
 
 
-@dataclass(frozen=True, slots=True)
-class Cpu:
+class Cpu(NamedTuple):
     """Hold what is known about the processors a process may run on."""
 
     flags: frozenset[str] | None = None
@@ -118,8 +122,7 @@ class NvidiaGpu:
         return f"GPU {self.index} ({', '.join(filter(None, parts))})"
 
 
-@dataclass(frozen=True, slots=True)
-class NvidiaFiles:
+class NvidiaFiles(NamedTuple):
     """Hold what files alone say about NVIDIA hardware and drivers (P-96)."""
 
     kernel_version: str | None = None
@@ -132,7 +135,7 @@ class NvidiaFiles:
     """Whether this is a Jetson (``/etc/nv_tegra_release``)."""
     gpu_names: tuple[str, ...] = ()
     """Product names the kernel module lists."""
-    pci_devices: Mapping[str, str] = field(default_factory=dict)
+    pci_devices: Mapping[str, str] = MappingProxyType({})
     """Kernel driver by PCI address of graphics devices made by NVIDIA; looked for only
     without NVIDIA's driver. Empty: no driver is bound, or none is told."""
     libraries: tuple[str, ...] = ()
@@ -150,8 +153,7 @@ class NvidiaFiles:
         return self.has_driver or bool(self.pci_devices or self.libraries)
 
 
-@dataclass(frozen=True, slots=True)
-class NvidiaDriver:
+class NvidiaDriver(NamedTuple):
     """Hold what the driver's libraries, or its tool, say."""
 
     cuda_version: Capability | None = None
@@ -285,8 +287,7 @@ class KfdTopology(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AmdDriver:
+class AmdDriver(NamedTuple):
     """Hold what files, or else AMD's tools, say of GPUs and ROCm."""
 
     gpus: tuple[AmdGpu, ...] = ()
@@ -328,8 +329,7 @@ class AscendFiles(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AscendDriver:
+class AscendDriver(NamedTuple):
     """Hold what files, or else Huawei's tool, say of NPUs, driver and CANN."""
 
     cards: tuple[AscendCard, ...] = ()

@@ -189,7 +189,7 @@ def read(surroundings: Surroundings) -> AmdDriver:
             driver = _without_driver(surroundings, driver)
     driver = _with_release(driver, surroundings)
     if not driver.evidence:
-        driver = replace(driver, evidence=(Evidence("files", "no sign of an AMD GPU or ROCm"),))
+        driver = driver._replace(evidence=(Evidence("files", "no sign of an AMD GPU or ROCm"),))
     return driver
 
 
@@ -208,24 +208,24 @@ def _without_driver(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
         )
         for device in devices
     )
-    driver = replace(driver, evidence=(*driver.evidence, *seen))
+    driver = driver._replace(evidence=(*driver.evidence, *seen))
     # Another driver has it for a reason: it is too old to compute, or a virtual machine's.
     idle = [device for device in devices if device.driver in ("", "amdgpu")]
     if not idle or driver.problem:
         return driver
     what = "offers nothing to compute with (KFD)" if idle[0].driver else "is not loaded"
     words = f"there is an AMD GPU at {idle[0].address}, and its driver amdgpu {what}"
-    return replace(driver, problem=words)
+    return driver._replace(problem=words)
 
 
 def _with_release(driver: AmdDriver, surroundings: Surroundings) -> AmdDriver:
     """Add which ROCm is installed: what the first file says that says something."""
     for path, text in rocm_release.read(surroundings):
         seen = Evidence(path, text)
-        driver = replace(driver, evidence=(*driver.evidence, seen))
+        driver = driver._replace(evidence=(*driver.evidence, seen))
         version = rocm_release.parse(text)
         if version is not None:
-            return replace(driver, rocm_version=version)
+            return driver._replace(rocm_version=version)
     return driver
 
 
@@ -253,11 +253,11 @@ def _ask_tools(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
         gpus = rocm_tools.parse(one)
         names = ", ".join(gpu.name for gpu in gpus) or "no GPU"
         evidence.append(Evidence(one.name, failures[one.name] or names))
-    driver = replace(driver, gpus=gpus, evidence=tuple(evidence))
+    driver = driver._replace(gpus=gpus, evidence=tuple(evidence))
     failed = "; ".join(f"{name} {words}" for name, words in failures.items() if words)
     if gpus or not failed:
         return driver
-    return replace(driver, problem=failed, broken=child_answers.is_broken(told[-1].answer))
+    return driver._replace(problem=failed, broken=child_answers.is_broken(told[-1].answer))
 
 
 # --- AMD's own variables (P-126) -------------------------------------------------------
@@ -280,10 +280,10 @@ class _Forced(NamedTuple):
         """Return the machine as the user wants it to look."""
         if self.names:
             gpus = tuple(AmdGpu(place, name) for place, name in enumerate(self.names))
-            driver = replace(driver, gpus=gpus, problem="", broken=False)
+            driver = driver._replace(gpus=gpus, problem="", broken=False)
         if self.version is not None:
-            driver = replace(driver, rocm_version=self.version)
-        return replace(driver, evidence=(*self.evidence, *driver.evidence))
+            driver = driver._replace(rocm_version=self.version)
+        return driver._replace(evidence=(*self.evidence, *driver.evidence))
 
 
 def _read_forced(environ: Mapping[str, str]) -> _Forced:

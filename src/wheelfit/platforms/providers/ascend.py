@@ -6,7 +6,6 @@ Reachable as a PEP 850 plugin: ``wheelfit.platforms.providers.ascend``.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import InvalidConfiguration
@@ -80,7 +79,7 @@ def detect(surroundings: Surroundings) -> Detection:
         driver = read(surroundings)
     driver = forced.applied_to(driver)
     if any(override.feature == _TYPE for override in own):  # then no warning about NPUs is of use
-        driver = replace(driver, cards=(), problem="", broken=False)
+        driver = driver._replace(cards=(), problem="", broken=False)
     found = supported(driver, reference=surroundings.reference)
     return overrides.apply(own, found, _ORDER)
 
@@ -168,12 +167,12 @@ def read(surroundings: Surroundings) -> AscendDriver:
             "there are NPUs and no /dev/davinci0 or the like: "
             "the driver is not loaded, or this container was not given them"
         )
-        driver = replace(driver, problem=words)
+        driver = driver._replace(problem=words)
     elif not (driver.cards and driver.driver_version):
         driver = _ask_tool(surroundings, files, driver)
     driver = _with_toolkit(driver, surroundings)
     if not driver.evidence:
-        driver = replace(driver, evidence=(Evidence("files", "no sign of NPUs or CANN"),))
+        driver = driver._replace(evidence=(Evidence("files", "no sign of NPUs or CANN"),))
     return driver
 
 
@@ -197,12 +196,11 @@ def _ask_tool(surroundings: Surroundings, files: AscendFiles, driver: AscendDriv
         if driver.cards or not files.nodes:
             return driver
         words = "there are NPUs of a type that only npu-smi can tell, which is not on the PATH"
-        return replace(driver, problem=words)
+        return driver._replace(problem=words)
     table = npu_smi.parse(answer)
     told = ", ".join(map(str, table.cards)) or "no NPU"
     words = child_answers.failure(answer) or f"{told}; driver {table.driver_version or 'unknown'}"
-    driver = replace(
-        driver,
+    driver = driver._replace(
         cards=driver.cards or table.cards,
         driver_version=driver.driver_version or table.driver_version,
         evidence=(*driver.evidence, Evidence(npu_smi.QUESTION, words)),
@@ -210,7 +208,7 @@ def _ask_tool(surroundings: Surroundings, files: AscendFiles, driver: AscendDriv
     if driver.cards:
         return driver
     broken = child_answers.is_broken(answer)
-    return replace(driver, problem=f"{npu_smi.QUESTION}: {words}", broken=broken)
+    return driver._replace(problem=f"{npu_smi.QUESTION}: {words}", broken=broken)
 
 
 def _with_toolkit(driver: AscendDriver, surroundings: Surroundings) -> AscendDriver:
@@ -218,9 +216,9 @@ def _with_toolkit(driver: AscendDriver, surroundings: Surroundings) -> AscendDri
     for path, text in cann.read(surroundings):
         version = cann.parse(text)
         seen = Evidence(path, version or "says no version")
-        driver = replace(driver, evidence=(*driver.evidence, seen))
+        driver = driver._replace(evidence=(*driver.evidence, seen))
         if version is not None:
-            return replace(driver, cann_version=version)
+            return driver._replace(cann_version=version)
     return driver
 
 
@@ -238,9 +236,8 @@ class _Forced(NamedTuple):
         """Return the machine as the user wants it to look."""
         if _TYPE in self.values:
             card = AscendCard(0, self.values[_TYPE])
-            driver = replace(driver, cards=(card,), problem="", broken=False)
-        return replace(
-            driver,
+            driver = driver._replace(cards=(card,), problem="", broken=False)
+        return driver._replace(
             driver_version=self.values.get(_DRIVER, driver.driver_version),
             cann_version=self.values.get(_CANN, driver.cann_version),
             evidence=(*self.evidence, *driver.evidence),

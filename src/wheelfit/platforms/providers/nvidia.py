@@ -181,23 +181,23 @@ def read(surroundings: Surroundings) -> NvidiaDriver:
         answer = nvidia_library.read(surroundings, only_cuda, "nvidia libcuda")
         proof = nvidia_library.parse(answer, files, surroundings.deadline)
         if proof.broken:
-            driver = replace(proof, evidence=(*driver.evidence, *proof.evidence))
+            driver = proof._replace(evidence=(*driver.evidence, *proof.evidence))
     # A tool that lies about proves no driver: without one in the kernel it is not asked (P-98).
     may_ask = files.has_driver or surroundings.system == "Windows"
     is_unknown = driver.cuda_version is None and driver.driver_version is None
     if may_ask and is_unknown and not driver.broken:
         texts = nvidia_smi.read(surroundings)
         told = nvidia_smi.parse(*texts) if texts else None
-        driver = replace(told, evidence=driver.evidence + told.evidence) if told else driver
+        driver = told._replace(evidence=driver.evidence + told.evidence) if told else driver
     evidence = [*files.evidence, *compatibility, *_masks(surroundings.environ, driver)]
     if files.kernel_version and driver.driver_version not in (None, files.kernel_version):
         words = f"kernel module {files.kernel_version}, library {driver.driver_version}"  # P-94
         evidence.append(Evidence("driver versions", words))
     if driver.problem and surroundings.environ.get("NVIDIA_VISIBLE_DEVICES") in _NO_DEVICES:
         words = "NVIDIA_VISIBLE_DEVICES keeps the GPUs out of this container"
-        driver = replace(driver, problem=f"{driver.problem}; {words}")
+        driver = driver._replace(problem=f"{driver.problem}; {words}")
     warnings = (*driver.warnings, *_tegra_warnings(driver, files))
-    return replace(driver, evidence=(*evidence, *driver.evidence), warnings=warnings)
+    return driver._replace(evidence=(*evidence, *driver.evidence), warnings=warnings)
 
 
 def _compatibility_package(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[Evidence, ...]:
@@ -256,11 +256,11 @@ class _Forced:
         """Return the driver as the user wants it to look."""
         if self.version is not None:
             # With the version forced, only what is known of devices still counts.
-            driver = replace(driver, cuda_version=self.version, broken=False)
+            driver = driver._replace(cuda_version=self.version, broken=False)
         if self.capability is not None:
             # Without a driver a device alone supports nothing.
-            driver = replace(driver, gpus=(NvidiaGpu(0, "", self.capability),))
-        return replace(driver, evidence=(*self.evidence, *driver.evidence))
+            driver = driver._replace(gpus=(NvidiaGpu(0, "", self.capability),))
+        return driver._replace(evidence=(*self.evidence, *driver.evidence))
 
 
 def _read_forced(environ: Mapping[str, str]) -> _Forced:
