@@ -82,6 +82,13 @@ def test_options_add_to_it(tmp_path: Path) -> None:
     assert found["provider_table"] == (row,)
 
 
+def test_min_is_the_lowest(tmp_path: Path) -> None:
+    """P-88: the file has the words of ``--devices``, the short one included."""
+    path = tmp_path / "wheelfit.toml"
+    path.write_text('devices = "min"\n')
+    assert read_configuration(path, must_exist=True)["devices"] == "lowest"
+
+
 def test_a_command_without_such_an_option(tmp_path: Path) -> None:
     """What a command has no option for does not concern it."""
     assert "strict" not in parsed(tmp_path, "list")

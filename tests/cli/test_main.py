@@ -40,14 +40,18 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """``--help`` of a command says what it does and ends well."""
+def test_each_command_has_help(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``--help`` of a command says what it does within 80 columns, and ends well."""
+    monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
     assert f"usage: wheelfit {command}" in text
     assert "--json" in text
+    assert max(map(len, text.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ _FLAGS = frozenset(
 )
 _NAMES = frozenset(["disable-provider", "enable-provider", "ignore-static"])
 _CHOICES: Mapping[str, tuple[str, ...]] = {
-    "devices": ("all", "highest", "lowest", "any"),
+    "devices": ("all", "highest", "lowest", "min", "any"),
     "rocm-compat": ("exact", "same-major"),
 }
 _DEADLINE = "plugin-deadline"
@@ -160,7 +160,7 @@ class _Reading:
             elif key in _CHOICES:
                 if value not in _CHOICES[key]:
                     self._refuse(key, f"is none of {', '.join(_CHOICES[key])}")
-                defaults[name] = value
+                defaults[name] = "lowest" if value == "min" else value  # as --devices min
             elif key == _DEADLINE:
                 if type(value) not in (int, float) or not 0 < value < float("inf"):
                     self._refuse(key, "is not a number of seconds")

@@ -153,9 +153,21 @@ def make_parser(name: str, command: Command) -> ArgumentParser:
     :param name: name of the command.
     :param command: its module.
     """
-    from argparse import ArgumentParser, RawDescriptionHelpFormatter
+    from argparse import ArgumentParser, HelpFormatter
+    from textwrap import fill
 
     from wheelfit.cli.options import add_output
+
+    class Formatter(HelpFormatter):
+        def _fill_text(self, text: str, width: int, indent: str) -> str:
+            """Break paragraphs anew to the width of the terminal; indented lines stay."""
+            parts = (
+                part
+                if part.startswith(" ")
+                else fill(part, min(width, 100), initial_indent=indent, subsequent_indent=indent)
+                for part in text.split("\n\n")
+            )
+            return "\n\n".join(parts)
 
     class Parser(ArgumentParser):
         def error(self, message: str) -> NoReturn:
@@ -164,7 +176,7 @@ def make_parser(name: str, command: Command) -> ArgumentParser:
     parser = Parser(
         prog=f"wheelfit {name}",
         description=(getattr(command, "__doc__", None) or "").strip(),
-        formatter_class=RawDescriptionHelpFormatter,
+        formatter_class=Formatter,
         allow_abbrev=False,
     )
     command.configure(parser)

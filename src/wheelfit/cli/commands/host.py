@@ -2,7 +2,7 @@
 
 ACTION is one of
 
-  list [WORD]       your own host files and every part of which presets are made (the default)
+  list [WORD]       your own host files, and the parts of presets (the default)
   show HOST         everything that is known of a machine
   diff HOST HOST    what differs between two machines
   new -o FILE PART  write a host file for a machine that cannot be probed

@@ -2,9 +2,9 @@
 
 ACTION is one of
 
-  list               every provider that is known, and every plugin that is trusted (the default)
+  list               known providers and trusted plugins (the default)
   show NAME          everything about one namespace or one package
-  trust REQUIREMENT  look up a plugin, show every file it consists of, and trust exactly those
+  trust REQUIREMENT  look up a plugin, show its files, trust exactly those
   untrust PACKAGE    take that back, and remove where it was installed
   enable NAMESPACE   use an optional provider; switch on what was switched off
   disable NAMESPACE  treat a namespace as unsupported
