@@ -218,6 +218,21 @@ class TestEveryPreset:
                 compose([name])
             assert caught.value.hint == hint
 
+    def test_new_gpus_begin_with_their_first_rocm(self) -> None:
+        """The list and a note name the first ROCm that supports a GPU, where that is known."""
+        lines = {line.pattern: line for line in preset_lines()}
+        assert lines["rocm-M.m-gfx950"] == (
+            "rocm-M.m-gfx950",
+            "rocm-7.0-gfx950",
+            f"MI350X, MI355X; ROCm 7.0 to {tables.ROCM[0]}",
+        )
+        assert lines["rocm-M.m-gfx942"].example == "rocm-6.4-gfx942"
+        assert lines["rocm-M.m-gfx906"].words == "MI50, MI60, Radeon VII"
+        assert tables.FIRST_ROCM.keys() <= tables.GFX.keys()
+        assert set(tables.FIRST_ROCM.values()) <= set(tables.ROCM)
+        assert compose(["rocm-6.3-gfx950"]).notes == ("the first ROCm that supports gfx950 is 7.0",)
+        assert compose(["rocm-7.0-gfx950"]).notes == compose(["rocm-6.0-gfx906"]).notes == ()
+
     def test_the_machine_in_use_does_not_matter(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """P-65: overrides of this machine say nothing of another one."""
         before = compose(["cuda-12.8-sm90"]).detections()

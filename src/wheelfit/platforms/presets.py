@@ -331,6 +331,10 @@ def _cuda_version(part: str, text: str) -> Capability:
     return version
 
 
+def _release(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
+
+
 def _rocm(part: str, rest: str) -> Accelerator:
     version, _, device = rest.partition("-")
     match = _VERSION.fullmatch(version)
@@ -338,8 +342,7 @@ def _rocm(part: str, rest: str) -> Accelerator:
         raise _unknown(part, "a ROCm version is written as 6.4")
     notes = []
     if version not in tables.ROCM:
-        newest = max(tuple(map(int, one.split("."))) for one in tables.ROCM)
-        if (int(match[1]), int(match[2])) < newest:
+        if _release(version) < max(map(_release, tables.ROCM)):
             raise _unknown(part, f"there is no ROCm {version}")
         notes.append(_newer(f"ROCm {version}"))
     facts = {"AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION": version}
@@ -350,6 +353,9 @@ def _rocm(part: str, rest: str) -> Accelerator:
         facts["AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"] = device
         products = tables.GFX[device]
         words += f" with {device}" + (f" ({products})" if products else "")
+        first = tables.FIRST_ROCM.get(device)
+        if first is not None and _release(version) < _release(first):
+            notes.append(f"the first ROCm that supports {device} is {first}")
     platforms = tables.FAMILIES["rocm"].platforms
     return Accelerator(part, "rocm", _frozen(facts), words, platforms, tuple(notes))
 
@@ -446,10 +452,12 @@ _USUAL_ROCM = "6.4"
 
 
 def _rocm_lines() -> Iterator[PresetLine]:
-    releases = f"ROCm {tables.ROCM[-1]} to {tables.ROCM[0]}"
     for name, products in tables.GFX.items():
-        words = f"{products}; {releases}" if products else releases
-        yield PresetLine(f"rocm-M.m-{name}", f"rocm-{_USUAL_ROCM}-{name}", words)
+        first = tables.FIRST_ROCM.get(name)
+        usual = max(_USUAL_ROCM, first or _USUAL_ROCM, key=_release)
+        releases = f"ROCm {first} to {tables.ROCM[0]}" if first else ""
+        words = "; ".join(filter(None, (products, releases))) or "AMD GPU"
+        yield PresetLine(f"rocm-M.m-{name}", f"rocm-{usual}-{name}", words)
 
 
 def _intel_lines() -> Iterator[PresetLine]:

@@ -17,6 +17,7 @@ __all__ = [
     "CUDA_NEWEST",
     "DATA_VERSION",
     "FAMILIES",
+    "FIRST_ROCM",
     "GFX",
     "INTEL",
     "NPUS",
@@ -258,6 +259,10 @@ GFX: MappingProxyType[str, str] = MappingProxyType(
     {name: _GFX_WORDS.get(name, "") for name in (*amd.PUBLISHED_GFX, *amd.APPENDED_GFX)}
 )
 """Every known name of an AMD GPU, with products where they are well known."""
+FIRST_ROCM: MappingProxyType[str, str] = MappingProxyType(
+    {"gfx942": "6.0", "gfx950": "7.0", "gfx1200": "6.4", "gfx1201": "6.4"}
+)
+"""The first release of ROCm that supports a GPU, where AMD's notes on releases name one."""
 ROCM: tuple[str, ...] = (*amd.PUBLISHED_ROCM, *amd.APPENDED_ROCM)
 """Every known release of ROCm, newest first."""
 
