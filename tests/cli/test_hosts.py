@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.cli.hosts import host_text, hosts_folder, open_host, own_hosts, preset_host
+from wheelfit.core import strict_toml
 from wheelfit.core.host_file import HostFile, HostProvider
 from wheelfit.core.host_file_mapping import read_host_file
 from wheelfit.errors import FileProblem, InvalidHostFile, InvalidPreset, UnknownHost
@@ -118,6 +119,14 @@ class TestReading:
             open_host(str(path), environ)
         assert caught.value.where == f"{path}, line 7"
         assert caught.value.message.startswith("provider[0].properties.f lists 'A'")
+
+    def test_the_size(self, tmp_path: Path, environ: dict[str, str]) -> None:
+        """F-30: what is too large is called so, whatever it holds."""
+        path = tmp_path / "node.toml"
+        path.write_text("#" * (strict_toml.DEFAULT_LIMITS.size + 1))
+        with pytest.raises(InvalidHostFile) as caught:
+            open_host(str(path), environ)
+        assert caught.value.message == "the host file has more than 4194304 bytes"
 
 
 class TestWriting:

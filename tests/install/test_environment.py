@@ -75,6 +75,15 @@ class TestSchemes:
         other = replace(two, platlib=tmp_path / "other")
         assert other.with_one_library() == other
 
+    @pytest.mark.parametrize("option", ["target", "prefix", "root"])
+    def test_files_are_no_places(self, venv: Path, tmp_path: Path, option: str) -> None:
+        """A folder is wanted; one that does not exist yet will do."""
+        path = tmp_path / "file"
+        path.write_text("")
+        with pytest.raises(UsageError, match=f"--{option} .*file is no folder"):
+            open_environment(str(venv), environ=ENVIRON, **{option: path})
+        open_environment(str(venv), environ=ENVIRON, **{option: tmp_path / "new"})
+
     @pytest.mark.parametrize("other", ["prefix", "root"])
     def test_target_alone(self, venv: Path, tmp_path: Path, other: str) -> None:
         """--target cannot be combined."""

@@ -207,17 +207,20 @@ def load_host_file(name: str) -> HostFile:
 
     :param name: its path.
     :raises FileProblem: it cannot be read.
-    :raises InvalidHostFile: it is not TOML, or says something a host file cannot say.
+    :raises InvalidHostFile: it is too large, is not TOML, or says something a host file cannot say.
     """
+    limit = strict_toml.DEFAULT_LIMITS.size
     try:
         with Path(name).open("rb") as file:
-            data = file.read(strict_toml.DEFAULT_LIMITS.size + 1)
+            data = file.read(limit + 1)
     except OSError as error:
         raise FileProblem(
             f"the host file cannot be read: {error.strerror}",
             where=name,
             hint="write one on the machine it describes: wheelfit probe -o FILE",
         ) from None
+    if len(data) > limit:
+        raise InvalidHostFile(f"the host file has more than {limit} bytes", where=name)
     try:
         table = strict_toml.load(data)
     except ValueError as error:

@@ -150,12 +150,17 @@ def open_environment(
     :param root: ``--root``: put everything below this folder as if it were ``/``; may be
         combined with ``prefix``.
     :param target: ``--target``: put everything flat into this folder.
-    :raises UsageError: ``target`` together with another of the three.
+    :raises UsageError: ``target`` together with another of the three, or one that is no folder.
     :raises UnusableInterpreter: there is no such interpreter, or it does not do.
     """
     if target is not None and (prefix is not None or root is not None):
         other = "--prefix" if prefix is not None else "--root"
         raise UsageError(f"--target and {other} cannot be used together")
+    for option, folder in (("--target", target), ("--prefix", prefix), ("--root", root)):
+        if folder is not None:
+            place = _absolute(folder)
+            if os.path.exists(place) and not os.path.isdir(place):  # noqa: PTH110, PTH112 # never raise
+                raise UsageError(f"{option} {folder} is no folder", hint="name a folder")
     interpreter = inspect_interpreter(find_interpreter(python, environ), environ)
     kind, runtime = Kind.ENVIRONMENT, interpreter.schemes.with_one_library()
     search = tuple(dict.fromkeys((*runtime.libraries(), *interpreter.site_packages)))
