@@ -88,6 +88,8 @@ class DeviceProperties(ctypes.Structure):
     ]
 
 
+# The script must run as this one file, for which nothing is on the path but the standard library;
+# so what nvidia_child.py does alike is written there again.
 class Conversation:
     """Call functions of the loader and note every outcome."""
 

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_NVML_LIBRARY_NOT_FOUND = 12
 _NVML_FUNCTION_NOT_FOUND = 13
 _NVML_DRIVER_NOT_LOADED = 9
 _NO_PERMISSION = 4
@@ -46,6 +45,8 @@ NOT_LASTING = 3
 """Status with which the script ends where its answer may be another one soon."""
 
 
+# The script must run as this one file, for which nothing is on the path but the standard library;
+# so what level_zero_child.py does alike is written there again.
 class Conversation:
     """Call functions of one library and note every outcome."""
 

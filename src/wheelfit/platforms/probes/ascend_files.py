@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from wheelfit.platforms.facts import AscendFiles
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.probes import pci_devices
-from wheelfit.platforms.tables import ascend as tables
 
 if TYPE_CHECKING:
     from wheelfit.platforms.probes.pci_devices import PciDevice
@@ -49,7 +48,7 @@ def read(surroundings: Surroundings) -> AscendSigns:
     devices = tuple(
         device
         for device in pci_devices.of(surroundings)
-        if device.vendor == tables.VENDOR and device.base_class == pci_devices.ACCELERATOR
+        if device.vendor == pci_devices.HUAWEI and device.base_class == pci_devices.ACCELERATOR
     )
     names = [
         f"/dev/{name}"

@@ -58,7 +58,7 @@ def read(surroundings: Surroundings) -> Signs:
     devices = tuple(
         device
         for device in pci_devices.of(surroundings)
-        if device.vendor == tables.VENDOR and device.base_class == pci_devices.DISPLAY
+        if device.vendor == pci_devices.INTEL and device.base_class == pci_devices.DISPLAY
     )
     nodes: dict[str, bool] = {}
     for device in devices:

@@ -15,7 +15,7 @@ from wheelfit.platforms.children import Answer, Ending, Question
 from wheelfit.platforms.facts import DeviceIp, IntelDriver, IntelGpu
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.isolated import level_zero_child
-from wheelfit.platforms.probes import child_answers
+from wheelfit.platforms.probes import child_answers, pci_devices
 from wheelfit.platforms.tables import intel as tables
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _devices(raw: Any) -> tuple[tuple[IntelGpu, ...], tuple[str, ...]]:
             code = int(device["code"])
             words = f"{device['call']} says {_WORDS.get(code, 'error')} ({code:#x})"
             warnings.append(f"GPU {index} is left out: {words}")
-        elif device["vendor"] == tables.VENDOR and device["type"] == _GPU:
+        elif device["vendor"] == pci_devices.INTEL and device["type"] == _GPU:
             version = int(device["ip"])
             name = str(device["name"])
             if version:

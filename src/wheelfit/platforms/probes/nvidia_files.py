@@ -39,8 +39,6 @@ _VERSION = re.compile(r"[0-9]+\.[0-9]+(?:\.[0-9]+)?")
 _MODULE = re.compile(r"Kernel Module\b.*?\s([0-9]+\.[0-9]+(?:\.[0-9]+)?)\b")
 _MODEL = re.compile(r"^Model:\s*(.+?)\s*$", re.MULTILINE)
 
-_VENDOR = 0x10DE
-
 
 def read(surroundings: Surroundings) -> dict[str, str]:
     """Return the signs by name: a file's text, a PCI device's driver, or an empty text.
@@ -61,7 +59,7 @@ def read(surroundings: Surroundings) -> dict[str, str]:
     if not found:
         # A graphics device is of interest only where nothing else was found.
         for device in pci_devices.of(surroundings):
-            if device.vendor == _VENDOR and device.base_class == pci_devices.DISPLAY:
+            if device.vendor == pci_devices.NVIDIA and device.base_class == pci_devices.DISPLAY:
                 found[f"{pci_devices.FOLDER}/{device.address}"] = device.driver
     return found
 

@@ -9,7 +9,21 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["ACCELERATOR", "DISPLAY", "FOLDER", "PciDevice", "PciFiles", "of", "parse", "read"]
+__all__ = [
+    "ACCELERATOR",
+    "AMD",
+    "DISPLAY",
+    "FOLDER",
+    "GOOGLE",
+    "HUAWEI",
+    "INTEL",
+    "NVIDIA",
+    "PciDevice",
+    "PciFiles",
+    "of",
+    "parse",
+    "read",
+]
 
 
 def __dir__() -> list[str]:
@@ -18,7 +32,9 @@ def __dir__() -> list[str]:
 
 FOLDER = "/sys/bus/pci/devices"
 
-_VENDORS = frozenset({0x1002, 0x10DE, 0x19E5, 0x1AE0, 0x8086})  # AMD NVIDIA Huawei Google Intel
+AMD, NVIDIA, HUAWEI, GOOGLE, INTEL = 0x1002, 0x10DE, 0x19E5, 0x1AE0, 0x8086
+"""Makers of accelerators, by their numbers on the bus."""
+_VENDORS = frozenset({AMD, NVIDIA, HUAWEI, GOOGLE, INTEL})
 
 DISPLAY = 0x03
 """Base class of graphics devices, compute cards without a connector included."""

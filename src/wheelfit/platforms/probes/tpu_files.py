@@ -41,7 +41,7 @@ def read(surroundings: Surroundings) -> Signs:
     """
     devices = []
     for device in pci_devices.of(surroundings):
-        if device.vendor == tables.VENDOR and device.device in tables.GENERATION_OF_CHIP:
+        if device.vendor == pci_devices.GOOGLE and device.device in tables.GENERATION_OF_CHIP:
             board = ""
             if device.device in _SHARED_NUMBERS:
                 path = f"{pci_devices.FOLDER}/{device.address}/subsystem_device"
@@ -68,7 +68,7 @@ def parse(signs: Signs) -> TpuFiles:
     evidence = [
         Evidence(
             f"{pci_devices.FOLDER}/{chip.address}",
-            f"vendor {tables.VENDOR:#06x}, device {chip.device:#06x}",
+            f"vendor {pci_devices.GOOGLE:#06x}, device {chip.device:#06x}",
         )
         for chip in chips
     ]

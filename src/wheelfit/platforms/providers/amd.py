@@ -198,7 +198,7 @@ def _without_driver(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
     devices = [
         device
         for device in pci_devices.of(surroundings)
-        if device.vendor == tables.VENDOR
+        if device.vendor == pci_devices.AMD
         and device.base_class in (pci_devices.DISPLAY, pci_devices.ACCELERATOR)
     ]
     seen = tuple(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Final
 
 __all__ = [
     "APPENDED_GFX",
@@ -14,7 +13,6 @@ __all__ = [
     "PACKAGE_OWNERS",
     "PUBLISHED_GFX",
     "PUBLISHED_ROCM",
-    "VENDOR",
 ]
 
 
@@ -24,9 +22,6 @@ def __dir__() -> list[str]:
 
 DATA_VERSION = "2026-11"
 """When these tables were last compared with their sources."""
-
-VENDOR: Final = 0x1002
-"""AMD's number on the PCI bus, and that of the GPUs of its predecessor."""
 
 # P-120: what the amd-variant-provider package calls valid, in its order.
 PUBLISHED_GFX: tuple[str, ...] = tuple(

@@ -13,7 +13,6 @@ __all__ = [
     "TYPE_OF_CHIP",
     "TYPE_OF_DEVICE",
     "TYPE_OF_FAMILY",
-    "VENDOR",
 ]
 
 
@@ -23,9 +22,6 @@ def __dir__() -> list[str]:
 
 DATA_VERSION = "2026-11"
 """When these tables were last compared with their sources."""
-
-VENDOR: Final = 0x19E5
-"""Huawei's number on the PCI bus."""
 
 PUBLISHED_TYPES: Final = ("910b", "310p", "a3")
 """What the reference plugin makes of the chips it was written for."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from wheelfit.platforms.facts import DeviceIp
 
-__all__ = ["BASES", "DATA_VERSION", "DEVICES", "DRIVERS", "VALUES", "VENDOR"]
+__all__ = ["BASES", "DATA_VERSION", "DEVICES", "DRIVERS", "VALUES"]
 
 
 def __dir__() -> list[str]:
@@ -20,9 +20,6 @@ def __dir__() -> list[str]:
 
 DATA_VERSION = "2026-11"
 """When these tables were last compared with their sources."""
-
-VENDOR: Final = 0x8086
-"""Intel's number on the PCI bus, which Level Zero tells too."""
 
 # P-133
 DRIVERS: Final = frozenset({"i915", "xe"})

@@ -11,7 +11,6 @@ __all__ = [
     "GENERATION_OF_BOARD",
     "GENERATION_OF_CHIP",
     "PRESENT",
-    "VENDOR",
 ]
 
 
@@ -21,9 +20,6 @@ def __dir__() -> list[str]:
 
 DATA_VERSION = "2026-11"
 """When these tables were last compared with their sources."""
-
-VENDOR: Final = 0x1AE0
-"""Google's number on the PCI bus."""
 
 PRESENT: Final = ("true", "false")
 """P-150: the reference plugin's vocabulary."""
