@@ -13,7 +13,14 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 FUZZ = REPOSITORY / "fuzz"
 TARGETS = sorted(path.stem for path in (FUZZ / "targets").glob("*.py"))
-RUNS = {"filename": 20_000, "marker": 3_000, "document": 1_000, "page": 2_000, "pylock": 1_000}
+RUNS = {
+    "document": 1_000,
+    "filename": 20_000,
+    "machine": 1_000,
+    "marker": 3_000,
+    "page": 2_000,
+    "pylock": 1_000,
+}
 SEED = 20_260_101
 
 
