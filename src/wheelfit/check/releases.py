@@ -15,7 +15,7 @@ from wheelfit.check.lines import with_lines
 from wheelfit.check.profile import Profile
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import contradictions, disagreement
-from wheelfit.core.labels import NULL
+from wheelfit.core.labels import NULL, Label
 from wheelfit.core.providers import (
     BrokenProvider,
     BuiltinProvider,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from wheelfit.check.findings import Finding
     from wheelfit.check.wheels import WheelFacts
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.labels import Label
     from wheelfit.core.providers import Provider
     from wheelfit.errors import IntegrityError
 
@@ -285,7 +284,7 @@ def _among_wheels(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Itera
             continue
         yield Place(one.second, "variant.json" if one.second in members else "").found(
             checks.INCONSISTENT_WHEELS,
-            _difference(one.path, (one.first, said[one.first]), (one.second, said[one.second])),
+            _difference(one.steps, (one.first, said[one.first]), (one.second, said[one.second])),
             path=one.path,
         )
 
@@ -314,7 +313,7 @@ def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:
     for old, new in combinations(usable, 2):
         pair = [(one.where, one.document) for one in (old, new) if one.document is not None]
         for found in contradictions(pair):
-            message = _difference(found.path, pair[0], pair[1])
+            message = _difference(found.steps, pair[0], pair[1])
             findings.append(
                 Place(new.where).found(checks.CHANGED_BETWEEN_SNAPSHOTS, message, path=found.path)
             )
@@ -322,40 +321,39 @@ def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:
 
 
 def _difference(
-    path: str, other: tuple[str, VariantDocument], this: tuple[str, VariantDocument]
+    steps: tuple[str, ...], other: tuple[str, VariantDocument], this: tuple[str, VariantDocument]
 ) -> str:
     """Say how a document differs from another one at the place of a contradiction."""
     where, before = other
     _, after = this
-    for label, properties in after.variants.items():
-        if path_of("variants", label) == path and label in before.variants:
-            here, there = set(properties), set(before.variants[label])
-            parts = [
-                f"{word} {shortened(', '.join(str(item) for item in sorted(items)), _LONGEST)}"
-                for word, items in (("only here", here - there), ("only there", there - here))
-                if items
-            ]
-            return f"{label} has other properties than in {where}: {'; '.join(parts)}"
-    return f"{path} is {_in_words(after, path)}; in {where} it is {_in_words(before, path)}"
+    key = Label(steps[-1])
+    if steps[0] == "variants" and key in after.variants and key in before.variants:
+        here, there = set(after.variants[key]), set(before.variants[key])
+        parts = [
+            f"{word} {shortened(', '.join(str(item) for item in sorted(items)), _LONGEST)}"
+            for word, items in (("only here", here - there), ("only there", there - here))
+            if items
+        ]
+        return f"{key} has other properties than in {where}: {'; '.join(parts)}"
+    said, said_before = _in_words(after, steps), _in_words(before, steps)
+    return f"{path_of(*steps)} is {said}; in {where} it is {said_before}"
 
 
 _LONGEST = 300
 
 
-def _in_words(document: VariantDocument, path: str) -> str:
+def _in_words(document: VariantDocument, steps: tuple[str, ...]) -> str:
     """Return what a document says at the place of a contradiction."""
     words = ""
-    for name, provider in document.providers.items():
-        if path_of("providers", name) == path:
-            words = _provider_in_words(provider)
-    for label, properties in document.variants.items():
-        if path_of("variants", label) == path:
-            words = f"usable ({properties})"
-    for text, reason in document.unusable.items():
-        if path_of("variants", text) == path:
-            words = f"unusable ({reason})"
-    if path == path_of("default-priorities", "namespace"):
-        words = ", ".join(document.priorities)
+    match steps:
+        case ("providers", name) if name in document.providers:
+            words = _provider_in_words(document.providers[name])
+        case ("variants", label) if label in document.unusable:
+            words = f"unusable ({document.unusable[label]})"
+        case ("variants", label) if label in document.variants:
+            words = f"usable ({document.variants[Label(label)]})"
+        case ("default-priorities", "namespace"):
+            words = ", ".join(document.priorities)
     return shortened(words or "something else", _LONGEST)
 
 

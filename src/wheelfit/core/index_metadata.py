@@ -74,10 +74,15 @@ class Contradiction:
     """One of the two files."""
     second: str
     """The other one."""
-    path: str
-    """What it is about, as ``providers.nvidia``."""
+    steps: tuple[str, ...]
+    """What it is about: the keys that lead there, as ``("providers", "nvidia")``."""
     values: tuple[str, str]
     """What each of them says."""
+
+    @property
+    def path(self) -> str:
+        """What it is about in words, as ``providers.nvidia``."""
+        return path_of(*self.steps)
 
     @property
     def error(self) -> InconsistentDocuments:
@@ -115,23 +120,23 @@ def _combined(
     providers = _merge(
         [(where, document.providers) for where, document in ordered],
         conflicts,
-        lambda name: path_of("providers", name),
+        lambda name: ("providers", name),
         _comparable,
     )
     variants = _merge(
         [(where, document.variants) for where, document in ordered],
         conflicts,
-        lambda label: path_of("variants", label),
+        lambda label: ("variants", label),
     )
     features = _merge(
         [(where, document.feature_priorities) for where, document in ordered],
         conflicts,
-        lambda name: path_of("default-priorities", "feature", name),
+        lambda name: ("default-priorities", "feature", name),
     )
     values = _merge(
         [(where, document.value_priorities) for where, document in ordered],
         conflicts,
-        lambda feature: path_of("default-priorities", "property", feature.namespace, feature.name),
+        lambda feature: ("default-priorities", "property", feature.namespace, feature.name),
     )
     _check_providers(ordered, priorities, providers, conflicts)
     layout, schema = _layout(ordered)
@@ -255,7 +260,7 @@ def _priorities(documents: Documents, conflicts: list[Contradiction]) -> tuple[s
                 Contradiction(
                     longest_where,
                     where,
-                    path_of("default-priorities", "namespace"),
+                    ("default-priorities", "namespace"),
                     (", ".join(longest), ", ".join(found)),
                 )
             )
@@ -269,7 +274,7 @@ def _same(value: object) -> object:
 def _merge(
     mappings: Sequence[tuple[str, Mapping[Key, Value]]],
     conflicts: list[Contradiction],
-    path: Callable[[Key], str],
+    steps: Callable[[Key], tuple[str, ...]],
     comparable: Callable[[Value], object] = _same,
 ) -> dict[Key, Value]:
     """Return the union; a key that is there twice must mean the same (F-61, F-62)."""
@@ -281,7 +286,7 @@ def _merge(
                 continue
             if comparable(first) != comparable(value):
                 shown = (str(first), str(value))
-                conflicts.append(Contradiction(first_where, where, path(key), shown))
+                conflicts.append(Contradiction(first_where, where, steps(key), shown))
                 continue
             # Equal in meaning: keep one whatever the order of the input (F-63).
             merged[key] = (first_where, min(first, value, key=repr))
@@ -333,7 +338,7 @@ def _check_providers(
             Contradiction(
                 first[namespace],
                 having[0][0],
-                path_of("providers", namespace),
+                ("providers", namespace),
                 (f"names {namespace}", "does not"),
             )
         )
@@ -348,7 +353,7 @@ def _unusable(documents: Documents, conflicts: list[Contradiction]) -> dict[str,
     for where, document in documents:
         for label, reason in document.unusable.items():
             if label in sound:
-                path, told = path_of("variants", label), ("it is usable", reason)
-                conflicts.append(Contradiction(sound[label], where, path, told))
+                steps, told = ("variants", label), ("it is usable", reason)
+                conflicts.append(Contradiction(sound[label], where, steps, told))
             reasons[label] = min(reason, reasons.get(label, reason))
     return dict(sorted(reasons.items()))
