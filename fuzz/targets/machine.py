@@ -138,8 +138,7 @@ def check_answer(found: Detection, namespace: str) -> None:
     supported = any(config.values for config in found.features)
     assert supported == (found.status is Status.SUPPORTED)
     for device in found.devices:
-        assert device.feature in names
-        assert device.values
+        assert device.feature in names  # of values it may have none: an old GPU runs nothing
     for text in (*found.warnings, *(one.value for one in found.evidence)):
         assert isinstance(text, str)
 
