@@ -374,7 +374,7 @@ class TestDevices:
         ],
     )
     def test_policy(self, policy: str, rest: list[str]) -> None:
-        """P-42, P-88: all devices, the highest, the lowest, or any; wheels without the feature stay."""
+        """P-42, P-88: all devices, highest, lowest, or any; wheels without the feature stay."""
         document = VariantDocument(("nvidia",), variants=GPU_VARIANTS)
         support = Support({"nvidia": UNLIKE_GPUS}, device_policy=policy)  # type: ignore[arg-type]
         assert labels(document, support) == rest

@@ -12,15 +12,15 @@ from wheelfit.doctor.hardware import Hardware
 from wheelfit.doctor.packages import about_hardware
 from wheelfit.platforms.facts import Capability
 from wheelfit.platforms.features import Detection, Status
+from wheelfit.platforms.recording import open_recorded
 from wheelfit.testing.detectors import supported
-from wheelfit.testing.machines import open_machine
 
 MACHINES = Path(__file__).parents[1] / "machines"
 
 
-def test_unlike_gpus(fake_driver_folder: Path) -> None:
+def test_unlike_gpus() -> None:
     """P-88: the capability of each device counts, not all that its code runs on."""
-    machine = open_machine(MACHINES / "linux-x86-two-unlike-gpus", fake_driver_folder)
+    machine = open_recorded(MACHINES / "linux-x86-two-unlike-gpus")
     found = [machine.detect(namespace) for namespace in machine.namespaces]
     hardware = Hardware.of([one for one in found if one is not None])
     assert "nvidia" in hardware.present

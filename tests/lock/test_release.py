@@ -36,11 +36,11 @@ from wheelfit.lock.pruning import prune
 from wheelfit.lock.release import lock_release, needed_names, release_for
 from wheelfit.lock.selection import LockCandidates
 from wheelfit.lock.writing import new_lock
+from wheelfit.platforms.recording import open_recorded
 from wheelfit.resolve.candidates import Candidates
 from wheelfit.resolve.release_choice import ReleaseChoice
 from wheelfit.resolve.release_metadata import obtain
 from wheelfit.testing.drivers import FakeDriver
-from wheelfit.testing.machines import open_machine
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.worlds import linux_target
 
@@ -365,7 +365,7 @@ class TestNeeds:
 def test_published_documents_choose_the_same_from_a_lock(shared_data: Path) -> None:
     """Of every published release each machine gets what it gets from the index (F-116, F-120)."""
     machines = [
-        open_machine(MACHINES / name)
+        open_recorded(MACHINES / name)
         for name in ("linux-x86-overrides", "linux-x86-v4-zen4", "linux-aarch64-graviton3")
     ]
     seen: set[bytes] = set()

@@ -38,11 +38,10 @@ from wheelfit.errors import (
 )
 from wheelfit.lock.document import Lock, read_lock, write_lock
 from wheelfit.lock.selection import LockCandidates, LockSelection, applicable
+from wheelfit.platforms.recording import open_recorded
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.resolve.explain import explain_release
 from wheelfit.testing.detectors import FixedDetector, supported
-from wheelfit.testing.drivers import find_compiler
-from wheelfit.testing.machines import needs_driver, open_machine
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.worlds import linux_target
 
@@ -89,15 +88,10 @@ class TestMachines:
             ("linux-x86-unreadable-cpuinfo", "null", []),
         ],
     )
-    def test_each_gets_its_own(
-        self, machine: str, label: str, needed: Sequence[str], tmp_path: Path
-    ) -> None:
+    def test_each_gets_its_own(self, machine: str, label: str, needed: Sequence[str]) -> None:
         """The wheel that fits and the packages it needs, the others are left out (F-121)."""
-        folder = MACHINES / machine
-        if needs_driver(folder) and find_compiler() is None:
-            pytest.skip("needs a C compiler (cc, gcc or clang) for the fake NVIDIA driver")
         lock = read_lock(write_lock(lock_world()), where="pylock.toml")
-        selection = choose(lock, open_machine(folder, tmp_path))
+        selection = choose(lock, open_recorded(MACHINES / machine))
         assert labels(selection) == {
             "fastfft": label,
             "numbers": None,

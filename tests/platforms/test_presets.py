@@ -27,10 +27,10 @@ from wheelfit.platforms.facts import (
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
 from wheelfit.platforms.presets import PresetLine, compose, is_preset, preset_lines
 from wheelfit.platforms.providers import amd, ascend, intel, nvidia, tpu, x86_64
+from wheelfit.platforms.recording import open_recorded
 from wheelfit.platforms.tables import nvidia as nvidia_tables
 from wheelfit.platforms.tables import presets as tables
 from wheelfit.platforms.tables.aarch64 import VERSIONS
-from wheelfit.testing.machines import open_machine
 
 MACHINES = Path(__file__).parents[1] / "machines"
 
@@ -142,7 +142,7 @@ class TestAsOnARealMachine:
     )
     def test_captured_machines(self, machine: str, name: str, namespace: str) -> None:
         """P-76: a machine of that kind that was looked at says the same."""
-        captured = open_machine(MACHINES / machine).detect(namespace)
+        captured = open_recorded(MACHINES / machine).detect(namespace)
         assert captured is not None
         known = {one.name: one.values[0] for one in captured.features}
         assert features(name.format(**known), namespace=namespace) == captured.features

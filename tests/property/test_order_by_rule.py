@@ -16,8 +16,8 @@ from wheelfit.core.properties import Feature, Property
 from wheelfit.core.support import Detector, Support, support_for
 from wheelfit.platforms.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit.platforms.providers import nvidia
+from wheelfit.platforms.recording import open_recorded
 from wheelfit.testing.detectors import FixedDetector
-from wheelfit.testing.machines import needs_driver, open_machine
 
 MACHINES = Path(__file__).parents[1] / "machines"
 
@@ -115,8 +115,7 @@ def platforms() -> Iterator[tuple[Detector, dict[str, str]]]:
             system,
         )
     for folder in sorted(MACHINES.iterdir()):
-        if not needs_driver(folder):
-            yield open_machine(folder), SYSTEMS[0]
+        yield open_recorded(folder), SYSTEMS[0]
 
 
 def test_published_documents(shared_data: Path) -> None:

@@ -16,9 +16,9 @@ from wheelfit.platforms.facts import CpuidRegisters, CpuidTable
 from wheelfit.platforms.features import Status
 from wheelfit.platforms.probes import cpuid, proc_cpuinfo
 from wheelfit.platforms.providers import x86_64
+from wheelfit.platforms.recording import open_recorded
 from wheelfit.platforms.surroundings import Surroundings, architecture_of_this_process
 from wheelfit.platforms.tables.x86_64 import APPENDED, CPUID_FLAGS, FEATURES, LEVELS
-from wheelfit.testing.machines import open_machine
 
 MACHINES = Path(__file__).parents[2] / "machines"
 
@@ -31,7 +31,7 @@ EVERYTHING = CpuidTable(
 @pytest.fixture
 def ice_lake() -> CpuidTable:
     """Return the recorded table of a processor with AVX-512."""
-    machine = open_machine(MACHINES / "windows-x86-icelake")
+    machine = open_recorded(MACHINES / "windows-x86-icelake")
     table = machine.surroundings.recorded_cpuid
     assert table is not None
     return table
