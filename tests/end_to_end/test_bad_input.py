@@ -441,16 +441,21 @@ class TestTheEnvironment:
         assert not place.index.requests
 
     @MACHINES
-    @pytest.mark.parametrize("where", ["file", "file/below", "link"])
-    def test_targets_that_are_none(self, where: str, more: list[str], place: Place) -> None:
-        """The same for a folder that the user names."""
+    @pytest.mark.parametrize(
+        ("where", "code", "words"),
+        [("file", 2, "usage"), ("file/below", 6, "environment-"), ("link", 6, "environment-")],
+    )
+    def test_targets_that_are_none(
+        self, where: str, code: int, words: str, more: list[str], place: Place
+    ) -> None:
+        """The same for a folder that the user names; one that is plainly none is a mistake."""
         (place.here / "file").write_text("in the way")
         (place.here / "link").symlink_to("nowhere")
         before = tree(place.here)
         said = place.run(
-            "install", *place.sources, "--target", place.here / where, "plain", *more, code=6
+            "install", *place.sources, "--target", place.here / where, "plain", *more, code=code
         )
-        assert "environment-" in said.out + said.err
+        assert words in said.out + said.err
         assert tree(place.here) == before
 
     @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs the folder of processes")
