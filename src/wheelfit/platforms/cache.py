@@ -21,12 +21,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit import __version__
-from wheelfit.platforms.children import Answer, Ending, from_mapping, to_mapping
+from wheelfit.platforms.children import from_mapping, to_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from wheelfit.platforms.children import Processes, Question
+    from wheelfit.platforms.children import Answer, Processes, Question
     from wheelfit.platforms.surroundings import Surroundings
 
 __all__ = ["RememberingProcesses", "circumstances"]
@@ -139,7 +139,7 @@ class RememberingProcesses:
             self.recalled.append(question.name)
             return answer
         answer = self._processes.ask(question)
-        if answer.ending is not Ending.EXITED or answer.code != 0 or not _is_ours(folder):
+        if not answer.succeeded or not _is_ours(folder):
             return answer
         # What changed while the child was looking belongs to neither side.
         if _digest(circumstances(question, self._seen)) == key:
@@ -250,7 +250,7 @@ def _read(path: str, key: str) -> Answer | None:
         answer = from_mapping(told["answer"])
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    return answer if answer.ending is Ending.EXITED and answer.code == 0 else None
+    return answer if answer.succeeded else None
 
 
 def _is_ours(folder: str) -> bool:

@@ -70,6 +70,11 @@ class Answer:
     errors: bytes = b""
     """Standard error; what went wrong when it was not started."""
 
+    @property
+    def succeeded(self) -> bool:
+        """Say whether the child ended by itself, with status 0."""
+        return self.ending is Ending.EXITED and self.code == 0
+
 
 @dataclass(frozen=True, slots=True)
 class Question:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit.platforms.children import Ending, Question
+from wheelfit.platforms.children import Question
 from wheelfit.platforms.facts import AscendCard
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def parse(answer: Answer) -> NpuTable:
 
     :param answer: what :func:`read` returned; any text is accepted.
     """
-    if answer.ending is not Ending.EXITED or answer.code:
+    if not answer.succeeded:
         return NpuTable((), None)
     text = answer.output.decode("utf-8", "replace")
     cards: dict[AscendCard, None] = {}

@@ -49,8 +49,7 @@ def read(surroundings: Surroundings) -> tuple[str, str] | None:
         )
         if answer.ending is Ending.LATE:
             break  # it would only hang again
-        good = answer.ending is Ending.EXITED and answer.code == 0
-        texts.append(answer.output.decode("utf-8", "replace") if good else "")
+        texts.append(answer.output.decode("utf-8", "replace") if answer.succeeded else "")
     return (*texts, "", "")[0], (*texts, "", "")[1]
 
 

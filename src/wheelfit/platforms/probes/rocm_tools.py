@@ -90,7 +90,7 @@ def parse(told: Told) -> tuple[AmdGpu, ...]:
 
     :param told: the tool's answer; any text is accepted.
     """
-    if told.answer.ending is not Ending.EXITED or told.answer.code:
+    if not told.answer.succeeded:
         return ()
     text = told.answer.output.decode("utf-8", "replace")
     found = {"rocminfo": _of_rocminfo, "clinfo": _of_clinfo}.get(told.name, _of_enumerator)(text)
