@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from packaging.tags import Tag
+    from packaging.utils import NormalizedName
 
     from wheelfit.core.requirements import Requirement
     from wheelfit.install.installed import Installed
@@ -80,7 +81,7 @@ class Package:
     """Why its RECORD or METADATA cannot be read; empty when they can."""
 
     @property
-    def name(self) -> str:
+    def name(self) -> NormalizedName:
         """Normalised name."""
         return self.installed.name
 

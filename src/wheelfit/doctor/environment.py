@@ -9,6 +9,7 @@ from wheelfit.check.findings import Count, Place, Report
 from wheelfit.check.installed import InstalledVariant, check_installed
 from wheelfit.doctor import contents, diagnoses, packages
 from wheelfit.doctor.families import build_of, owned_libraries
+from wheelfit.install.installed import by_name
 from wheelfit.install.transaction import WORKPLACE
 
 if TYPE_CHECKING:
@@ -132,9 +133,7 @@ def about_contents(found: Contents, target: Target, hardware: Hardware, ask: Ask
     :param ask: from a document, the namespaces of interest and the versions that are known
         to what is supported; as `wheelfit.core.support.support_for`.
     """
-    first: dict[str, Package] = {}
-    for package in found.packages:
-        first.setdefault(package.name, package)
+    first = by_name(found.packages)
     variants = [
         InstalledVariant(
             str(entry.path),
@@ -147,7 +146,7 @@ def about_contents(found: Contents, target: Target, hardware: Hardware, ask: Ask
         for entry in (package.installed for package in first.values())
         if entry.label is not None
     ]
-    versions = {one.installed.name: one.installed.version for one in first.values()}
+    versions = {name: one.installed.version for name, one in first.items()}
     checked = check_installed(variants, versions, ask)
     by_place = {str(package.installed.path): package for package in first.values()}
     imported = tuple(build for build in found.builds if first[build.package.name] is build.package)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from wheelfit.check.findings import Place, Severity
 from wheelfit.doctor import diagnoses
 from wheelfit.doctor.phrases import bytes_in_words, some_of
+from wheelfit.install.installed import by_name
 from wheelfit.platforms.tables.nvidia import CUDA_CODE_FLOOR, DRIVER_FLOOR
 
 if TYPE_CHECKING:
@@ -60,10 +61,8 @@ def about_tags(packages: Iterable[Package], target: Target, where: str) -> Itera
     :param target: what it is to run on.
     :param where: the environment.
     """
-    first: dict[str, Package] = {}
-    for package in packages:
-        first.setdefault(package.name, package)
-    wrong = [one for one in first.values() if one.tags and not _fits(one.tags, target.tags)]
+    imported = by_name(packages).values()
+    wrong = [one for one in imported if one.tags and not _fits(one.tags, target.tags)]
     if wrong:
         words = some_of(f"{package} (for {min(map(str, package.tags))})" for package in wrong)
         again = " ".join(f"{package.name}=={package.installed.version}" for package in wrong)
@@ -389,9 +388,7 @@ def about_needs(packages: Sequence[Package]) -> Iterator[Finding]:
 
     :param packages: what is installed; of one name, what is imported comes first.
     """
-    present: dict[str, Package] = {}
-    for package in packages:
-        present.setdefault(package.name, package)
+    present = by_name(packages)
     for package in present.values():
         if package.installed.outside:
             continue  # nothing can be done about it here

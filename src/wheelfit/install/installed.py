@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -43,6 +43,14 @@ _LEGACY = (".egg-info", ".egg-link")
 _LONGEST_NAME = 200
 """Characters of the name of an installer that are shown."""
 _LONGEST = 16 * 1024 * 1024
+
+
+class _WithName(Protocol):
+    @property
+    def name(self) -> NormalizedName: ...
+
+
+_Named = TypeVar("_Named", bound=_WithName)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +177,12 @@ def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:
     return Scan(tuple(sorted(found, key=lambda entry: entry.name)), tuple(broken))
 
 
-def by_name(installed: Iterable[Installed]) -> dict[NormalizedName, Installed]:
+def by_name(installed: Iterable[_Named]) -> dict[NormalizedName, _Named]:
     """Return one of each name, the one that is imported.
 
-    :param installed: as `scan` found them.
+    :param installed: in the order in which `scan` found them, or what was read of them.
     """
-    found: dict[NormalizedName, Installed] = {}
+    found: dict[NormalizedName, _Named] = {}
     for entry in installed:
         found.setdefault(entry.name, entry)
     return found

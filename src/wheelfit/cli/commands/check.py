@@ -211,11 +211,12 @@ def _installed(arguments: Namespace, output: Output, environ: Mapping[str, str])
     from wheelfit.cli.environments import open_environment_of
     from wheelfit.cli.machine import choose_machine
     from wheelfit.core.support import support_for
+    from wheelfit.install.installed import by_name
 
     environment = open_environment_of(arguments, environ)
     machine = choose_machine(arguments, environment.target(), environ, output)
     scan = environment.scan()
-    first = {entry.name: entry for entry in reversed(scan.installed)}  # the one imported
+    first = by_name(scan.installed)
 
     def ask(document: VariantDocument, namespaces: frozenset[str], known: KnownVersions) -> Support:
         return support_for(
