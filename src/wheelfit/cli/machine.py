@@ -9,7 +9,7 @@ from wheelfit.cli.plugins import read_rules_about_plugins
 from wheelfit.cli.trust_store import read_policies
 from wheelfit.core.abi_dependency import OVERRIDE, read_override
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
-from wheelfit.core.support import ProviderPolicy
+from wheelfit.core.support import ProviderPolicy, support_for
 from wheelfit.core.trust import PluginRules
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms import overrides
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.hosts import Host
     from wheelfit.cli.output import Output
-    from wheelfit.core.abi_dependency import KnownVersion
-    from wheelfit.core.support import Detector
+    from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.support import Detector, Support
     from wheelfit.core.target import Target
     from wheelfit.platforms.baseline import Baseline
 
@@ -95,6 +96,25 @@ class ChosenMachine:
         if self.detector is None or (listed is not None and listed.status is not Status.UNKNOWN):
             return listed
         return self.detector.detect(namespace)
+
+    def support(
+        self, document: VariantDocument, namespaces: frozenset[str], known: KnownVersions
+    ) -> Support:
+        """Return what is supported of some namespaces of a document.
+
+        :param document: which provider stands for each.
+        :param namespaces: those of interest.
+        :param known: versions of what is installed.
+        """
+        return support_for(
+            document,
+            self.detector,
+            environment=self.target.environment,
+            user_lists=self.user_lists,
+            policy=self.policy,
+            namespaces=namespaces,
+            known=known,
+        )
 
 
 def choose_machine(

@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.check.findings import Finding, Report, Unchecked
     from wheelfit.check.profile import Profile
     from wheelfit.cli.output import Output, Style
-    from wheelfit.core.abi_dependency import KnownVersions
-    from wheelfit.core.document import VariantDocument
     from wheelfit.core.requirements import Requirement
-    from wheelfit.core.support import Support
     from wheelfit.sources.progress import Progress
 
 FAULTS = 9
@@ -210,24 +207,12 @@ def _installed(arguments: Namespace, output: Output, environ: Mapping[str, str])
     from wheelfit.check.installed import InstalledVariant, check_installed
     from wheelfit.cli.environments import open_environment_of
     from wheelfit.cli.machine import choose_machine
-    from wheelfit.core.support import support_for
     from wheelfit.install.installed import by_name
 
     environment = open_environment_of(arguments, environ)
     machine = choose_machine(arguments, environment.target(), environ, output)
     scan = environment.scan()
     first = by_name(scan.installed)
-
-    def ask(document: VariantDocument, namespaces: frozenset[str], known: KnownVersions) -> Support:
-        return support_for(
-            document,
-            machine.detector,
-            environment=machine.target.environment,
-            user_lists=machine.user_lists,
-            policy=machine.policy,
-            namespaces=namespaces,
-            known=known,
-        )
 
     variants = [
         InstalledVariant(
@@ -243,7 +228,7 @@ def _installed(arguments: Namespace, output: Output, environ: Mapping[str, str])
     ]
     versions = {name: entry.version for name, entry in first.items()}
     broken = [Unchecked(str(one.path), "file-problem", one.reason) for one in scan.broken]
-    return check_installed(variants, versions, ask) + Report.of((), broken, Count())
+    return check_installed(variants, versions, machine.support) + Report.of((), broken, Count())
 
 
 class _Bar:

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.cli.diagnosis import Diagnosis
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
-    from wheelfit.core.abi_dependency import KnownVersions
-    from wheelfit.core.document import VariantDocument
-    from wheelfit.core.support import Support
     from wheelfit.core.target import Target
     from wheelfit.doctor.timing import TimedProcesses
     from wheelfit.install.environment import Environment
@@ -147,7 +144,6 @@ def _of_process(number: int) -> Diagnosis:
 def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> Diagnosis:
     from wheelfit.check.findings import Count, Report
     from wheelfit.cli.diagnosis import Diagnosis
-    from wheelfit.core.support import support_for
     from wheelfit.doctor import machine as machines
     from wheelfit.doctor.environment import about_contents, examine_environment
     from wheelfit.doctor.hardware import Hardware
@@ -162,22 +158,11 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
     )
     contents = examine_environment(environment, machine.target, full=arguments.full)
 
-    def ask(document: VariantDocument, namespaces: frozenset[str], known: KnownVersions) -> Support:
-        return support_for(
-            document,
-            machine.detector,
-            environment=machine.target.environment,
-            user_lists=machine.user_lists,
-            policy=machine.policy,
-            namespaces=namespaces,
-            known=known,
-        )
-
     windows = machine.target.environment.get("sys_platform") == "win32"
     if arguments.replay:  # its interpreter is not recorded, and this one is of this machine
         windows = real.surroundings.system == "Windows"
     hardware = Hardware.of(detections, windows=windows)
-    report = about_contents(contents, machine.target, hardware, ask)
+    report = about_contents(contents, machine.target, hardware, machine.support)
     findings = [*unusable, *report.findings]
     settings = None
     if arguments.host is None:
