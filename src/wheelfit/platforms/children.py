@@ -271,7 +271,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def abandon(process: subprocess.Popen[bytes]) -> None:
     """Let a thread collect a process whenever it goes; nobody waits for the thread.
 
-    :param process: killed, and yet there.
+    :param process: still there after all the time it was given to end.
     """
     threading.Thread(target=process.wait, name="abandoned child", daemon=True).start()
 

@@ -16,6 +16,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from wheelfit.platforms.children import abandon
 from wheelfit.platforms.overrides import names_in
 
 if TYPE_CHECKING:
@@ -412,9 +413,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     to nobody. It gives up on its own.
     """
     import subprocess  # noqa: PLC0415 - see ask()
-    import threading  # noqa: PLC0415
 
     try:
         process.wait(_GRACE)
     except subprocess.TimeoutExpired:
-        threading.Thread(target=process.wait, name="abandoned plugin", daemon=True).start()
+        abandon(process)
