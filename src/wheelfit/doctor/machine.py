@@ -36,7 +36,6 @@ def __dir__() -> list[str]:
 
 _NARROW = frozenset({"i686", "armv7l", "armv8l"})
 _WIDE = frozenset({"x86_64", "amd64", "aarch64", "arm64"})
-_TRANSLATED = "sysctl.proc_translated"
 _INSIDE = "0000:00:02.0"
 """Where on the bus Intel puts the GPU that is part of a processor."""
 
@@ -161,4 +160,5 @@ def is_translated(surroundings: Surroundings) -> bool:
     """
     if surroundings.system != "Darwin":
         return False
-    return any(sysctl.read(surroundings, (_TRANSLATED,)).get(_TRANSLATED, b""))
+    name = sysctl.TRANSLATED
+    return any(sysctl.read(surroundings, (name,)).get(name, b""))

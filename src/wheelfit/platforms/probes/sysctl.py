@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["ARM_NAMES", "X86_NAMES", "parse_arm", "parse_x86", "read"]
+__all__ = ["ARM_NAMES", "TRANSLATED", "X86_NAMES", "parse_arm", "parse_x86", "read"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-_TRANSLATED = "sysctl.proc_translated"
+TRANSLATED = "sysctl.proc_translated"
+"""What tells whether the process that asks runs through Rosetta 2."""
+
 _BRAND = "machdep.cpu.brand_string"
 
 X86_NAMES: tuple[str, ...] = (
@@ -30,7 +32,7 @@ X86_NAMES: tuple[str, ...] = (
     "machdep.cpu.leaf7_features",
     "machdep.cpu.extfeatures",
     _BRAND,
-    _TRANSLATED,
+    TRANSLATED,
 )
 """What :func:`parse_x86` wants to know."""
 
@@ -82,7 +84,7 @@ def parse_x86(answers: Mapping[str, bytes]) -> Cpu:
         words += _text(answers, name).lower().split()
     flags = {x86_64.MACOS_FLAGS.get(word, word) for word in words}
     warnings: tuple[str, ...] = ()
-    if flags and _is_on(answers, _TRANSLATED):
+    if flags and _is_on(answers, TRANSLATED):
         flags -= x86_64.NOT_TRANSLATED
         warnings = ("this Python is translated by Rosetta; AVX and newer are left out",)
     return Cpu(
