@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit import __version__
 from wheelfit.platforms.children import from_mapping, to_mapping
+from wheelfit.platforms.surroundings import LOADER_CACHE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -45,7 +46,6 @@ _MOST = 64
 _STALE = 90 * 24 * 3600
 """Seconds after which what another machine left in a shared folder is swept."""
 
-_CACHE = "/etc/ld.so.cache"
 _LIBRARY_FOLDERS = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/lib/wsl/lib")
 _TEXTS = (
     "/etc/machine-id",
@@ -178,7 +178,7 @@ def circumstances(question: Question, seen: Surroundings) -> Iterator[str]:
 
 def _files(question: Question, seen: Surroundings) -> Iterator[str]:
     """Yield the files a child runs or loads, as far as its question tells."""
-    yield _CACHE
+    yield LOADER_CACHE
     folders = [*question.environ.get("LD_LIBRARY_PATH", "").split(":"), *_LIBRARY_FOLDERS]
     folders += [f"{folder}/{seen.architecture}-linux-gnu" for folder in _LIBRARY_FOLDERS[:2]]
     for argument in question.arguments:

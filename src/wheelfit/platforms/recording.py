@@ -38,7 +38,7 @@ from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.facts import CpuidRegisters, CpuidTable
 from wheelfit.platforms.probes import cpuid, sysctl, windows_features
 from wheelfit.platforms.scrubbing import Scrubber, concerns_detection
-from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.platforms.surroundings import LOADER_CACHE, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -75,7 +75,6 @@ _PARTS = frozenset({_MACHINE, _ANSWERS, _ENVIRON, _EXPECTED, _ROOT})
 
 _FEATURES = "processor-features"
 """Key of ``machine.toml``."""
-_CACHE = "/etc/ld.so.cache"
 _SECRET = re.compile(r"/proc/(?:self/|\d+/)?(?:cmdline|environ)\b.*")
 _LISTED = ("/proc/", "/sys/")
 _DEVICE = re.compile(r"/dev/(?:accel|davinci|devmm|dri|dxg|hisi_hdc|kfd|nvidia|vfio)[^/]*")
@@ -346,7 +345,7 @@ class _Watched(Surroundings):
 
     def of_the_cache(self) -> bytes | None:
         """Return the loader's cache with what exists of it to the probes, and nothing else."""
-        data = self.files.get(_CACHE)
+        data = self.files.get(LOADER_CACHE)
         if data is None:
             return None
         names = re.findall(rb"(?<=\0)/[^\0]*(?=\0)", data)
@@ -420,7 +419,7 @@ def _write(
     files = dict.fromkeys(watched.listed, b"") | watched.files
     cache = watched.of_the_cache()
     if cache is not None:
-        files[_CACHE] = cache
+        files[LOADER_CACHE] = cache
     inside = Surroundings(str(root), {})
     # Longest first: a folder is there as soon as something below it is.
     for name in sorted(files, key=lambda name: (-name.count("/"), name)):

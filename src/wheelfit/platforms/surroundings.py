@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from wheelfit.platforms.children import RealProcesses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from wheelfit.platforms.children import Processes
     from wheelfit.platforms.facts import CpuidTable
 
 __all__ = [
+    "LOADER_CACHE",
     "Surroundings",
     "architecture_of_this_process",
     "interpreter_of_this_process",
@@ -34,6 +35,9 @@ __all__ = [
 def __dir__() -> list[str]:
     return __all__
 
+
+LOADER_CACHE = "/etc/ld.so.cache"
+"""Where Linux's loader keeps which libraries lie where."""
 
 _Kept = TypeVar("_Kept")
 
@@ -194,6 +198,19 @@ class Surroundings:
         """
         data = self.read_bytes(name)
         return None if data is None else data.decode("utf-8", "replace").strip()
+
+    def loader_cache(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield where Linux's loader found libraries when its cache was written.
+
+        :param names: of the libraries, as ``libcuda.so.1``.
+        """
+        import re  # noqa: PLC0415 - only who looks for a driver comes here
+
+        cache = self.read_bytes(LOADER_CACHE) or b""
+        for name in names:
+            ending = re.escape(name.encode())
+            for path in re.findall(rb"(?<=\0)/[^\0]*/" + ending + rb"(?=\0)", cache):
+                yield path.decode("utf-8", "replace")
 
     def children(self, folder: str) -> tuple[str, ...]:
         """Return the names in a folder in order; empty when it cannot be read (P-74).

@@ -31,7 +31,6 @@ LOADER_NAMES = {"Linux": "libze_loader.so.1", "Windows": "ze_loader.dll"}
 
 _DXG = "/dev/dxg"
 _NODES = "/dev/dri"
-_CACHE = "/etc/ld.so.cache"
 _RENDER_NODE = "renderD"
 
 
@@ -177,8 +176,4 @@ def _linux_places(surroundings: Surroundings) -> Iterator[str]:
     for folder in folders:
         if folder.startswith("/"):
             yield f"{folder.rstrip('/')}/{name}"
-    cache = surroundings.read_bytes(_CACHE) or b""
-    import re  # noqa: PLC0415 - few machines come here
-
-    for path in re.findall(rb"(?<=\0)/[^\0]*/" + re.escape(name.encode()) + rb"(?=\0)", cache):
-        yield path.decode("utf-8", "replace")
+    yield from surroundings.loader_cache((name,))

@@ -33,7 +33,6 @@ _PROC_GPUS = "/proc/driver/nvidia/gpus"
 _CONTROL = "/dev/nvidiactl"
 _DXG = "/dev/dxg"
 _TEGRA = "/etc/nv_tegra_release"
-_CACHE = "/etc/ld.so.cache"
 
 _VERSION = re.compile(r"[0-9]+\.[0-9]+(?:\.[0-9]+)?")
 _MODULE = re.compile(r"Kernel Module\b.*?\s([0-9]+\.[0-9]+(?:\.[0-9]+)?)\b")
@@ -125,10 +124,7 @@ def _libraries(surroundings: Surroundings) -> Iterator[str]:
     for folder in dict.fromkeys(folders):
         if folder.startswith("/"):
             yield from (f"{folder.rstrip('/')}/{name}" for name in names)
-    cache = surroundings.read_bytes(_CACHE) or b""
-    for name in names:
-        for path in re.findall(rb"(?<=\0)/[^\0]*/" + re.escape(name.encode()) + rb"(?=\0)", cache):
-            yield path.decode("utf-8", "replace")
+    yield from surroundings.loader_cache(names)
 
 
 def _windows_libraries(environ: Mapping[str, str]) -> Iterator[str]:
