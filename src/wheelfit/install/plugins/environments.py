@@ -26,7 +26,7 @@ from wheelfit.errors import EnvironmentBusy, EnvironmentUnavailable, HashMismatc
 from wheelfit.install.apply import apply
 from wheelfit.install.environment import open_environment
 from wheelfit.install.plan import Plan
-from wheelfit.platforms.children import Ending, run
+from wheelfit.platforms.children import run
 from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class PluginEnvironments:
             },
             deadline=_DEADLINE,
         )
-        if made.ending is not Ending.EXITED or made.code:
+        if not made.succeeded:
             words_of_it = made.errors.decode("utf-8", "replace").strip().splitlines()
             raise EnvironmentUnavailable(
                 f"{interpreter.executable} cannot make a virtual environment",
