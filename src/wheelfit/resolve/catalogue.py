@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
@@ -91,6 +92,9 @@ class Catalogue:
         self._more: dict[tuple[NormalizedName, Version], Iterator[ReleaseBuild]] = {}
         self._sound: dict[tuple[NormalizedName, Version, int], bool] = {}
         self._roots = {need.package.name for need in roots}
+        self._overrides: dict[NormalizedName, list[Requirement]] = {}
+        for asked in request.overrides:
+            self._overrides.setdefault(asked.requirement.name, []).append(asked.requirement)
         self.notes: dict[str, None] = {}
         """What was noticed on the way, in order."""
 
@@ -121,13 +125,17 @@ class Catalogue:
         return yanked
 
     def kept(self, name: NormalizedName) -> Version | None:
-        """Return the installed version, unless something else is wanted."""
+        """Return the installed version, unless something else is wanted; or the preferred one."""
         present = self.present(name)
-        return None if present is None else present.version
+        if present is not None:
+            return present.version
+        preferred = self._request.preferred.get(name)
+        return preferred if preferred in self.versions(name) else None
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
         """Tell whether a release has a wheel that fits, its core metadata read."""
-        if version == self.kept(name):
+        present = self.present(name)
+        if present is not None and version == present.version:
             return True
         self._look_further(name, version)
         if self.is_divided(name, version):
@@ -204,14 +212,30 @@ class Catalogue:
                 continue
             # An extra adds to what its project needs anyway.
             if applies and without == (package.extra is None):
-                found += self._one(requirement, label)
+                for one in self.instead(requirement):
+                    found += self._one(one, label)
         return found
+
+    def instead(self, requirement: Requirement) -> Iterator[Requirement]:
+        """Yield what counts in place of a requirement: mostly itself.
+
+        :param requirement: of the user or of a package; its marker holds.
+        """
+        name = requirement.name
+        if name in self._request.excluded:
+            return
+        if name not in self._overrides:
+            yield requirement
+            return
+        for override in self._overrides[name]:
+            if override.applies(self._candidates.target.environment):
+                yield replace(override, extras=requirement.extras | override.extras)
 
     def announce(self, needs: Sequence[Need]) -> None:
         """Fetch ahead what is not kept anyway."""
         for need in needs:
-            kept = self.kept(need.package.name)
-            if kept is None or kept not in need.versions:
+            present = self.present(need.package.name)
+            if present is None or present.version not in need.versions:
                 self._lookahead.announce(need)
 
     # --- what became of it ---------------------------------------------------------------

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from queue import SimpleQueue
 from threading import Thread
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
 
     from packaging.utils import NormalizedName
@@ -34,12 +36,19 @@ class Lookahead:
     :param candidates: what to warm.
     :param threads: how many questions travel at once; 0: none, nothing is asked ahead.
     :param prereleases: whether pre-releases count like final releases.
+    :param preferred: versions that are tried before newer ones.
     """
 
     def __init__(
-        self, candidates: Candidates, *, threads: int = 12, prereleases: bool = False
+        self,
+        candidates: Candidates,
+        *,
+        threads: int = 12,
+        prereleases: bool = False,
+        preferred: Mapping[NormalizedName, Version] = MappingProxyType({}),
     ) -> None:
         self._candidates = candidates
+        self._preferred = preferred
         self._prereleases = prereleases
         self._queue: SimpleQueue[Need | tuple[NormalizedName, Version] | None] = SimpleQueue()
         self._threads = threads
@@ -109,6 +118,9 @@ class Lookahead:
 
     def _guess(self, need: Need, versions: tuple[Version, ...]) -> Version | None:
         members = need.versions.members(versions)
+        preferred = self._preferred.get(need.package.name)
+        if preferred in members:
+            return preferred
         finals = [version for version in members if not version.is_prerelease]
         if self._prereleases or not finals:
             return members[0] if members else None

@@ -104,10 +104,10 @@ class Releases(Protocol):
         """Return those of the versions that only a pin may ask for (PEP 592)."""
 
     def kept(self, name: NormalizedName) -> Version | None:
-        """Return the version to try before newer ones: the installed one.
+        """Return the version to try before newer ones: the installed or a preferred one.
 
-        It is among ``versions``, and asked for before them, so that a project
-        which is kept needs no listing.
+        It is among ``versions``. Of what is installed it is asked for before them, so that a
+        project which is kept needs no listing.
         """
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:

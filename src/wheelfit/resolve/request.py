@@ -85,6 +85,12 @@ class Request:
     wheels: tuple[GivenWheel, ...] = ()
     constraints: tuple[Asked, ...] = ()
     """Limits on what is needed anyway; no extras, no URLs."""
+    overrides: tuple[Asked, ...] = ()
+    """What is said of a project here replaces what anybody else says that he needs of it."""
+    excluded: frozenset[NormalizedName] = frozenset()
+    """Projects that are left out, whoever needs them."""
+    preferred: Mapping[NormalizedName, Version] = field(default_factory=dict, hash=False)
+    """Versions to try before newer ones, as those of an older lock; a wish, never a limit."""
     installed: Mapping[NormalizedName, Present] = field(default_factory=dict, hash=False)
     """What is there and stays if it will do (F-96)."""
     there: Mapping[NormalizedName, Version] = field(default_factory=dict, hash=False)
@@ -105,6 +111,7 @@ class Request:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "installed", MappingProxyType(dict(self.installed)))
+        object.__setattr__(self, "preferred", MappingProxyType(dict(self.preferred)))
         there = self.there or {name: one.version for name, one in self.installed.items()}
         object.__setattr__(self, "there", MappingProxyType(dict(there)))
 

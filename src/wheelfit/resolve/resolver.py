@@ -92,7 +92,12 @@ class _Resolving:
         self._check_hashes(need.package.name for need in roots)
         self._candidates.suppose(self._fixed(roots))
         prereleases = self._request.prereleases
-        with Lookahead(self._candidates, threads=threads, prereleases=prereleases) as lookahead:
+        with Lookahead(
+            self._candidates,
+            threads=threads,
+            prereleases=prereleases,
+            preferred=self._request.preferred,
+        ) as lookahead:
             catalogue = Catalogue(self._request, self._candidates, lookahead, roots)
             try:
                 solved = solve(catalogue, roots, self._constraints(), prereleases=prereleases)

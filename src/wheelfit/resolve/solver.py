@@ -354,7 +354,7 @@ class _Provider(BaseProvider[Package, Any]):
             return self._first_build(package.base, package.release, versions)
         name = package.name
         kept = self._releases.kept(name)
-        if kept is not None and kept in versions:
+        if kept is not None and kept in versions and self._releases.is_usable(name, kept):
             return kept
         for version in self._admission.choices(name, versions):
             if self._releases.is_usable(name, version):

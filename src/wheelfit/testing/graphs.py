@@ -111,7 +111,8 @@ class Graph:
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
         """Tell whether the release was not marked as unusable."""
-        self.asked.append((name, version))
+        if version != self._kept.get(name):  # what is there is usable without a look
+            self.asked.append((name, version))
         return (Package(name), version) not in self._unusable
 
     def is_divided(self, name: NormalizedName, version: Version) -> bool:
