@@ -12,9 +12,11 @@ from urllib.parse import urlsplit
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.labels import parse_label
+from wheelfit.core.metadata import DEFAULT_LIMITS
 from wheelfit.core.ordering import Preferences, parse_preference
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import FileProblem, InvalidRequirement, UsageError, UserError
+from wheelfit.resolve.release_metadata import MetadataPolicy
 from wheelfit.resolve.request import Asked, GivenWheel, given_wheel
 from wheelfit.resolve.requirements_file import (
     RequirementLine,
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from wheelfit.core.ordering import Choice
     from wheelfit.core.requirements import Requirement
 
-__all__ = ["Wanted", "limited", "read_preferences", "read_wanted"]
+__all__ = ["Wanted", "limited", "metadata_policy", "read_preferences", "read_wanted"]
 
 
 def __dir__() -> list[str]:
@@ -233,3 +235,19 @@ def read_preferences(arguments: Namespace) -> Preferences:
 
 def _wishes(texts: Iterable[str]) -> tuple[Choice, ...]:
     return tuple(parse_preference(text) for text in texts)
+
+
+def metadata_policy(arguments: Namespace) -> MetadataPolicy:
+    """Read how metadata of variants is judged.
+
+    :param arguments: the options of `wheelfit.cli.options.add_choice`.
+    """
+    bounds = dict(arguments.limit)
+    lookups = bounds.pop("lookups", None)
+    policy = MetadataPolicy(
+        strict=arguments.strict,
+        read_unlisted=arguments.read_unlisted,
+        limits=replace(DEFAULT_LIMITS, **bounds),
+        accept_unknown_drafts=arguments.accept_unknown_drafts,
+    )
+    return policy if lookups is None else replace(policy, most_labels=lookups)

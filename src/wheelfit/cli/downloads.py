@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.cli.opened import Opened
     from wheelfit.cli.progress import Bars
+    from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.resolution import Pin
 
 __all__ = ["download", "named_by_origin"]
@@ -33,12 +33,12 @@ _AT_ONCE = 4
 
 
 def download(
-    pins: Sequence[Pin], opened: Opened, folder: Path, bars: Bars
+    pins: Sequence[Pin], candidates: Candidates, folder: Path, bars: Bars
 ) -> tuple[dict[NormalizedName, Path], list[tuple[Pin, str]]]:
     """Fetch wheels.
 
     :param pins: what to fetch.
-    :param opened: where from, and what each must agree with.
+    :param candidates: where from, and what each must agree with.
     :param folder: where to put them.
     :param bars: shows how it gets on.
     :returns: the paths by name, and the wheels that are not what they were chosen for with the
@@ -46,7 +46,7 @@ def download(
     :raises HashMismatch: a wheel that the user named is not what was promised.
     """
     with ThreadPoolExecutor(_AT_ONCE, "download") as pool:
-        futures = [pool.submit(_fetch, pin, opened, folder, bars) for pin in pins]
+        futures = [pool.submit(_fetch, pin, candidates, folder, bars) for pin in pins]
         try:
             done, _ = wait(futures, return_when=FIRST_EXCEPTION)
             results = [future.result() for future in futures if future in done]
@@ -81,12 +81,12 @@ def named_by_origin(pins: Sequence[Pin], paths: Mapping[NormalizedName, Path]) -
         raise
 
 
-def _fetch(pin: Pin, opened: Opened, folder: Path, bars: Bars) -> Path | str:
-    path = opened.repository.download(pin.file, folder, bars.transfer(pin.file.filename))
+def _fetch(pin: Pin, candidates: Candidates, folder: Path, bars: Bars) -> Path | str:
+    path = candidates.repository.download(pin.file, folder, bars.transfer(pin.file.filename))
     if pin.label is None:
         return path
     # Opened as if it were a plain wheel: a document that is missing costs this wheel (F-27) and
     # not the whole installation.
     filename = parse_wheel_filename(pin.filename.plain)
     with named_by_origin([pin], {pin.name: path}), WheelArchive(path, filename) as wheel:
-        return opened.candidates.confirm(pin.choice, wheel.variant_document()) or path
+        return candidates.confirm(pin.choice, wheel.variant_document()) or path

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.asked import limited, read_preferences, read_wanted
+from wheelfit.cli.asked import limited, metadata_policy, read_preferences, read_wanted
 from wheelfit.cli.environments import open_environment_of
 from wheelfit.cli.indexes import open_indexes, read_settings
 from wheelfit.cli.machine import choose_machine
 from wheelfit.cli.pip_rules import check_choice, read_rules
 from wheelfit.cli.plugins import OnDemandPlugins
-from wheelfit.core.metadata import DEFAULT_LIMITS
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
-from wheelfit.resolve.release_metadata import MetadataPolicy
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -74,7 +72,7 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
         ChoicePolicy(
             providers=machine.policy,
             preferences=preferences,
-            metadata=_metadata_policy(arguments),
+            metadata=metadata_policy(arguments),
             hashes=wanted.hashes,
         ),
         user_lists=machine.user_lists,
@@ -91,15 +89,3 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
     )
     prereleases = arguments.pre or rules.pre or any(file.pre for file in wanted.files)
     return Opened(environment, machine, repository, candidates, wanted, rules, prereleases)
-
-
-def _metadata_policy(arguments: Namespace) -> MetadataPolicy:
-    bounds = dict(arguments.limit)
-    lookups = bounds.pop("lookups", None)
-    policy = MetadataPolicy(
-        strict=arguments.strict,
-        read_unlisted=arguments.read_unlisted,
-        limits=replace(DEFAULT_LIMITS, **bounds),
-        accept_unknown_drafts=arguments.accept_unknown_drafts,
-    )
-    return policy if lookups is None else replace(policy, most_labels=lookups)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = [
     "add_choice",
     "add_environment",
+    "add_lock",
     "add_machine",
     "add_output",
     "add_requirements",
@@ -73,6 +74,28 @@ def add_requirements(parser: ArgumentParser) -> None:
     )
     group.add_argument("--pre", action="store_true", help="take pre-releases too")
     group.add_argument("--no-deps", action="store_true", help="leave dependencies alone")
+
+
+def add_lock(parser: ArgumentParser) -> None:
+    """Add which lock file is meant, and which parts of it."""
+    parser.add_argument(
+        "lock",
+        nargs="?",
+        default="pylock.toml",
+        type=given,
+        metavar="LOCK",
+        help="the lock file (default: pylock.toml in the current folder)",
+    )
+    group = parser.add_argument_group("parts of the lock")
+    group.add_argument(
+        "--extra", action="append", default=[], metavar="NAME", help="with this extra"
+    )
+    group.add_argument(
+        "--group",
+        action="append",
+        metavar="NAME",
+        help="with this dependency group, in place of the default ones",
+    )
 
 
 def add_sources(parser: ArgumentParser) -> None:

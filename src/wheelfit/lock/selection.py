@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces, project_of
+from wheelfit.core.support import NoPlugins
 from wheelfit.errors import (
     Fault,
     FileProblem,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.markers import Marker, VariantContext
     from wheelfit.core.requirements import Requirement
-    from wheelfit.core.support import Detector
+    from wheelfit.core.support import Detector, Plugins
     from wheelfit.core.target import Target
     from wheelfit.lock.document import Lock, LockedPackage
     from wheelfit.resolve.explain import Explanation
@@ -170,6 +171,7 @@ class LockCandidates:
     :param machine: who says what the target supports, here and now (F-123).
     :param policy: what the user decided.
     :param user_lists: a host file; it answers before the machine.
+    :param plugins: who asks plugins that are trusted; default: nobody.
     :param files: reads wheels; None: nobody does, and what the lock says must do.
     :param folder: where the lock file lies; None: it came from elsewhere.
     :param extras: which are asked for.
@@ -188,6 +190,7 @@ class LockCandidates:
         policy: ChoicePolicy = ChoicePolicy(),  # noqa: B008 - frozen
         *,
         user_lists: Detector | None = None,
+        plugins: Plugins = NoPlugins(),  # noqa: B008 - frozen
         files: Files | None = None,
         folder: Path | None = None,
         extras: Collection[str] = (),
@@ -198,7 +201,9 @@ class LockCandidates:
         self.packages = MappingProxyType({package.name: package for package in entries})
         """What counts on the target, by name."""
         repository = LockedRepository(entries, name=lock.where, files=files, folder=folder)
-        self.candidates = Candidates(repository, target, machine, policy, user_lists=user_lists)
+        self.candidates = Candidates(
+            repository, target, machine, policy, user_lists=user_lists, plugins=plugins
+        )
         """The same as for an index; ``confirm`` and ``reject`` hold a downloaded wheel
         against what the lock says of it (F-93), and `select` then chooses the next."""
         # P-51: what the lock holds is what there will be.

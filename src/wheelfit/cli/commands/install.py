@@ -278,7 +278,7 @@ def _fetch(
     from wheelfit.cli.downloads import download
 
     missing = [pin for pin in planned.install if pin.file.url not in wheels]
-    paths, refused = download(missing, opened, folder, bars)
+    paths, refused = download(missing, opened.candidates, folder, bars)
     wheels |= {pin.file.url: paths[pin.name] for pin in missing if pin.name in paths}
     for pin, reason in refused:
         # The warning comes with what is taken instead, one line per release (F-136).
