@@ -1,0 +1,89 @@
+"""What a lock is to be made for, wherever it is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit.core.markers import parse_marker
+from wheelfit.resolve.request import Asked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from packaging.specifiers import SpecifierSet
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.resolve.listing import AllowedHashes
+
+__all__ = ["LockRequest", "Root"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Hold one requirement that a lock is made for."""
+
+    requirement: Requirement
+    where: str = ""
+    """File and line; empty: the command line."""
+    extra: NormalizedName | None = None
+    """The extra of the project that asks for it; None: none does."""
+    group: NormalizedName | None = None
+    """The dependency group that asks for it; None: none does."""
+
+    @property
+    def kind(self) -> str | None:
+        """When it counts, as a marker of a lock file; None: always."""
+        if self.extra is not None:
+            return f"'{self.extra}' in extras"
+        if self.group is not None:
+            return f"'{self.group}' in dependency_groups"
+        return None
+
+    def asked(self) -> Asked:
+        """Return it as the resolver wants it, whoever asks for it."""
+        return Asked(self.requirement, self.where)
+
+    def __str__(self) -> str:
+        """Return it as a lock records it: with a marker that says when it counts."""
+        marker, kind = self.requirement.marker, self.kind
+        if kind is None:
+            return str(self.requirement)
+        text = str(self.requirement).removesuffix(f"; {marker}").rstrip()
+        both = kind if marker is None else f"({marker}) and {kind}"
+        blank = " " if self.requirement.url is not None else ""
+        return f"{text}{blank}; {parse_marker(both)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LockRequest:
+    """Hold everything that a lock is to be made for."""
+
+    roots: tuple[Root, ...] = ()
+    constraints: tuple[Asked, ...] = ()
+    """Limits on what is needed anyway."""
+    overrides: tuple[Asked, ...] = ()
+    """What replaces whatever anybody else says of a project."""
+    excluded: frozenset[NormalizedName] = frozenset()
+    """Projects that are left out, whoever needs them."""
+    hashes: Mapping[NormalizedName, AllowedHashes] = field(default_factory=dict, hash=False)
+    """Digests of which a project's file must have one; projects not listed are free."""
+    requires_python: SpecifierSet | None = None
+    """Which Pythons the project is for; None: it does not say."""
+    extras: tuple[NormalizedName, ...] = ()
+    """Extras that may be asked for, also those that need nothing."""
+    groups: tuple[NormalizedName, ...] = ()
+    """Dependency groups that may be asked for, likewise."""
+    default_groups: tuple[NormalizedName, ...] = ()
+    """Those that count when none is asked for."""
+    prereleases: bool = False
+    """Whether pre-releases count like final releases."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hashes", MappingProxyType(dict(self.hashes)))
