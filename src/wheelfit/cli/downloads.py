@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import WheelfitError
@@ -12,7 +12,7 @@ from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.resolution import Pin
 
-__all__ = ["download", "named_by_origin"]
+__all__ = ["download", "named_by_origin", "several_at_once"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 _AT_ONCE = 4
 """Downloads at the same time: polite to servers, enough to fill a line."""
 
@@ -45,16 +47,7 @@ def download(
         reason (F-93).
     :raises HashMismatch: a wheel that the user named is not what was promised.
     """
-    with ThreadPoolExecutor(_AT_ONCE, "download") as pool:
-        futures = [pool.submit(_fetch, pin, candidates, folder, bars) for pin in pins]
-        try:
-            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            results = [future.result() for future in futures if future in done]
-        except BaseException:
-            # One failed, or the user has had enough: the others are in vain.
-            bars.cancel()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    results = several_at_once(pins, lambda pin: _fetch(pin, candidates, folder, bars), bars)
     paths = {}
     refused = []
     for pin, result in zip(pins, results, strict=True):
@@ -63,6 +56,26 @@ def download(
         else:
             paths[pin.name] = result
     return paths, refused
+
+
+def several_at_once(things: Sequence[_T], fetch: Callable[[_T], _R], bars: Bars) -> list[_R]:
+    """Fetch things, a few at the same time; the first failure ends it all.
+
+    :param things: what to fetch.
+    :param fetch: fetches one; called from several threads.
+    :param bars: shows how it gets on.
+    :returns: what ``fetch`` returned, in the order of the things.
+    """
+    with ThreadPoolExecutor(_AT_ONCE, "download") as pool:
+        futures = [pool.submit(fetch, thing) for thing in things]
+        try:
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            return [future.result() for future in futures if future in done]
+        except BaseException:
+            # One failed, or the user has had enough: the others are in vain.
+            bars.cancel()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 @contextmanager

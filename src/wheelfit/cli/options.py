@@ -164,17 +164,32 @@ def add_environment(parser: ArgumentParser) -> None:
     )
 
 
-def add_machine(parser: ArgumentParser) -> None:
-    """Add for which machine the choice is made."""
+def add_machine(parser: ArgumentParser, *, several: bool = False) -> None:
+    """Add for which machine the choice is made.
+
+    :param several: whether it may be several, in ``hosts``; ``host`` is none of them then.
+    """
     group = parser.add_argument_group("machine (default: this one)")
-    group.add_argument(
-        "--for",
-        dest="host",
-        type=given,
-        metavar="HOST",
-        help="a host file, as `wheelfit probe -o` writes it, or a preset as cuda-12.8-sm90 "
-        "(`wheelfit host list`)",
-    )
+    if several:
+        group.add_argument(
+            "--for",
+            dest="hosts",
+            type=given,
+            action="append",
+            default=[],
+            metavar="HOST",
+            help="a host file or a preset, as for the other commands; may be given several times",
+        )
+        parser.set_defaults(host=None)
+    else:
+        group.add_argument(
+            "--for",
+            dest="host",
+            type=given,
+            metavar="HOST",
+            help="a host file, as `wheelfit probe -o` writes it, or a preset as cuda-12.8-sm90 "
+            "(`wheelfit host list`)",
+        )
     group.add_argument(
         "--allow-incomplete",
         action="store_true",

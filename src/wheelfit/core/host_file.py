@@ -175,6 +175,13 @@ class HostFile:
         )
         return file if target is None else _with_target(file, target)
 
+    def with_target(self, target: Target) -> HostFile:
+        """Return the same with interpreter and platform written down.
+
+        :param target: as `target` returns it; what it leaves to others does not matter then.
+        """
+        return _with_target(self, target)
+
     def target(self, base: Target, name: str) -> Target:
         """Return the target the file describes.
 
