@@ -27,6 +27,7 @@ __all__ = [
     "named",
     "natural",
     "short",
+    "wish",
 ]
 
 
@@ -131,6 +132,15 @@ def missing_on_device(feature: Feature, wanted: tuple[str, ...], device: str) ->
     words = _WORDS.get(feature.namespace, _Words)
     needs = words.wish(feature, wanted)
     return _with(f"{needs}, which {device} does not meet", named(feature, wanted))
+
+
+def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
+    """Say what a feature asks for, whatever machine it is, as ``needs CUDA driver >= 12.8``.
+
+    :param feature: the feature.
+    :param wanted: values of which one would do.
+    """
+    return _WORDS.get(feature.namespace, _Words).wish(feature, wanted)
 
 
 def _with(words: str, properties: str) -> str:
@@ -268,6 +278,17 @@ def _reads_as_met(value: str, capability: tuple[int, int]) -> bool:
 class _Amd(_Accelerator):
     kind = "an AMD GPU or ROCm"
 
+    @staticmethod
+    def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
+        values = alternatives(sorted(wanted, key=natural))
+        match feature.name:
+            case "gfx_arch":
+                return f"needs an AMD GPU {values}"
+            case "rocm_version":
+                return f"needs ROCm {values}"
+            case _:
+                return _Words.wish(feature, wanted)
+
 
 class _Ascend(_Accelerator):
     kind = "an Ascend NPU"
@@ -381,6 +402,10 @@ class _X86(_Processor):
     growing = "level"
 
     @staticmethod
+    def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
+        return _needed(_X86, feature, wanted)
+
+    @staticmethod
     def needed(value: str) -> str:
         return f"x86-64-{value}"
 
@@ -390,12 +415,25 @@ class _Arm(_Processor):
     growing = "version"
 
     @staticmethod
+    def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
+        return _needed(_Arm, feature, wanted)
+
+    @staticmethod
     def called(value: str) -> str:
         return f"Armv{value.removesuffix('a')}-A"
 
     @staticmethod
     def needed(value: str) -> str:
         return _Arm.called(value)
+
+
+def _needed(words: type[_Processor], feature: Feature, wanted: tuple[str, ...]) -> str:
+    """Say what is needed of a processor: the lowest value, for each includes those below."""
+    if feature.name == words.growing:
+        return f"needs {words.needed(min(wanted, key=words.rank))}"
+    if wanted == ("on",):
+        return f"needs a CPU with {feature.name}"
+    return _Words.wish(feature, wanted)
 
 
 _WORDS: dict[str, type[_Words]] = {
