@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from wheelfit import __version__
 from wheelfit.cli.configuration import configuration_file, home
 from wheelfit.core import strict_toml
-from wheelfit.core.compatible_tags import linux_platforms, macos_platforms
+from wheelfit.core.compatible_tags import platforms_of
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.host_file_mapping import read_host_file, to_mapping
 from wheelfit.core.toml_lines import line_of
@@ -162,15 +162,7 @@ def preset_platforms(preset: Preset, version: str | None = None) -> tuple[str, .
     :param version: of its glibc, musl or macOS, as ``2.28``; None: the usual one.
     """
     row = preset.row
-    major, minor = map(int, (version or row.version or "0.0").split("."))
-    if row.library == "glibc":
-        return linux_platforms(row.architecture, glibc=minor)
-    if row.library == "musl":
-        return linux_platforms(row.architecture, musl=minor)
-    if row.library == "macos":
-        machine = "arm64" if row.architecture == "aarch64" else row.architecture
-        return macos_platforms(machine, major, minor)
-    return ("win_arm64" if row.architecture == "aarch64" else "win_amd64",)
+    return platforms_of(row.architecture, row.library, version or row.version)
 
 
 def host_text(file: HostFile) -> str:

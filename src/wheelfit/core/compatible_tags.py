@@ -30,6 +30,7 @@ __all__ = [
     "linux_platforms",
     "macos_platforms",
     "platform_values",
+    "platforms_of",
     "shorten",
     "tags_for",
 ]
@@ -131,6 +132,27 @@ def macos_platforms(machine: str, major: int, minor: int = 0) -> tuple[str, ...]
     :param minor: second number; counts up to macOS 10 only.
     """
     return tuple(mac_platforms((major, minor), machine))
+
+
+def platforms_of(architecture: str, library: str, version: str = "") -> tuple[str, ...]:
+    """Return the platform tags of a system, best first.
+
+    >>> platforms_of("aarch64", "")
+    ('win_arm64',)
+
+    :param architecture: as providers call it: ``x86_64``, ``aarch64``.
+    :param library: what its wheels depend on: ``glibc``, ``musl``, ``macos``; empty: Windows.
+    :param version: of that, as ``2.28``.
+    """
+    major, minor = map(int, (version or "0.0").split("."))
+    if library == "glibc":
+        return linux_platforms(architecture, glibc=minor)
+    if library == "musl":
+        return linux_platforms(architecture, musl=minor)
+    if library == "macos":
+        machine = "arm64" if architecture == "aarch64" else architecture
+        return macos_platforms(machine, major, minor)
+    return ("win_arm64" if architecture == "aarch64" else "win_amd64",)
 
 
 _LINUX = re.compile(r"(?:linux|manylinux1|manylinux20\d\d|(?:many|musl)linux_\d+_\d+)_(.+)")

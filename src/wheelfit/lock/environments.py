@@ -1,0 +1,152 @@
+"""The environments that a lock is made for: platforms and Pythons, never the locking machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from wheelfit.core.compatible_tags import (
+    interpreter_values,
+    platform_values,
+    platforms_of,
+    tags_for,
+)
+from wheelfit.core.target import Target
+from wheelfit.errors import UsageError
+from wheelfit.platforms.tables.presets import PLATFORMS
+from wheelfit.platforms.tables.pythons import GLIBC_OF_LOCKS, PLATFORMS_OF_LOCKS, PYTHONS
+from wheelfit.resolve.version_set import VersionSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = [
+    "LockEnvironment",
+    "Python",
+    "environments_for",
+    "known_pythons",
+    "python_of",
+    "requires_python",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+Python = tuple[int, int]
+"""Major and minor version."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockEnvironment:
+    """Hold one environment, or one machine, that a lock is made for."""
+
+    name: str
+    """How to call it: ``linux-x86_64, Python 3.12``, or a host file."""
+    target: Target
+
+    @property
+    def platform(self) -> tuple[str, str, str]:
+        """What markers of a lock may tell it by, besides Python."""
+        values = self.target.environment
+        return values["sys_platform"], values["platform_machine"], values["implementation_name"]
+
+    @property
+    def python(self) -> Python:
+        """Its Python."""
+        version = self.target.python_full_version
+        return version.major, version.minor
+
+
+def environments_for(
+    platforms: Iterable[str], pythons: Iterable[Python]
+) -> tuple[LockEnvironment, ...]:
+    """Return every platform with every Python.
+
+    :param platforms: rows of presets, as ``linux-x86_64``; ``linux-x86_64@2.28`` says which
+        glibc, musl or macOS is the newest that a wheel may want. None: the usual ones.
+    :param pythons: minor versions of CPython.
+    :raises UsageError: there is no such platform.
+    """
+    names = tuple(dict.fromkeys(platforms)) or PLATFORMS_OF_LOCKS
+    versions = sorted(set(pythons), reverse=True)
+    return tuple(_environment(name, python) for python in versions for name in names)
+
+
+def python_of(text: str) -> Python:
+    """Read a minor version.
+
+    :param text: as ``3.12``; of ``3.12.1`` only the first two numbers count.
+    :raises UsageError: it is none.
+    """
+    parts = text.split(".")
+    if len(parts) in (2, 3) and all(p.isascii() and p.isdecimal() and len(p) < 4 for p in parts):
+        return int(parts[0]), int(parts[1])
+    raise UsageError(f"{text[:40]!r} is not a Python version", hint="write it as 3.12")
+
+
+def known_pythons(wanted: SpecifierSet) -> tuple[Python, ...]:
+    """Return the known Pythons that a project is for, oldest first.
+
+    :param wanted: its ``requires-python``.
+    :raises UsageError: it is for none of them.
+    """
+    found = tuple(
+        python for python in PYTHONS if wanted.contains(_full_version(python), prereleases=True)
+    )
+    if not found:
+        raise UsageError(
+            f"no known Python is {wanted}",
+            hint="name those to lock for: --python-version 3.14",
+        )
+    return found
+
+
+def requires_python(pythons: Sequence[Python], wanted: SpecifierSet | None = None) -> str:
+    """Return which Pythons a lock is for, as short as can be.
+
+    :param pythons: minor versions that it was made for.
+    :param wanted: what the project says; it may exclude some of their micro versions.
+    """
+    first, last = min(pythons), max(pythons)
+    texts = [] if wanted is None else [str(one) for one in wanted]
+    given = wanted if wanted is not None else SpecifierSet()
+    if first[1] and given.contains(f"{first[0]}.{first[1] - 1}.9999"):
+        texts.append(f">={_text(first)}")
+    if given.contains(f"{last[0]}.{last[1] + 1}"):
+        texts.append(f"<{last[0]}.{last[1] + 1}")
+    return str(VersionSet.of(",".join(texts)))
+
+
+def _text(python: Python) -> str:
+    return f"{python[0]}.{python[1]}"
+
+
+def _full_version(python: Python) -> Version:
+    return Version(f"{_text(python)}.{PYTHONS.get(python, 0)}")
+
+
+def _environment(name: str, python: Python) -> LockEnvironment:
+    row_name, _, newest = name.partition("@")
+    row = PLATFORMS.get(row_name)
+    if row is None or (newest and not _is_version(newest)):
+        raise UsageError(
+            f"{name[:80]!r} is not a platform",
+            hint=f"it is one of {', '.join(PLATFORMS)}; @2.28 may follow for a version of glibc",
+        )
+    version = newest or (GLIBC_OF_LOCKS if row.library == "glibc" else row.version)
+    platforms = platforms_of(row.architecture, row.library, version)
+    full = _full_version(python)
+    called = f"{name}, Python {_text(python)}"
+    environment = {**platform_values(platforms[0]), **interpreter_values("cpython", full)}
+    tags = tags_for("cpython", full, (), platforms)
+    return LockEnvironment(called, Target.of(called, environment, tags))
+
+
+def _is_version(text: str) -> bool:
+    parts = text.split(".")
+    return len(parts) == 2 and all(p.isascii() and p.isdecimal() and len(p) < 4 for p in parts)
