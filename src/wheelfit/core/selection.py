@@ -61,6 +61,8 @@ class Selection:
 
     verdicts: tuple[Verdict, ...]
     """Best first: the chosen one, the compatible ones, the rejected ones."""
+    better: WheelFilename | None = None
+    """What fits better than the chosen one, which was taken because it is installed."""
 
     @property
     def chosen(self) -> WheelFilename | None:
@@ -78,6 +80,7 @@ def select(
     tags: TagPreference,
     preferences: Preferences = Preferences(),  # noqa: B008 - frozen
     extra_rejections: Mapping[str, str] | None = None,
+    installed: Label | None = None,
 ) -> Selection:
     """Judge the wheels of one release and put them in order (F-90, F-66 to F-68).
 
@@ -88,8 +91,12 @@ def select(
     :param preferences: what the user wants.
     :param extra_rejections: wheels that are out for another reason, as yanked or
         ``Requires-Python``, by file name with the reason (F-94).
+    :param installed: the label that is there now. It is taken where it fits, even if
+        another one would fit better: a build is never exchanged unasked.
     """
-    judge = _Judge(document, support or Support(), tags, preferences, extra_rejections or {})
+    judge = _Judge(
+        document, support or Support(), tags, preferences, extra_rejections or {}, installed
+    )
     for filename in filenames:
         judge.look_at(filename)
     return judge.selection()
@@ -110,8 +117,10 @@ class _Judge:
         tags: TagPreference,
         preferences: Preferences,
         extra_rejections: Mapping[str, str],
+        installed: Label | None,
     ) -> None:
         self._document = document
+        self._installed = installed
         self._support = support
         self._tags = tags
         self._preferences = preferences
@@ -206,11 +215,14 @@ class _Judge:
 
     def selection(self) -> Selection:
         fitting = self._in_order()
+        better = self._give_way(fitting)
         verdicts: list[Verdict] = []
         if fitting:
             chosen = self._why_chosen(fitting)
+            if better is not None:
+                chosen = f"{fitting[0].label} is installed and still fits"
             verdicts.append(Verdict(fitting[0], "chosen", chosen, self._declared(fitting[0])))
-            why_after = _Comparison(fitting[0], self, self._ranking).why_after
+            why_after = _Comparison(fitting[0], self, self._ranking, better).why_after
             verdicts += [
                 Verdict(filename, "compatible", why_after, self._declared(filename))
                 for filename in fitting[1:]
@@ -218,7 +230,15 @@ class _Judge:
         for rejected in (self._refused, self._unlisted, self._misfits):
             rejected.sort(key=_rejected_last)
             verdicts += rejected
-        return Selection(tuple(verdicts))
+        return Selection(tuple(verdicts), better)
+
+    def _give_way(self, fitting: list[WheelFilename]) -> WheelFilename | None:
+        """Put the wheels of the installed label first; return the best one if it is another."""
+        if self._installed is None or not fitting or fitting[0].label == self._installed:
+            return None
+        better = fitting[0]
+        fitting.sort(key=lambda one: one.label != self._installed)
+        return None if fitting[0] is better else better
 
     def _in_order(self) -> list[WheelFilename]:
         """Return the wheels that may be chosen, best first (F-66 to F-68)."""
@@ -259,8 +279,15 @@ class _Judge:
 class _Comparison:
     """Say why wheels come after the chosen one."""
 
-    def __init__(self, winner: WheelFilename, judge: _Judge, ranking: Ranking | None) -> None:
+    def __init__(
+        self,
+        winner: WheelFilename,
+        judge: _Judge,
+        ranking: Ranking | None,
+        better: WheelFilename | None,
+    ) -> None:
         self._winner = winner
+        self._is_installed = better is not None
         self._judge = judge
         self._ranking = ranking
         self._by_label: dict[Label, str] = {}
@@ -272,6 +299,8 @@ class _Comparison:
         label = filename.label
         if label == self._winner.label:
             return self._same_label(filename)
+        if self._is_installed:
+            return f"{self._winner.label} is installed and stays"
         if label is None:
             return "plain wheels come after every compatible variant"  # F-67
         reason = self._by_label.get(label)

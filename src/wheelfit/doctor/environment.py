@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.check.findings import Count, Place, Report
-from wheelfit.check.installed import InstalledVariant, check_installed
+from wheelfit.check.installed import report_on
 from wheelfit.doctor import contents, diagnoses, packages
 from wheelfit.doctor.families import build_of, owned_libraries
+from wheelfit.install.fit import judge
 from wheelfit.install.installed import by_name
 from wheelfit.install.transaction import WORKPLACE
 
@@ -134,20 +135,7 @@ def about_contents(found: Contents, target: Target, hardware: Hardware, ask: Ask
         to what is supported; as `wheelfit.core.support.support_for`.
     """
     first = by_name(found.packages)
-    variants = [
-        InstalledVariant(
-            str(entry.path),
-            entry.name,
-            entry.version,
-            entry.label,
-            entry.properties,
-            entry.document,
-        )
-        for entry in (package.installed for package in first.values())
-        if entry.label is not None
-    ]
-    versions = {name: one.installed.version for name, one in first.items()}
-    checked = check_installed(variants, versions, ask)
+    checked = report_on(judge((package.installed for package in found.packages), ask))
     by_place = {str(package.installed.path): package for package in first.values()}
     imported = tuple(build for build in found.builds if first[build.package.name] is build.package)
     findings = [

@@ -204,31 +204,17 @@ def _published(
 
 def _installed(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> Report:
     from wheelfit.check.findings import Count, Report, Unchecked
-    from wheelfit.check.installed import InstalledVariant, check_installed
+    from wheelfit.check.installed import report_on
     from wheelfit.cli.environments import open_environment_of
     from wheelfit.cli.machine import choose_machine
-    from wheelfit.install.installed import by_name
+    from wheelfit.install.fit import judge
 
     environment = open_environment_of(arguments, environ)
     machine = choose_machine(arguments, environment.target(), environ, output)
     scan = environment.scan()
-    first = by_name(scan.installed)
-
-    variants = [
-        InstalledVariant(
-            str(entry.path),
-            entry.name,
-            entry.version,
-            entry.label,
-            entry.properties,
-            entry.document,
-        )
-        for entry in first.values()
-        if entry.label is not None
-    ]
-    versions = {name: entry.version for name, entry in first.items()}
     broken = [Unchecked(str(one.path), "file-problem", one.reason) for one in scan.broken]
-    return check_installed(variants, versions, machine.support) + Report.of((), broken, Count())
+    judged = judge(scan.installed, machine.support)
+    return report_on(judged) + Report.of((), broken, Count())
 
 
 class _Bar:

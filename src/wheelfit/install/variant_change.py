@@ -1,0 +1,115 @@
+"""Which installed variants a plan exchanges for another build; pure, nothing is read or written.
+
+Another build of the same version can be as different as another version: made for another
+driver, or for none. So nobody exchanges one unnoticed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.core.abi_dependency import abi_namespaces
+from wheelfit.core.properties import PropertySet
+from wheelfit.install.installed import by_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.install.installed import Installed
+    from wheelfit.install.plan import Plan
+    from wheelfit.resolve.resolution import Pin
+
+__all__ = ["PLAIN", "VariantChange", "variant_changes"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+PLAIN = "plain"
+"""How a wheel without a label is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class VariantChange:
+    """Say that an installed build gives way to one with another label."""
+
+    old: Installed
+    new: Pin
+    because: str
+    """Why, a clause without a final full stop."""
+    reported: bool
+    """Whether it is only told. Else somebody must have agreed: an installed variant goes,
+    and what comes in its place was not built for the same."""
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, for ``--json``."""
+        return {
+            "name": self.old.name,
+            "from": self.old.label,
+            "to": self.new.label,
+            "from_version": str(self.old.version),
+            "to_version": str(self.new.version),
+            "because": self.because,
+            "needs_consent": not self.reported,
+        }
+
+    def __str__(self) -> str:
+        old, new = self.old.label or PLAIN, self.new.label or PLAIN
+        name = str(self.old.name)
+        if self.old.version == self.new.version:
+            return f"{name} {self.old.version} {old} -> {new}, because {self.because}"
+        versions = f"{self.old.version} {old} -> {self.new.version} {new}"
+        return f"{name} {versions}, because {self.because}"
+
+
+def variant_changes(
+    plan: Plan, installed: Iterable[Installed], misfits: Mapping[NormalizedName, str]
+) -> tuple[VariantChange, ...]:
+    """Return what a plan exchanges for a build with another label, in its order.
+
+    A plain wheel that gives way to a variant is only told of: nobody chose it among builds.
+    So is a variant whose successor has the same properties, but for the versions of other
+    packages that it was built for (P-56).
+
+    :param plan: what is to be done.
+    :param installed: what is there; of one name, what is imported comes first.
+    :param misfits: why installed variants cannot stay, by name.
+    """
+    there = by_name(installed)
+    changes = []
+    for pin in plan.install:
+        old = there.get(pin.name)
+        if old is not None and old.label != pin.label:
+            because = misfits.get(pin.name) or _reason(old, pin)
+            changes.append(VariantChange(old, pin, because, _is_only_told(old, pin)))
+    return tuple(changes)
+
+
+def _reason(old: Installed, pin: Pin) -> str:
+    """Return what speaks against the installed label in the release that is to come."""
+    for verdict in pin.choice.selection.verdicts:
+        if verdict.filename.label == old.label:
+            if verdict.filename.text == pin.filename.text:
+                break
+            return verdict.reason.removeprefix("compatible; ")
+    return f"{pin.name} {pin.version} has no build {old.label or PLAIN}"
+
+
+def _is_only_told(old: Installed, pin: Pin) -> bool:
+    if old.label is None:
+        return True
+    own = _of_machine(old.properties, old.document)
+    return bool(old.properties and pin.properties) and own == _of_machine(
+        pin.properties, pin.choice.metadata.document
+    )
+
+
+def _of_machine(properties: PropertySet, document: VariantDocument | None) -> PropertySet:
+    """Return properties without those that speak of versions of other packages."""
+    abi = frozenset[str]() if document is None else abi_namespaces(document.providers)
+    return PropertySet(item for item in properties if item.namespace not in abi)
