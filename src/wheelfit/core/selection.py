@@ -71,6 +71,11 @@ class Selection:
             return self.verdicts[0].filename
         return None
 
+    @property
+    def fitting(self) -> tuple[WheelFilename, ...]:
+        """The wheels that may be chosen, best first."""
+        return tuple(one.filename for one in self.verdicts if one.verdict != "rejected")
+
 
 def select(
     filenames: Sequence[WheelFilename],

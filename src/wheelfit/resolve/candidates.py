@@ -8,14 +8,17 @@ that occur in wheels whose tags fit (P-22).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING
 
 from wheelfit.core.abi_dependency import KnownVersions
+from wheelfit.core.agreements import AGREEMENTS
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.degradations import Degradation, in_one_line
 from wheelfit.core.index_metadata import disagreement, read_wheel_document
 from wheelfit.core.ordering import Preferences
+from wheelfit.core.properties import EMPTY
 from wheelfit.core.selection import select
 from wheelfit.core.support import NoPlugins, ProviderPolicy, namespaces_used, support_for
 from wheelfit.errors import InvalidRequirement, InvalidWheel, MetadataDisagreement
@@ -37,11 +40,13 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
+    from wheelfit.core.agreements import Agreed, Agreement
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
+    from wheelfit.core.selection import Selection
     from wheelfit.core.support import Detector, Plugins, Support
     from wheelfit.core.target import Target
     from wheelfit.resolve.listing import Release, Wheel
@@ -64,6 +69,15 @@ class ChoicePolicy:
     metadata: MetadataPolicy = field(default_factory=MetadataPolicy)
     hashes: Mapping[NormalizedName, AllowedHashes] = field(default_factory=dict, hash=False)
     """Digests of which a project's file must have one (F-94); projects not listed are free."""
+    agreements: tuple[Agreement, ...] = AGREEMENTS
+    """What builds that are installed together agree on."""
+    mixed: frozenset[str] = frozenset()
+    """Names of agreements that do not bind, because the user allows what they forbid."""
+
+    @property
+    def binding(self) -> tuple[Agreement, ...]:
+        """The agreements that count."""
+        return tuple(one for one in self.agreements if one.name not in self.mixed)
 
 
 class Candidates:
@@ -100,6 +114,8 @@ class Candidates:
         self._rejected: dict[str, str] = {}
         self._unsound: dict[str, Degradation] = {}
         self._known = KnownVersions(policy.providers.abi_versions, is_open=True)
+        self._agreed: tuple[Agreed, ...] = ()
+        self._installed: dict[NormalizedName, Label] = {}
         self._listings: Once[NormalizedName, Listing | None] = Once()
         self._variants: Once[tuple[NormalizedName, Version], ReleaseMetadata] = Once()
         self._offers: Once[NormalizedName, tuple[PropertySet, ...]] = Once()
@@ -145,6 +161,38 @@ class Candidates:
         if known != self._known:
             self._known = known
             self._choices = Once()
+
+    def hold_on_to(self, installed: Mapping[NormalizedName, Label]) -> None:
+        """Take, of every release where it fits, the label that is installed.
+
+        :param installed: labels by project; default: none, and the best is taken.
+        """
+        if installed != self._installed:
+            self._installed = dict(installed)
+            self._choices = Once()
+
+    def agree(self, agreed: Sequence[Agreed]) -> None:
+        """Take no wheel that does not go with what the environment agrees on.
+
+        :param agreed: the values, of each agreement one at most; those before are forgotten.
+        """
+        if tuple(agreed) != self._agreed:
+            self._agreed = tuple(agreed)
+            self._choices = Once()
+
+    def objection(self, properties: PropertySet, *, is_installed: bool = False) -> str | None:
+        """Return why a build does not go with what is agreed on; None when it does.
+
+        :param properties: what its label declares.
+        :param is_installed: whether it is there already.
+        """
+        for one in self._agreed:
+            if is_installed and one.spares_installed:
+                continue
+            objection = one.objection(properties)
+            if objection is not None:
+                return objection
+        return None
 
     def choice(self, name: NormalizedName, version: Version) -> ReleaseChoice:
         """Return the verdicts on the wheels of a release, by file names and variants.
@@ -308,14 +356,20 @@ class Candidates:
             metadata = self._metadata_of(release, wheels)
             support = self._ask(metadata, wheels, known)
         # Steps 5 to 8.
-        selection = select(
+        judge = partial(
+            select,
             [wheel.filename for wheel in release.wheels],
             document=metadata.document,
             support=support,
             tags=self.target.tags,
-            preferences=self._applying(name, metadata.document),
-            extra_rejections={**metadata.rejections, **rejections},
+            preferences=self.applying(name, metadata.document),
+            installed=self._installed.get(name),
         )
+        selection = judge(extra_rejections={**metadata.rejections, **rejections})
+        alone = tuple(dict.fromkeys(filename.label for filename in selection.fitting))
+        apart = self._apart(selection)
+        if apart:
+            selection = judge(extra_rejections={**metadata.rejections, **rejections, **apart})
         unsound = [self._unsound.get(wheel.filename.text) for wheel in release.wheels]
         degradations = (*metadata.degradations, *filter(None, unsound))
         line = in_one_line(degradations)
@@ -326,8 +380,27 @@ class Candidates:
             reason = next(_yanked(wheel.file) for wheel in release.wheels if wheel.is_yanked)
             notes.append(f"{name} {version} was taken back by its publisher ({reason})")
         return ReleaseChoice(
-            release, selection, metadata, support, tuple(notes), degradations=degradations
+            release,
+            selection,
+            metadata,
+            support,
+            tuple(notes),
+            degradations=degradations,
+            alone=alone if apart else (),
         )
+
+    def _apart(self, selection: Selection) -> dict[str, str]:
+        """Return which wheels would fit, but not together with the others, with the reason."""
+        if not self._agreed:
+            return {}
+        found: dict[str, str] = {}
+        for verdict in selection.verdicts:
+            if verdict.verdict == "rejected":
+                break
+            objection = self.objection(verdict.properties or EMPTY)
+            if objection is not None:
+                found[verdict.filename.text] = objection
+        return found
 
     def _first_sight(self, release: Release) -> dict[str, str]:
         """Return why wheels are out, before variants are looked at (F-94)."""
@@ -343,10 +416,14 @@ class Candidates:
                 rejections[text] = _yanked(wheel.file)
         return rejections
 
-    def _applying(self, name: NormalizedName, document: VariantDocument | None) -> Preferences:
-        """Leave out what is required but not offered by the project (F-91).
+    def applying(self, name: NormalizedName, document: VariantDocument | None) -> Preferences:
+        """Return the wishes without what is required but not offered by the project (F-91).
 
         Otherwise a property required of one project would rule out every other project.
+
+        :param name: the project.
+        :param document: of a release that is looked at; None: what is listed counts alone.
+        :raises NetworkError: a source cannot be read.
         """
         preferences = self.policy.preferences
         if not preferences.require:

@@ -83,6 +83,7 @@ class Catalogue:
         self._candidates = candidates
         self._lookahead = lookahead
         self._kept: dict[NormalizedName, Present | None] = {}
+        self._apart: dict[NormalizedName, Version] = {}
         self._installed_core: dict[NormalizedName, CoreMetadata] = {}
         self._versions: dict[NormalizedName, tuple[Version, ...]] = {}
         self._yanked: dict[NormalizedName, frozenset[Version]] = {}
@@ -129,6 +130,10 @@ class Catalogue:
         present = self.present(name)
         if present is not None:
             return present.version
+        # A build that does not go with the others gives way to one of the same version.
+        apart = self._apart.get(name)
+        if apart is not None and apart in self.versions(name):
+            return apart
         preferred = self._request.preferred.get(name)
         return preferred if preferred in self.versions(name) else None
 
@@ -240,6 +245,11 @@ class Catalogue:
 
     # --- what became of it ---------------------------------------------------------------
 
+    @property
+    def tried(self) -> Iterable[tuple[NormalizedName, Version]]:
+        """The releases the solver asked about, in order."""
+        return self._tried.keys()
+
     def is_tried(self, name: NormalizedName, version: Version) -> bool:
         """Tell whether the solver asked about a release."""
         return (name, version) in self._tried
@@ -314,6 +324,10 @@ class Catalogue:
         if (request.upgrade and name in self._roots) or name in request.upgrade_only:
             return None
         reason = self._unwanted(present)
+        if reason is None:
+            reason = self._candidates.objection(present.properties, is_installed=True)
+            if reason is not None:
+                self._apart[name] = present.version
         if reason is not None:
             self.note(f"the installed {present} is not kept: {reason}")
             return None
@@ -338,6 +352,7 @@ class Catalogue:
         support = self._support(present)
         if support is None:
             return None
+        preferences = self._candidates.applying(present.name, present.document)
         return support.refusal(present.properties) or preferences.objection(
             present.properties, support
         )

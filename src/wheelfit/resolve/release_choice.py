@@ -45,6 +45,9 @@ class ReleaseChoice:
     """What went wrong on the way, one line each; all that the release lost is one (F-136)."""
     degradations: tuple[Degradation, ...] = ()
     """What bad metadata cost the release, for programs (F-136)."""
+    alone: tuple[Label | None, ...] = ()
+    """The labels that would fit if no agreement with other packages were needed, best first;
+    empty: the same that fit."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -72,14 +75,17 @@ class ReleaseChoice:
     @property
     def fitting(self) -> tuple[WheelFilename, ...]:
         """The wheels that may be chosen, best first."""
-        return tuple(
-            verdict.filename for verdict in self.selection.verdicts if verdict.verdict != "rejected"
-        )
+        return self.selection.fitting
 
     @property
     def labels(self) -> tuple[Label | None, ...]:
         """The labels that may be chosen, best first, each once; None for plain wheels."""
         return tuple(dict.fromkeys(filename.label for filename in self.fitting))
+
+    @property
+    def offered(self) -> tuple[Label | None, ...]:
+        """The labels that would fit if no agreement with other packages were needed."""
+        return self.alone or self.labels
 
     def declared(self, label: Label | None) -> PropertySet:
         """Return what a label declares; empty for a plain wheel."""

@@ -1,0 +1,184 @@
+"""What packages that share an environment must have in common, as dated data.
+
+A property says what a build wants. Most are capabilities: every package may make of the GPU
+or the processor what it can. Some are requirements of the environment: libraries of two CUDA
+majors, or two implementations of BLAS, in one process are a known source of crashes and wrong
+results. Those are declared here, and by the user; whatever is not declared is a capability.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from wheelfit.core.phrases import alternatives
+from wheelfit.core.properties import Feature, feature_of, parse_feature
+from wheelfit.errors import InvalidProperty
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wheelfit.core.properties import PropertySet
+
+__all__ = [
+    "AGREEMENTS",
+    "ALL",
+    "DATA_VERSION",
+    "Agreed",
+    "Agreement",
+    "Part",
+    "common",
+    "named",
+    "value_key",
+    "with_own",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+DATA_VERSION = "2026-11"
+"""When the rows were last compared with the published packages."""
+ALL = ":all:"
+"""Stands for every agreement where one is named."""
+
+Part = Literal["major", "whole"]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Declare a requirement of the environment: builds in it agree on one value."""
+
+    name: str
+    """What users call it, as ``cuda``."""
+    title: str
+    """How messages call it, as ``CUDA``."""
+    features: tuple[Feature, ...]
+    """The features whose values say what a build was made for."""
+    part: Part = "whole"
+    """Which part of a value must be the same: the number before the first dot, or all of it."""
+    is_bound: bool = False
+    """Whether the values are lower bounds: of several the lowest says what a build was made
+    for, the others only say where it runs too."""
+
+    def values(self, properties: PropertySet) -> frozenset[str]:
+        """Return the values a build goes with; none when it has no say.
+
+        :param properties: what the label of the build declares.
+        """
+        found: set[str] = set()
+        for feature in self.features:
+            values: Sequence[str] = properties.values(feature.namespace, feature.name)
+            if values and self.is_bound:
+                values = [min(values, key=value_key)]
+            found.update(self._relevant(value) for value in values)
+        return frozenset(found)
+
+    def called(self, values: Iterable[str]) -> str:
+        """Return how to call values, as ``CUDA 12`` or ``ROCm 6 or 7``."""
+        return f"{self.title} {alternatives(sorted(values, key=value_key))}"
+
+    def _relevant(self, value: str) -> str:
+        return value.partition(".")[0] if self.part == "major" else value
+
+
+AGREEMENTS: tuple[Agreement, ...] = (
+    # Libraries of two majors have different names for the loader, so both end up in one process;
+    # minor versions of one major are compatible (the vendor's "minor version compatibility").
+    # `nvidia :: cuda` is what builds of 2025 had in place of the bound.
+    Agreement(
+        "cuda",
+        "CUDA",
+        (feature_of("nvidia", "cuda_version_lower_bound"), feature_of("nvidia", "cuda")),
+        "major",
+        is_bound=True,
+    ),
+    # ROCm's libraries change their names for the loader with the major as well.
+    Agreement("rocm", "ROCm", (feature_of("amd", "rocm_version"),), "major"),
+    Agreement("blas", "BLAS", (feature_of("blas_lapack", "provider"),)),
+    Agreement("openmp", "OpenMP", (feature_of("openmp", "provider"),)),
+    Agreement("mpi", "MPI", (feature_of("mpi", "provider"),)),
+)
+"""What is declared without anybody asking for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """Hold on which value an environment agrees."""
+
+    agreement: Agreement
+    value: str
+    because: str = ""
+    """Who decided that, as ``because of flash-attn``; empty: not known yet."""
+    spares_installed: bool = False
+    """Whether it binds only what is new: what is installed is mixed already, and stays."""
+
+    def objection(self, properties: PropertySet) -> str | None:
+        """Return why a build does not go with the others, or None when it does.
+
+        :param properties: what its label declares.
+        """
+        values = self.agreement.values(properties)
+        if not values or self.value in values:
+            return None
+        here = self.agreement.called([self.value])
+        because = f" {self.because}" if self.because else ""
+        return f"is built for {self.agreement.called(values)}, this environment has {here}{because}"
+
+    def __str__(self) -> str:
+        return self.agreement.called([self.value])
+
+
+def common(values: Iterable[frozenset[str]]) -> frozenset[str] | None:
+    """Return the values that builds have in common; None when none of them has a say.
+
+    :param values: of each build, as `Agreement.values` returns them.
+    """
+    found: frozenset[str] | None = None
+    for some in values:
+        if some:
+            found = some if found is None else found & some
+    return found
+
+
+def named(text: str, agreements: Iterable[Agreement]) -> frozenset[str]:
+    """Return the names of the agreements that a user means.
+
+    :param text: a name, a feature as ``nvidia :: cuda_version_lower_bound``, or ``:all:``.
+    :param agreements: those there are.
+    :raises InvalidProperty: there is no such agreement.
+    """
+    known = list(agreements)
+    wanted = text.strip()
+    if wanted == ALL:
+        return frozenset(one.name for one in known)
+    feature = parse_feature(wanted) if "::" in wanted else None
+    found = frozenset(one.name for one in known if wanted == one.name or feature in one.features)
+    if not found:
+        names = ", ".join(one.name for one in known)
+        raise InvalidProperty(
+            f"packages need not agree on {wanted!r}", hint=f"they agree on {names}"
+        )
+    return found
+
+
+def with_own(own: Iterable[Agreement]) -> tuple[Agreement, ...]:
+    """Return the built-in agreements with those of a user; one of the same name replaces.
+
+    :param own: those of the user.
+    """
+    return (*{one.name: one for one in (*AGREEMENTS, *own)}.values(),)
+
+
+_DIGITS = re.compile(r"(\d+)")
+
+
+def value_key(value: str) -> tuple[tuple[int, int, str], ...]:
+    """Return what sorts values as people do: ``9`` before ``12``, ``12.8`` before ``12.10``.
+
+    :param value: a value or a part of one.
+    """
+    parts = [part for part in _DIGITS.split(value) if part not in ("", ".")]
+    return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts)
