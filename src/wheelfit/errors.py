@@ -19,6 +19,7 @@ WheelfitError
 │   ├── InvalidHostFile                   invalid-host-file
 │   ├── InvalidPreset                     invalid-preset
 │   ├── UnknownHost                       unknown-host
+│   ├── UnknownShorthand                  unknown-shorthand
 │   ├── InvalidConfiguration              invalid-configuration
 │   ├── FileProblem                       file-problem
 │   ├── UnusableInterpreter               unusable-interpreter
@@ -28,13 +29,15 @@ WheelfitError
 ├── NoFit                        exit 3   nothing compatible exists
 │   ├── NoSolution                        no-solution
 │   ├── NoCompatibleWheel                 no-compatible-wheel
+│   ├── NoAccelerator                     no-accelerator
 │   ├── ProjectNotFound                   project-not-found
 │   └── UnknownLabel                      unknown-label
 ├── IntegrityError               exit 4   bytes are not what was promised
 │   ├── HashMismatch                      hash-mismatch
 │   ├── InvalidWheel                      invalid-wheel
 │   ├── FileConflict                      file-conflict
-│   └── MetadataDisagreement              metadata-disagreement
+│   ├── MetadataDisagreement              metadata-disagreement
+│   └── DamagedBundle                     damaged-bundle
 ├── NetworkError                 exit 5   a source could not be read
 │   ├── Unreachable                       unreachable
 │   ├── UnexpectedStatus                  unexpected-status
@@ -45,6 +48,8 @@ WheelfitError
 ├── PolicyRefusal                exit 7   allowed by nobody
 │   ├── ExternallyManaged                 externally-managed
 │   ├── NoConsent                         no-consent
+│   ├── VariantChangeRefused              variant-change
+│   ├── TooLarge                          too-large
 │   └── UnusablePolicy                    unusable-policy
 └── BadMetadata                  exit 8   bad-metadata
 ```
@@ -61,6 +66,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BadMetadata",
+    "DamagedBundle",
     "EnvironmentBusy",
     "EnvironmentReadOnly",
     "EnvironmentUnavailable",
@@ -85,6 +91,7 @@ __all__ = [
     "InvalidWheel",
     "MetadataDisagreement",
     "NetworkError",
+    "NoAccelerator",
     "NoCompatibleWheel",
     "NoConsent",
     "NoFit",
@@ -93,15 +100,18 @@ __all__ = [
     "NotRemovable",
     "PolicyRefusal",
     "ProjectNotFound",
+    "TooLarge",
     "UnexpectedStatus",
     "UnknownHost",
     "UnknownLabel",
+    "UnknownShorthand",
     "Unreachable",
     "UnsupportedSchema",
     "UnusableInterpreter",
     "UnusablePolicy",
     "UsageError",
     "UserError",
+    "VariantChangeRefused",
     "WheelfitError",
 ]
 
@@ -324,6 +334,12 @@ class UnknownHost(UserError):
     reference = "unknown-host"
 
 
+class UnknownShorthand(UserError):
+    """A word stands for no wishes about variants."""
+
+    reference = "unknown-shorthand"
+
+
 class InvalidConfiguration(UserError):
     """A configuration file or variable cannot be understood."""
 
@@ -386,6 +402,12 @@ class NoCompatibleWheel(NoFit):
     reference = "no-compatible-wheel"
 
 
+class NoAccelerator(NoFit):
+    """Builds would be taken that use no accelerator, though there are others."""
+
+    reference = "no-accelerator"
+
+
 class ProjectNotFound(NoFit):
     """No source knows a project of this name."""
 
@@ -445,6 +467,36 @@ class MetadataDisagreement(IntegrityError):
     """Two places that must say the same about a wheel do not (F-93)."""
 
     reference = "metadata-disagreement"
+
+
+class DamagedBundle(IntegrityError):
+    """A folder is not the bundle that it was when it was made.
+
+    :param problems: path in the bundle, kind (``missing``, ``changed``, ``extra``,
+        ``unreadable``, ``selection``) and the rest in words, if more is to be said; at least one.
+    """
+
+    reference = "damaged-bundle"
+
+    def __init__(self, problems: Sequence[tuple[str, str, str]], *, where: str) -> None:
+        self.problems = tuple(problems)
+        lines = [
+            f"{path}: {kind}" + (f", {words}" if words else "") for path, kind, words in problems
+        ]
+        more = [f"and {len(lines) - 100} more"] if len(lines) > 100 else []
+        super().__init__(
+            "the bundle is not what it was when it was made",
+            where=where,
+            note="\n".join([*lines[:100], *more]),
+            hint="copy it again, or make it anew: wheelfit bundle --update",
+        )
+
+    def parts(self) -> dict[str, object]:
+        """Return the error as plain data, with everything that is wrong."""
+        problems = [
+            {"path": path, "problem": kind, "words": words} for path, kind, words in self.problems
+        ]
+        return {**super().parts(), "problems": problems}
 
 
 # --- 5: a source could not be read -----------------------------------------------
@@ -532,6 +584,37 @@ class NoConsent(PolicyRefusal):
     """What was asked needs the user's consent, and nobody was there to give it (P-18)."""
 
     reference = "no-consent"
+
+
+class TooLarge(PolicyRefusal):
+    """More would be downloaded than the user allows."""
+
+    reference = "too-large"
+
+
+class VariantChangeRefused(PolicyRefusal):
+    """An installed variant would give way to another build, and nobody asked for that.
+
+    :param changes: what would change, as plain data; at least one.
+    """
+
+    reference = "variant-change"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        changes: Sequence[Mapping[str, object]],
+        where: str | None = None,
+        note: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, where=where, note=note, hint=hint)
+        self.changes = tuple(dict(one) for one in changes)
+
+    def parts(self) -> dict[str, object]:
+        """Return the error as plain data, with every change that would be made."""
+        return {**super().parts(), "variant_changes": list(self.changes)}
 
 
 class UnusablePolicy(PolicyRefusal):

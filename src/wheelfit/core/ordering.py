@@ -89,9 +89,13 @@ class Preferences:
     """The only label that may be chosen, by normalised project name."""
     variants: bool = True
     """Whether variant wheels may be chosen at all."""
+    origins: Mapping[Choice, str] = field(default_factory=dict)
+    """The option of each wish that a shorthand stands for. Such a requirement is not in vain
+    where nothing offers it: it speaks of whatever may be needed."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))
+        object.__setattr__(self, "origins", MappingProxyType(dict(self.origins)))
 
     def objection(self, properties: PropertySet, support: Support) -> str | None:
         """Return which wish of the user a compatible variant does not meet, or None.
@@ -101,7 +105,7 @@ class Preferences:
         """
         for choice in self.require:
             if not _names(properties, choice):
-                return f"{choice} is required, and this wheel does not have it"
+                return f"{choice} is required{self._by(choice)}, and this wheel does not have it"
         return self._forbidden(properties, support)
 
     def unmet(self, present: Iterable[PropertySet]) -> Iterator[Choice]:
@@ -114,6 +118,13 @@ class Preferences:
             if not any(_names(properties, choice) for properties in sets):
                 yield choice
 
+    def in_vain(self, present: Iterable[PropertySet]) -> Iterator[Choice]:
+        """Yield what is unmet and was required in so many words.
+
+        :param present: as for `unmet`.
+        """
+        return (choice for choice in self.unmet(present) if choice not in self.origins)
+
     def _forbidden(self, properties: PropertySet, support: Support) -> str | None:
         values: dict[Feature, set[str]] = {}
         for choice in self.forbid:
@@ -122,7 +133,7 @@ class Preferences:
                     choice.value
                 )
             elif _names(properties, choice):
-                return f"{choice} is forbidden"
+                return f"{choice} is forbidden{self._by(choice)}"
         for feature, wanted in properties.features():
             if feature not in values:
                 continue
@@ -132,8 +143,13 @@ class Preferences:
             lists += [one.values for one in support.devices(feature.namespace, feature.name)]
             if any(known.isdisjoint(left) for known in lists):
                 named = sorted(values[feature].intersection(wanted))
-                return f"{feature} :: {', '.join(named)} is forbidden"
+                told = (self._by(Property(feature.namespace, feature.name, one)) for one in named)
+                return f"{feature} :: {', '.join(named)} is forbidden{next(told, '')}"
         return None
+
+    def _by(self, choice: Choice) -> str:
+        """Return whose wish it is where the user did not write it so."""
+        return f" ({self.origins[choice]})" if choice in self.origins else ""
 
 
 def _names(properties: PropertySet, choice: Choice) -> bool:

@@ -1,0 +1,270 @@
+"""Shorthands: one word for several wishes about variants, as dated data (F-91).
+
+A shorthand concerns every package of a result, those that only others need included. What
+it requires counts for projects that offer it; what it forbids counts for all. It reorders
+or narrows, as every wish does, and makes nothing eligible that the machine cannot run.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wheelfit.core.accelerators import ACCELERATORS
+from wheelfit.core.properties import Feature, Property
+from wheelfit.errors import UnknownShorthand, UsageError
+from wheelfit.platforms.tables import nvidia
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from wheelfit.core.ordering import Choice, Preferences
+
+__all__ = ["DATA_VERSION", "NAMES", "Shorthand", "combined", "find_shorthand", "shorthand_rows"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+DATA_VERSION: Final = "2026-11"
+"""When the rows were last compared with the names that other tools and users have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shorthand:
+    """Hold what one word stands for."""
+
+    name: str
+    """As it is typed: ``cpu``, ``cuda12``."""
+    meaning: str
+    """What it does, one sentence without a final full stop."""
+    prefer: tuple[Choice, ...] = ()
+    require: tuple[Choice, ...] = ()
+    forbid: tuple[Choice, ...] = ()
+    place: tuple[str, ...] = ()
+    """Which builds it leaves, from the coarse to the fine: ``("cuda", "12", "12.8")``. Of two
+    with a place one must go on where the other ends; a user's own has none."""
+
+
+class _Family(NamedTuple):
+    """Hold the builds for one accelerator."""
+
+    name: str
+    aliases: tuple[str, ...]
+    namespace: str
+    words: str
+    feature: str = ""
+    """Whose values are versions of the platform; empty: its builds tell none apart."""
+    majors: range = range(0)
+    minors: range = range(0)
+    """The versions that there are or may come."""
+    example: tuple[str, ...] = ()
+    """Versions to show: a major, a minor."""
+
+
+# Names as uv's torch backends and light-the-torch have them (cpu, cu128, rocm6.4, xpu), and as
+# presets of machines (cuda-12.8, intel, ascend): one vocabulary.
+_FAMILIES: tuple[_Family, ...] = (
+    _Family(
+        "cuda",
+        ("cu",),
+        "nvidia",
+        "CUDA",
+        "cuda_version_lower_bound",  # P-80
+        range(nvidia.OLDEST_CUDA, nvidia.NEWEST_CUDA.major + 1),
+        range(nvidia.NEWEST_CUDA.minor + 1),
+        ("12", "13", "12.8"),
+    ),
+    _Family(
+        "rocm",
+        (),
+        "amd",
+        "ROCm",
+        "rocm_version",  # P-120
+        range(5, 10),
+        range(21),
+        ("6", "7", "6.4"),
+    ),
+    _Family("xpu", ("intel",), "intel", "Intel GPU"),
+    _Family("ascend", ("npu",), "ascend", "Ascend"),
+    _Family("tpu", (), "tpu", "TPU"),
+)
+_AUTO = Shorthand("auto", "what suits the machine, whatever is configured", place=("auto",))
+_CPU = Shorthand(
+    "cpu",
+    "no build that uses an accelerator",
+    forbid=tuple(ACCELERATORS.values()),
+    place=("cpu",),
+)
+
+NAMES: tuple[str, ...] = (
+    "cpu",
+    *(f"{family.name}{version}" for family in _FAMILIES for version in ("", *family.example)),
+    "auto",
+)
+"""Names to show to people; there are more versions than these."""
+
+_VERSIONED = re.compile(r"([a-z]+)-?([0-9]{1,2})(?:\.([0-9]{1,2}))?")
+_SQUEEZED = re.compile(r"cu([0-9]{2})([0-9])")
+
+
+def find_shorthand(name: str, own: Iterable[Shorthand] = ()) -> Shorthand:
+    """Return what a word stands for.
+
+    >>> find_shorthand("cu128").name
+    'cuda12.8'
+
+    :param name: as the user typed it.
+    :param own: the user's own shorthands.
+    :raises UnknownShorthand: it stands for nothing.
+    """
+    mine = {one.name: one for one in own}
+    found = mine.get(name) or _built_in(name.lower())
+    if found is None:
+        raise _unknown(name, (*mine, *NAMES))
+    return found
+
+
+def shorthand_rows() -> Iterator[tuple[Shorthand, tuple[str, ...]]]:
+    """Yield every built-in row to show, with its other spellings."""
+    families = {family.name: family for family in _FAMILIES}
+    for name in NAMES:
+        spelt: list[str] = []
+        if name in families:
+            spelt += [alias for alias in families[name].aliases if alias != "cu"]
+        elif name.startswith("cuda"):
+            spelt.append(f"cu{name.removeprefix('cuda').replace('.', '')}")
+        if "." in name:
+            family = name.rstrip("0123456789.")
+            spelt.append(f"{family}-{name.removeprefix(family)}")
+        yield find_shorthand(name), tuple(spelt)
+
+
+def combined(shorthands: Sequence[Shorthand], own: Preferences) -> Preferences:
+    """Return wishes with those that shorthands stand for.
+
+    :param shorthands: as many as the user named.
+    :param own: what the user wished in so many words; it is preferred first.
+    :raises UsageError: wishes contradict each other.
+    """
+    _check_places(shorthands)
+    said: dict[str, dict[Choice, str]] = {}
+    for kind in ("prefer", "require", "forbid"):
+        said[kind] = {wish: f"--{kind} {wish}" for wish in getattr(own, kind)}
+        for one in shorthands:
+            for wish in getattr(one, kind):
+                said[kind].setdefault(wish, f"--variant {one.name}")
+    for required, first in said["require"].items() if shorthands else ():
+        for forbidden, second in said["forbid"].items():
+            if _covers(forbidden, required):
+                raise UsageError(
+                    f"{first} and {second} contradict each other: "
+                    f"{required} would be required and forbidden"
+                )
+    return replace(
+        own,
+        prefer=tuple(said["prefer"]),
+        require=tuple(said["require"]),
+        forbid=tuple(said["forbid"]),
+        origins={
+            wish: option
+            for wishes in said.values()
+            for wish, option in wishes.items()
+            if option.startswith("--variant ")
+        },
+    )
+
+
+def _check_places(shorthands: Sequence[Shorthand]) -> None:
+    placed = [one for one in shorthands if one.place]
+    for number, one in enumerate(placed):
+        for other in placed[:number]:
+            if any(a != b for a, b in zip(one.place, other.place, strict=False)):
+                raise UsageError(
+                    f"--variant {other.name} and --variant {one.name} contradict each other",
+                    hint="no build is both; name the one that is meant",
+                )
+
+
+def _covers(forbidden: Choice, required: Choice) -> bool:
+    """Say whether nothing that has the one lacks the other."""
+    match required:
+        case Property(namespace, feature, _):
+            wider: tuple[Choice, ...] = (namespace, Feature(namespace, feature))
+        case Feature(namespace, _):
+            wider = (namespace,)
+        case _:
+            wider = ()
+    return forbidden == required or forbidden in wider
+
+
+def _built_in(name: str) -> Shorthand | None:
+    if name in ("cpu", "auto"):
+        return _CPU if name == "cpu" else _AUTO
+    for family in _FAMILIES:
+        if name == family.name or (name in family.aliases and name != "cu"):
+            return _of_family(family)
+    squeezed = _SQUEEZED.fullmatch(name)
+    if squeezed is not None:
+        name = f"cuda{squeezed[1]}.{squeezed[2]}"
+    match = _VERSIONED.fullmatch(name)
+    if match is None:
+        return None
+    word, major, minor = match[1], int(match[2]), match[3]
+    for family in _FAMILIES:
+        is_known = major in family.majors and (minor is None or int(minor) in family.minors)
+        if word in (family.name, *family.aliases) and is_known:
+            return _of_version(family, major, None if minor is None else int(minor))
+    return None
+
+
+def _of_family(family: _Family) -> Shorthand:
+    namespace = family.namespace
+    return Shorthand(
+        family.name,
+        f"{family.words} builds of what has them; no build for another accelerator",
+        require=(ACCELERATORS[namespace],),
+        forbid=tuple(wish for other, wish in ACCELERATORS.items() if other != namespace),
+        place=(family.name,),
+    )
+
+
+def _of_version(family: _Family, major: int, minor: int | None) -> Shorthand:
+    whole = _of_family(family)
+    others = (
+        Property(family.namespace, family.feature, version)
+        for other in family.majors
+        if other != major
+        for version in (str(other), *(f"{other}.{last}" for last in family.minors))
+    )
+    of_major = Shorthand(
+        f"{family.name}{major}",
+        f"as {family.name}, and no build for another {family.words} than {major}",
+        require=whole.require,
+        forbid=(*whole.forbid, *others),
+        place=(family.name, str(major)),
+    )
+    if minor is None:
+        return of_major
+    version = f"{major}.{minor}"
+    return replace(
+        of_major,
+        name=f"{family.name}{version}",
+        meaning=f"as {of_major.name}, and the {version} build of what has one",
+        require=(*whole.require, Property(family.namespace, family.feature, version)),
+        place=(*of_major.place, version),
+    )
+
+
+def _unknown(name: str, known: Sequence[str]) -> UnknownShorthand:
+    close = get_close_matches(name.lower(), known, n=3, cutoff=0.6)
+    start = f"did you mean {' or '.join(dict.fromkeys(close))}? " if close else ""
+    return UnknownShorthand(
+        f"{name[:80]!r} stands for no builds",
+        where="--variant",
+        hint=f"{start}There are {', '.join(NAMES)}; a single build is asked for with "
+        "--label NAME=LABEL",
+    )
