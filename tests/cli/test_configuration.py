@@ -1,17 +1,33 @@
-"""The user's own file: where it lies, and how it meets the options."""
+"""Settings in layers: where the files lie, what may stand in them, and what counts."""
 
 from __future__ import annotations
 
 import importlib
+import os
+import sys
+from argparse import Namespace
 from pathlib import Path, PurePath
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
-from wheelfit.cli.configuration import configuration_file, read_configuration, set_defaults
+from wheelfit.cli.configuration import (
+    Configuration,
+    complete,
+    configuration_file,
+    project_file,
+    read_file,
+    read_layers,
+    read_project,
+    read_variables,
+    set_aside,
+    site_folder,
+    strays,
+)
 from wheelfit.cli.main import Command, make_parser
+from wheelfit.cli.settings import SETTINGS, ProjectMay
 from wheelfit.core.provider_table import EmulatedPlugin
-from wheelfit.errors import InvalidConfiguration, UsageError
+from wheelfit.errors import InvalidConfiguration, UsageError, UserError
 
 TEXT = """
 strict = true
@@ -50,66 +66,322 @@ def test_where(environ: dict[str, str], platform: str, path: str) -> None:
     assert configuration_file(environ, platform, Path("/home/me")) == PurePath(path)
 
 
-def parsed(tmp_path: Path, command: str, *words: str) -> dict[str, object]:
-    """Parse the words of a command that starts from `TEXT`."""
-    path = tmp_path / "wheelfit.toml"
-    path.write_text(TEXT)
-    parser = make_parser(
-        command, cast(Command, importlib.import_module(f"wheelfit.cli.commands.{command}"))
-    )
-    set_defaults(parser, read_configuration(path, must_exist=True))
-    return vars(parser.parse_args(list(words)))
+@pytest.mark.parametrize(
+    ("platform", "path"),
+    [
+        ("linux", "/etc/wheelfit"),
+        ("darwin", "/Library/Application Support/wheelfit"),
+        ("win32", "C:\\ProgramData/wheelfit"),
+    ],
+)
+def test_where_the_site_has_its_files(platform: str, path: str) -> None:
+    """The site's file lies beside its policy, where no variable leads elsewhere."""
+    if platform == "win32" and sys.platform == "win32":
+        assert site_folder(platform).name == "wheelfit"
+    else:
+        assert site_folder(platform) == PurePath(path)
 
 
-def test_options_add_to_it(tmp_path: Path) -> None:
+class Place:
+    """Write the layers of a test, and parse words of a command that starts from them.
+
+    :param folder: where to write.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.site = folder / "site"
+        self.user = folder / "user.toml"
+        self.project = folder / "project"
+        self.site.mkdir()
+        self.project.mkdir()
+        self.user.touch()
+
+    def write(self, *, site: str = "", user: str = "", project: str = "") -> Place:
+        """Write what each file says; the project's under ``[tool.wheelfit]``."""
+        (self.site / "wheelfit.toml").write_text(site)
+        self.user.write_text(user)
+        (self.project / "pyproject.toml").write_text(f"[tool.wheelfit]\n{project}")
+        return self
+
+    def layers(self, **variables: str) -> Configuration:
+        """Read all of them, as a command does that works on the project."""
+        arguments = Namespace(project=str(self.project))
+        return read_layers(
+            arguments, {"WHEELFIT_CONFIG_FILE": str(self.user), **variables}, self.site
+        )
+
+    def parsed(self, command: str, *words: str, **variables: str) -> dict[str, Any]:
+        """Parse words as the program does."""
+        module = importlib.import_module(f"wheelfit.cli.commands.{command}")
+        parser = make_parser(command, cast(Command, module))
+        own = set_aside(parser)
+        arguments = parser.parse_args(list(words))
+        complete(arguments, own, lambda: self.layers(**variables))
+        return vars(arguments)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Return files that say nothing yet."""
+    return Place(tmp_path)
+
+
+def test_options_add_to_it(place: Place) -> None:
     """F-30, P-20, P-64, P-88, P-123, P-153: a command starts from the file.
 
-    Lists grow; of limits and choices the last one counts.
+    Lists grow; of limits and choices the command line counts.
     """
+    place.write(user=TEXT)
     words = ["demo", "--ignore-static", ":all:", "--limit", "labels=30", "--limit", "size=99"]
-    found = parsed(tmp_path, "install", *words)
+    found = place.parsed("install", *words)
     assert found["strict"] is True
     assert found["compare_sources"] is True
     assert found["tpu_generation"] is True
-    assert found["ignore_static"] == ["nvidia", ":all:"]
+    assert found["ignore_static"] == [":all:", "nvidia"]
     assert found["enable_provider"] == ["amd"]
     assert found["rocm_compat"] == "same-major"
     assert found["devices"] == "highest"
-    assert parsed(tmp_path, "install", "demo", "--rocm-compat", "exact")["rocm_compat"] == "exact"
-    limits = cast("list[tuple[str, int]]", found["limit"])
-    assert dict(limits) == {"labels": 30, "lookups": 0, "size": 99}
+    assert place.parsed("install", "demo", "--rocm-compat", "exact")["rocm_compat"] == "exact"
+    assert dict(found["limit"]) == {"labels": 30, "lookups": 0, "size": 99}
     row = EmulatedPlugin("nvidia", "acme-nvidia", ("1.0",), ("acme:Plugin",))
     assert found["provider_table"] == (row,)
 
 
-def test_min_is_the_lowest(tmp_path: Path) -> None:
-    """P-88: the file has the words of ``--devices``, the short one included."""
+def test_nothing_said(place: Place) -> None:
+    """Without settings every argument is what the parser says by itself."""
+    module = cast(Command, importlib.import_module("wheelfit.cli.commands.install"))
+    plain = vars(make_parser("install", module).parse_args(["demo"]))
+    assert place.parsed("install", "demo") == plain
+
+
+def test_the_order_of_the_layers(place: Place) -> None:
+    """Command line, variable, project, user, site: the first that speaks is heard."""
+    place.write(site='devices = "any"', user='devices = "lowest"', project='devices = "highest"')
+    variable = {"WHEELFIT_DEVICES": "all"}
+    assert place.parsed("install", "a", "--devices", "min", **variable)["devices"] == "lowest"
+    assert place.parsed("install", "a", **variable)["devices"] == "all"
+    assert place.parsed("install", "a")["devices"] == "highest"
+    place.write(site='devices = "any"', user='devices = "lowest"')
+    assert place.parsed("install", "a")["devices"] == "lowest"
+    place.write(site='devices = "any"')
+    assert place.parsed("install", "a")["devices"] == "any"
+
+
+def test_lists_of_all_layers_count(place: Place) -> None:
+    """Lists add up, the strongest first; of a name only the strongest is heard."""
+    place.write(
+        site='prefer = ["s"]\nlabel = ["a=site", "c=site"]',
+        user='prefer = ["u", "v"]\nlabel = ["A=user"]',
+        project='prefer = ["p", "u"]\nlabel = ["b=project"]',
+    )
+    found = place.parsed("install", "x", "--prefer", "c", "--label", "B_=command")
+    assert found["prefer"] == ["c", "p", "u", "v", "s"]
+    assert found["label"] == ["B_=command", "b=project", "A=user", "c=site"]
+    assert place.parsed("install", "x", "--label", "b=own")["label"][:2] == ["b=own", "A=user"]
+
+
+def test_a_project_can_only_tighten(place: Place) -> None:
+    """F-30: what a project says of bounds counts where it is stricter."""
+    place.write(
+        site="[limit]\ndepth = 5", user="strict = true\n[limit]\nlabels = 20",
+        project="strict = false\nlimit = {labels = 30, values = 7, size = 1073741824}",
+    )  # fmt: skip
+    found = place.parsed("install", "x")
+    assert found["strict"] is True
+    assert dict(found["limit"]) == {"labels": 20, "values": 7, "size": 4194304, "depth": 5}
+    place.write(project="strict = true\nlimit.labels = 3")
+    assert place.parsed("install", "x")["strict"] is True
+    assert place.parsed("install", "x", WHEELFIT_STRICT="no")["strict"] is False
+    assert place.parsed("install", "x", "--limit", "labels=9")["limit"] == [("labels", 9)]
+
+
+@pytest.mark.parametrize(
+    "key", [key for key in SETTINGS if SETTINGS[key].project is ProjectMay.NOT_SET_IT]
+)
+def test_what_a_project_cannot_set(place: Place, key: str) -> None:
+    """What weakens trust or bounds is an error that says where it belongs."""
+    place.write(project=f"\n{key} = true")
+    with pytest.raises(InvalidConfiguration, match=f"a project cannot set {key}") as caught:
+        place.layers()
+    assert caught.value.where == f"{place.project / 'pyproject.toml'}:3"
+    assert "your own wheelfit.toml" in str(caught.value.hint)
+
+
+def test_a_site_file_that_anybody_can_write(place: Place) -> None:
+    """What no administrator need have written decides no more than a project."""
+    place.write(site="no-plugins = true")
+    assert place.parsed("install", "x")["no_plugins"] is True
+    place.write(site="compare-sources = true")
+    (place.site / "wheelfit.toml").chmod(0o666)
+    with pytest.raises(InvalidConfiguration, match="others than the administrator"):
+        place.layers()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root's files")
+def test_a_site_file_of_the_administrator(place: Place) -> None:
+    """P-20: what root alone can write may set everything."""
+    place.write(site='ignore-static = ["nvidia"]')
+    assert place.parsed("install", "x")["ignore_static"] == ["nvidia"]
+
+
+def test_the_project_alone(place: Place) -> None:
+    """Which groups are installed by default is said by a project and by nobody else."""
+    place.write(project='default-groups = ["dev"]')
+    assert place.layers().of("default-groups").value == ["dev"]
+    assert place.layers(WHEELFIT_DEFAULT_GROUPS="a").of("default-groups").value == ["dev"]
+    place.write(user='default-groups = ["dev"]')
+    with pytest.raises(InvalidConfiguration, match="belongs to a project"):
+        place.layers()
+
+
+def test_which_project(tmp_path: Path) -> None:
+    """The project named, or the one beside the lock; no command that works on none."""
+    assert project_file(Namespace(requirements=["demo"])) is None
+    assert project_file(Namespace(project=None, lock=None)) is None
+    inside = tmp_path / "pyproject.toml"
+    assert project_file(Namespace(project=str(tmp_path))) == inside
+    assert project_file(Namespace(project=str(inside))) == inside
+    assert project_file(Namespace(lock=str(tmp_path / "pylock.toml"))) == inside
+    assert project_file(Namespace(lock="pylock.toml")) == Path("pyproject.toml")
+
+
+def test_a_project_without_settings(tmp_path: Path) -> None:
+    """A file that does not mention wheelfit is not even parsed; one that is not there is none."""
+    path = tmp_path / "pyproject.toml"
+    assert read_project(path).place == ""
+    path.write_text("this is no TOML")
+    assert read_project(path).place == ""
+    path.write_text("wheelfit: this is no TOML either")
+    with pytest.raises(InvalidConfiguration, match="is not TOML"):
+        read_project(path)
+    path.write_text("tool.wheelfit = 1")
+    with pytest.raises(InvalidConfiguration, match=r"tool\.wheelfit is no table"):
+        read_project(path)
+
+
+def test_the_settings_of_the_current_folder_are_not_read(
+    tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that works on no project reads none: an archive decides nothing by lying there."""
+    monkeypatch.chdir(place.write(project='prefer = ["p"]').project)
+    module = cast(Command, importlib.import_module("wheelfit.cli.commands.install"))
+    parser = make_parser("install", module)
+    own = set_aside(parser)
+    arguments = parser.parse_args(["demo"])
+    complete(arguments, own, lambda: read_layers(arguments, {}, tmp_path / "none"))
+    assert arguments.prefer == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "name", "value"),
+    [
+        ("WHEELFIT_STRICT", "yes", "strict", True),
+        ("WHEELFIT_STRICT", "off", "strict", False),
+        ("WHEELFIT_STRICT", " ", "strict", False),
+        ("WHEELFIT_PREFER", "a :: b\n\n c \n", "prefer", ["a :: b", "c"]),
+        ("WHEELFIT_LIMIT", "labels=3\nsize = 9", "limit", [("labels", 3), ("size", 9)]),
+        ("WHEELFIT_PLUGIN_DEADLINE", "2.5", "plugin_deadline", 2.5),
+        ("WHEELFIT_DEVICES", "min", "devices", "lowest"),
+        ("WHEELFIT_WHATEVER", "1", "strict", False),
+    ],
+)
+def test_variables(place: Place, variable: str, text: str, name: str, value: object) -> None:
+    """P-88: a variable says what the option says; of lists one element a line."""
+    assert place.parsed("install", "x", **{variable: text})[name] == value
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "message"),
+    [
+        ("WHEELFIT_STRICT", "perhaps", "neither true nor false, but 'perhaps'"),
+        ("WHEELFIT_DEVICES", "some", "is none of all, highest, lowest, any, min"),
+        ("WHEELFIT_LIMIT", "labels=x", "is no number from 1 to"),
+        ("WHEELFIT_LIMIT", "lables=1", "limit.lables is no setting"),
+        ("WHEELFIT_PLUGIN_DEADLINE", "soon", "not a number of seconds"),
+        ("WHEELFIT_PLUGIN_DEADLINE", "-1", "not a number of seconds"),
+        ("WHEELFIT_PROVIDER", "nvidia", "can be set in a file only"),
+        ("WHEELFIT_LABEL", "cu128", "does not say which package is meant"),
+        ("WHEELFIT_EXCLUDES", "a b", "is no name of a package"),
+        ("WHEELFIT_OVERRIDES", "a >>", "expected semicolon"),
+        ("WHEELFIT_FORBID", "A!", "namespace"),
+    ],
+)
+def test_variables_that_are_wrong(variable: str, text: str, message: str) -> None:
+    """A value of the wrong kind is an error that names the variable."""
+    with pytest.raises(UserError) as caught:
+        read_variables({variable: text})
+    assert message in str(caught.value.message) + str(caught.value)
+    assert caught.value.where == variable
+
+
+def test_variables_that_are_none() -> None:
+    """What begins like a setting and is none is likely misspelt."""
+    environ = {
+        "WHEELFIT_STRIKT": "1", "WHEELFIT_STRICT": "1", "WHEELFIT_OVERRIDE_X_Y": "1",
+        "WHEELFIT_CACHE_DIR": "/c", "WHEELFIT_POLICY_FILE": "/p", "OTHER": "1",
+    }  # fmt: skip
+    assert strays(environ) == ("WHEELFIT_STRIKT",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "line", "hint"),
+    [
+        ("strikt = true", "strikt is no setting", 1, "did you mean 'strict'?"),
+        ("\nzzz = true", "zzz is no setting", 2, "wheelfit config show"),
+        ("[limit]\nlabls = 1", "limit.labls is no setting", 2, "did you mean 'limit.labels'?"),
+        ("[limit]\nlabels = 0", "limit.labels is no number from 1", 2, None),
+        ("limit = 3", "limit is no table", 1, None),
+        ("strict = 1", "strict is neither true nor false", 1, None),
+        ("plugin-deadline = true", "not a number of seconds", 1, None),
+        ('devices = "none"', "devices is none of all", 1, None),
+        ("devices = [1]", "devices is none of all", 1, None),
+        ("prefer = 'a'", "prefer is no list of texts", 1, None),
+        ('prefer = [\n "a",\n "B!"\n]', "namespace", 3, None),
+        ('label = ["a"]', "does not say which package", 1, "write NAME=LABEL"),
+        ('overrides = ["a==1",\n"b >>"]', "", 2, None),
+        ("constraints = [\"a; 'x' in variant_namespaces\"]", "variant_namespaces", 1, None),
+        ("provider = 1", "provider is no list of tables; write [[provider]]", 1, None),
+        ("[[provider]]\nnam = 1", "provider[0].nam is no setting", 1, None),
+        ('[[provider]]\nnamespace = "a"', "provider[0].package is missing", 1, None),
+    ],
+)
+def test_what_is_no_setting(
+    tmp_path: Path, text: str, message: str, line: int, hint: str | None
+) -> None:
+    """P-64: what cannot be set is an error with the line, and with what may have been meant."""
     path = tmp_path / "wheelfit.toml"
-    path.write_text('devices = "min"\n')
-    assert read_configuration(path, must_exist=True)["devices"] == "lowest"
+    path.write_text(text)
+    with pytest.raises(UserError) as caught:
+        read_file(path, "user")
+    assert message in caught.value.message
+    assert caught.value.where == f"{path}:{line}"
+    if hint is not None:
+        assert hint in str(caught.value.hint)
 
 
-def test_a_command_without_such_an_option(tmp_path: Path) -> None:
+def test_a_command_without_such_an_option(place: Place) -> None:
     """What a command has no option for does not concern it."""
-    assert "strict" not in parsed(tmp_path, "list")
-    assert parsed(tmp_path, "check")["strict"] is False  # another option of the same name
-    assert parsed(tmp_path, "probe")["ignore_static"] == ["nvidia"]
+    place.write(user=TEXT)
+    assert "strict" not in place.parsed("list")
+    assert place.parsed("check")["strict"] is False  # another option of the same name
+    assert place.parsed("check", "--strict")["strict"] is True
+    assert place.parsed("probe")["ignore_static"] == ["nvidia"]
 
 
 @pytest.mark.parametrize(
     "limit", ["size", "size=", "size=x", "size=1", "depth=0", "depth=201", "what=1", "labels=-1"]
 )
-def test_a_limit_that_is_none(tmp_path: Path, limit: str) -> None:
+def test_a_limit_that_is_none(place: Place, limit: str) -> None:
     """F-30: a limit is one of the known names with a number in its range."""
     with pytest.raises(UsageError, match=r"is none of size|must be a number from"):
-        parsed(tmp_path, "install", "demo", "--limit", limit)
+        place.parsed("install", "demo", "--limit", limit)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """Nobody needs a file; one that was named must be there."""
-    assert read_configuration(tmp_path / "none", must_exist=False) == {}
-    assert read_configuration(tmp_path / "none" / "such", must_exist=False) == {}
+    assert read_file(tmp_path / "none", "user").said == {}
+    assert read_file(tmp_path / "none" / "such", "user").said == {}
     with pytest.raises(InvalidConfiguration, match="does not exist"):
-        read_configuration(tmp_path / "none", must_exist=True)
+        read_file(tmp_path / "none", "user", must_exist=True)
     with pytest.raises(InvalidConfiguration, match="cannot be read"):
-        read_configuration(tmp_path, must_exist=False)
+        read_file(tmp_path, "user")

@@ -31,6 +31,10 @@ key = 1
 
 [interpreter]
 a.b = 1
+several = [ # one, two ]
+  "one", "]",
+  2026-01-02 03:04:05, { x = [1.5] },
+]
 """
 
 
@@ -45,7 +49,10 @@ a.b = 1
         ("provider[0].properties.level", 7),
         ("provider[1]", 9),
         ("provider[1].namespace", 10),
-        ("provider[1].evidence[0].source", 11),
+        ("provider[1].evidence[0].source", 12),
+        ("provider[1].properties.sm_arch[0]", 17),
+        ("interpreter.several[1]", 26),
+        ("interpreter.several[3].x[0]", 27),
         ("provider[1].properties.sm_arch", 17),
         ("provider[1].devices[0].feature", 19),
         ("provider[1].devices[1].feature", 21),

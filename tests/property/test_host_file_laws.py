@@ -104,7 +104,10 @@ def test_lines_of_places(providers: tuple[HostProvider, ...]) -> None:
     text = host_text(HostFile(providers))
     lines = text.split("\n")
     if lines.count("[[provider]]") < len(providers):  # short ones are written on one line
-        assert line_of(text, "provider[0].namespace") == lines.index("provider = [") + 1
+        line = line_of(text, "provider[0].namespace")
+        assert line is not None
+        assert line > lines.index("provider = [") + 1
+        assert f'namespace = "{providers[0].namespace}"' in lines[line - 1]
         return
     for index, provider in enumerate(providers):
         line = line_of(text, f"provider[{index}].namespace")

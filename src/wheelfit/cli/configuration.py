@@ -1,29 +1,50 @@
-"""The user's own settings: a file whose keys are the names of options, and set their defaults.
+"""Settings in layers: what holds unless the command line says otherwise, and who said it.
 
-A file in the folder where a command happens to run is never read: whoever unpacks an archive
+What comes first counts most: variables ``WHEELFIT_KEY``, the project's ``[tool.wheelfit]``, the
+user's file, the site's file. Of lists every layer counts, the strongest first.
+
+A project's file is read only for the commands that work on a project (`project_folder`), where
+its files decide what is installed anyway, and it can only set what chooses packages. A file in
+the folder where any other command happens to run is never read: whoever unpacks an archive
 there must not decide what is installed.
 """
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
+from wheelfit.cli.settings import LIMITS, SETTINGS, Place, ProjectMay, unknown_setting
 from wheelfit.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from collections.abc import Mapping
-
-    from wheelfit.core.provider_table import EmulatedPlugin
+    import os
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = [
     "LIMITS",
+    "PREFIX",
+    "PROJECT",
     "VARIABLE",
+    "Configuration",
+    "Effective",
+    "Layer",
+    "Origin",
+    "complete",
     "configuration_file",
     "home",
-    "read_configuration",
-    "set_defaults",
+    "is_concerned",
+    "project_file",
+    "read_file",
+    "read_layers",
+    "read_project",
+    "read_variables",
+    "set_aside",
+    "site_folder",
+    "strays",
 ]
 
 
@@ -32,39 +53,82 @@ def __dir__() -> list[str]:
 
 
 VARIABLE = "WHEELFIT_CONFIG_FILE"
-"""Names another file; ``/dev/null`` is none."""
-LIMITS: Mapping[str, tuple[int, int]] = {
-    "size": (2, 1 << 30),
-    "depth": (1, 200),
-    "labels": (1, 100_000_000),
-    "values": (1, 100_000_000),
-    "lookups": (0, 100_000),
-}
-"""What ``--limit`` can set, with the smallest and the largest value."""
-
-_FLAGS = frozenset(
-    [
-        "accept-unknown-drafts",
-        "compare-sources",
-        "no-abi-dependency",
-        "no-env-override",
-        "no-plugins",
-        "read-unlisted",
-        "strict",
-        "tpu-generation",
-    ]
-)
-_NAMES = frozenset(["disable-provider", "enable-provider", "ignore-static"])
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "devices": ("all", "highest", "lowest", "min", "any"),
-    "rocm-compat": ("exact", "same-major"),
-}
-_DEADLINE = "plugin-deadline"
-_LIMIT = "limit"
-_TABLE = "provider"
-_ROW = frozenset(["namespace", "package", "plugin-api", "versions"])
+"""Names another file than the user's; ``/dev/null`` is none."""
+PREFIX = "WHEELFIT_"
+"""Begins the variable of every setting."""
+PROJECT = "project"
 _LARGEST = 1 << 20
 """Bytes of the longest file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Say who set something."""
+
+    layer: str
+    """``command line``, ``variable``, ``project``, ``user`` or ``site``."""
+    where: str = ""
+    """File and line, or the variable."""
+
+    def __str__(self) -> str:
+        return self.where or self.layer
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Hold what one file, or all variables, set."""
+
+    name: str
+    place: str
+    """The file; empty for variables."""
+    said: Mapping[str, tuple[Any, Origin]] = field(default_factory=dict)
+    """Values by key, with where each stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """Say what holds for a key, and how it came about."""
+
+    value: Any
+    """What commands see; None: nobody said anything."""
+    parts: tuple[tuple[Origin, Any], ...] = ()
+    """Who said what of it, the one that counts most first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Hold every layer, the one that counts most first."""
+
+    layers: tuple[Layer, ...] = ()
+
+    def of(self, key: str, given: Any = None) -> Effective:
+        """Return what holds for a key; of what the layers say a list takes everything.
+
+        :param key: a key of `SETTINGS`.
+        :param given: what the command line says; None: nothing.
+        """
+        setting = SETTINGS[key]
+        kind = setting.kind
+        value: Any = None
+        parts: tuple[tuple[Origin, Any], ...] = ()
+        for layer in reversed(self.layers):
+            if key not in layer.said:
+                continue
+            said, origin = layer.said[key]
+            above = said
+            if layer.name == PROJECT and setting.project is ProjectMay.TIGHTEN_IT:
+                above = kind.tighten(said, value)
+                if above == value:
+                    continue
+            value = above if value is None else kind.join(above, value)
+            parts = ((origin, said), *(parts if kind.is_list else ()))
+        if given is not None:
+            value = given if value is None else kind.join(given, value)
+            parts = ((Origin("command line"), given), *(parts if kind.is_list else ()))
+        return Effective(value, parts)
+
+
+# --- where the files are ------------------------------------------------------------------------
 
 
 def home() -> Path:
@@ -76,7 +140,7 @@ def home() -> Path:
 
 
 def configuration_file(environ: Mapping[str, str], platform: str, home: Path) -> Path:
-    """Return which file holds the settings, whether it exists or not.
+    """Return which file holds the user's settings, whether it exists or not.
 
     :param environ: the environment of the process.
     :param platform: as ``sys.platform``.
@@ -93,151 +157,289 @@ def configuration_file(environ: Mapping[str, str], platform: str, home: Path) ->
     return folder / "wheelfit" / "wheelfit.toml"
 
 
-def read_configuration(path: Path, *, must_exist: bool) -> Mapping[str, Any]:
-    """Return the defaults that a file sets, by the destination of the option.
+def site_folder(platform: str) -> Path:
+    """Return where files of the site lie; no variable of a user leads elsewhere.
+
+    :param platform: as ``sys.platform``.
+    """
+    if platform == "win32":
+        return Path(_program_data()) / "wheelfit"
+    if platform == "darwin":
+        return Path("/Library/Application Support/wheelfit")
+    return Path("/etc/wheelfit")
+
+
+def _program_data() -> str:
+    if sys.platform == "win32":
+        import ctypes
+
+        # The variable of that name could be set by anybody; the system knows better.
+        buffer = ctypes.create_unicode_buffer(260)
+        if ctypes.windll.shell32.SHGetFolderPathW(None, 35, None, 0, buffer) == 0:
+            return buffer.value
+    return "C:\\ProgramData"
+
+
+def project_file(arguments: Namespace) -> Path | None:
+    """Return the ``pyproject.toml`` whose project a command works on, if it does on any.
+
+    It is the one of ``--project``, or the one beside the lock; folders above are not looked at.
+
+    :param arguments: of a command.
+    """
+    if (named := getattr(arguments, "project", None)) is not None:
+        path = Path(named)
+        return path / "pyproject.toml" if path.is_dir() else path
+    if (lock := getattr(arguments, "lock", None)) is not None:
+        return Path(lock).parent / "pyproject.toml"
+    return None
+
+
+# --- reading them -------------------------------------------------------------------------------
+
+
+def read_layers(
+    arguments: Namespace, environ: Mapping[str, str], site: Path | None = None
+) -> Configuration:
+    """Read everything that sets something for a command.
+
+    :param arguments: of the command; they say on which project it works.
+    :param environ: the environment of the process.
+    :param site: the folder of the site's files; default: where it is on this system.
+    :raises InvalidConfiguration: something cannot be read, or sets what there is not.
+    """
+    project = project_file(arguments)
+    user = configuration_file(environ, sys.platform, home())
+    folder = site_folder(sys.platform) if site is None else site
+    return Configuration(
+        (
+            read_variables(environ),
+            Layer(PROJECT, "") if project is None else read_project(project),
+            read_file(user, "user", must_exist=bool(environ.get(VARIABLE))),
+            read_file(folder / "wheelfit.toml", "site"),
+        )
+    )
+
+
+def read_variables(environ: Mapping[str, str]) -> Layer:
+    """Read what variables set; an empty one is as if it were not there.
+
+    :param environ: the environment of the process.
+    :raises InvalidConfiguration: a value is of the wrong kind.
+    """
+    said = {}
+    for name, text in environ.items():
+        key = _key_of(name)
+        if key is None or not text.strip():
+            continue
+        setting = SETTINGS[key]
+        if setting.project is not ProjectMay.ALONE_SET_IT:
+            said[key] = (setting.kind.parse(key, text, Place(name)), Origin("variable", name))
+    return Layer("variable", "", said)
+
+
+def strays(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables that look like settings and are none: likely misspelt.
+
+    :param environ: the environment of the process.
+    """
+    return tuple(
+        sorted(
+            name
+            for name in environ
+            if name.startswith(PREFIX)
+            and _key_of(name) is None
+            and not name.endswith(("_FILE", "_CACHE_DIR"))
+            and not name.startswith(("WHEELFIT_OVERRIDE_", "WHEELFIT_FAKE_"))
+        )
+    )
+
+
+def _key_of(variable: str) -> str | None:
+    if not variable.startswith(PREFIX):
+        return None
+    key = variable.removeprefix(PREFIX).lower().replace("_", "-")
+    return key if key in SETTINGS else None
+
+
+def read_file(path: Path, name: str, *, must_exist: bool = False) -> Layer:
+    """Read a file of the user or of the site.
 
     :param path: the file.
+    :param name: whose it is: ``user`` or ``site``.
     :param must_exist: whether somebody named it.
     :raises InvalidConfiguration: it cannot be read, or sets what there is not.
     """
+    data, status = _read(path, must_exist=must_exist)
+    if not data:  # as /dev/null: nothing to parse, so the parser need not be imported
+        return Layer(name, str(path) if status is not None else "")
+    # What anybody could have put there decides no more than a project does.
+    is_bound = name == "site" and not _is_roots(path, status)
+    return Layer(
+        name, str(path), _said(_parse(path, data), path, data, name, (), is_bound=is_bound)
+    )
+
+
+def read_project(path: Path) -> Layer:
+    """Read what a project sets under ``[tool.wheelfit]``.
+
+    :param path: its ``pyproject.toml``; nothing is set where there is none.
+    :raises InvalidConfiguration: it cannot be read, or sets what a project cannot.
+    """
+    data, _ = _read(path, must_exist=False)
+    if b"wheelfit" not in data:
+        return Layer(PROJECT, "")
+    table = _parse(path, data).get("tool", {})
+    table = table.get("wheelfit", {}) if isinstance(table, dict) else {}
+    if not isinstance(table, dict):
+        raise InvalidConfiguration("tool.wheelfit is no table", where=str(path))
+    said = _said(table, path, data, PROJECT, ("tool", "wheelfit"), is_bound=True)
+    return Layer(PROJECT, str(path), said)
+
+
+def _read(path: Path, *, must_exist: bool) -> tuple[bytes, os.stat_result | None]:
+    """Return what a file holds, and whose it is; nothing where it is not there."""
+    import os
+
     try:
         with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
+            return file.read(_LARGEST + 1), os.fstat(file.fileno())
     except FileNotFoundError:
         if must_exist:
             raise InvalidConfiguration(
                 "the configuration file does not exist", where=str(path), hint=f"see {VARIABLE}"
             ) from None
-        return {}
     except OSError as error:
         if must_exist or not isinstance(error, NotADirectoryError):
             why = error.strerror or type(error).__name__
             raise InvalidConfiguration(
                 f"the configuration file cannot be read: {why}", where=str(path)
             ) from None
-        return {}
-    if not data:  # as /dev/null: nothing to parse, so the parser need not be imported
-        return {}
+    return b"", None
+
+
+def _parse(path: Path, data: bytes) -> Mapping[str, Any]:
     from wheelfit.core import strict_toml
 
     try:
-        table = strict_toml.load(data, strict_toml.Limits(size=_LARGEST))
+        return strict_toml.load(data, strict_toml.Limits(size=_LARGEST))
     except ValueError as error:
         raise InvalidConfiguration(
             f"the configuration file is not TOML: {error}", where=str(path)
         ) from None
-    return _Reading(path).defaults(table)
 
 
-def set_defaults(parser: ArgumentParser, defaults: Mapping[str, Any]) -> None:
-    """Let a command start from the settings that concern it; options add to them.
+def _is_roots(path: Path, status: os.stat_result | None) -> bool:
+    if sys.platform == "win32" or status is None:  # by default any user may make a folder there
+        return False
+    return all(one.st_uid == 0 and not one.st_mode & 0o022 for one in (status, path.parent.stat()))
 
-    :param parser: of the command.
-    :param defaults: what `read_configuration` returned.
+
+def _said(
+    table: Mapping[str, Any],
+    path: Path,
+    data: bytes,
+    name: str,
+    above: tuple[str, ...],
+    *,
+    is_bound: bool,
+) -> dict[str, tuple[Any, Origin]]:
+    """Read key after key.
+
+    :param table: the keys with their values.
+    :param path: the file.
+    :param data: what it holds, to find lines in.
+    :param name: whose it is.
+    :param above: the tables around it.
+    :param is_bound: whether it can only set what a project can.
     """
-    known = {key: value for key, value in defaults.items() if parser.get_default(key) is not None}
-    if parser.get_default("read_unlisted") is None:
-        known.pop("strict", None)  # where nothing is chosen the word means something else
-    parser.set_defaults(**known)
+    from wheelfit.core.strict_json import path_of
+    from wheelfit.core.toml_lines import lines_of
 
+    lines = lines_of(data.decode())
 
-class _Reading:
-    """Check key after key."""
+    def place(steps: tuple[str | int, ...]) -> str:
+        steps = (*above, *steps)
+        while steps and path_of(*steps) not in lines:
+            steps = steps[:-1]
+        return f"{path}:{lines[path_of(*steps)]}" if steps else str(path)
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def defaults(self, table: Mapping[str, Any]) -> dict[str, Any]:
-        defaults: dict[str, Any] = {}
-        for key, value in table.items():
-            name = key.replace("-", "_")
-            if key in _FLAGS:
-                if not isinstance(value, bool):
-                    self._refuse(key, "is neither true nor false")
-                defaults[name] = value
-            elif key in _NAMES:
-                defaults[name] = self._texts(key, value)
-            elif key in _CHOICES:
-                if value not in _CHOICES[key]:
-                    self._refuse(key, f"is none of {', '.join(_CHOICES[key])}")
-                defaults[name] = "lowest" if value == "min" else value  # as --devices min
-            elif key == _DEADLINE:
-                if type(value) not in (int, float) or not 0 < value < float("inf"):
-                    self._refuse(key, "is not a number of seconds")
-                defaults[name] = float(value)
-            elif key == _LIMIT:
-                defaults[name] = self._limits(value)
-            elif key == _TABLE:
-                defaults["provider_table"] = self._rows(value)
-            else:
-                self._unknown(key, (*_FLAGS, *_NAMES, *_CHOICES, _DEADLINE, _LIMIT, _TABLE))
-        return defaults
-
-    def _limits(self, value: object) -> list[tuple[str, int]]:
-        if not isinstance(value, dict):
-            self._refuse(_LIMIT, "is no table of limits")
-        for name, number in value.items():
-            if name not in LIMITS:
-                self._unknown(f"{_LIMIT}.{name}", [f"{_LIMIT}.{known}" for known in LIMITS])
-            smallest, largest = LIMITS[name]
-            if type(number) is not int or not smallest <= number <= largest:
-                self._refuse(f"{_LIMIT}.{name}", f"is no number from {smallest} to {largest}")
-        return list(value.items())
-
-    def _rows(self, value: object) -> tuple[EmulatedPlugin, ...]:
-        """Read further rows of the table of plugins (P-64)."""
-        from packaging.utils import canonicalize_name
-        from packaging.version import InvalidVersion, Version
-
-        from wheelfit.core.properties import is_name
-        from wheelfit.core.provider_table import EmulatedPlugin
-        from wheelfit.core.providers import parse_endpoint
-
-        if not isinstance(value, list):
-            self._refuse(_TABLE, "is no list of tables; write [[provider]]")
-        rows = []
-        for index, row in enumerate(value):
-            path = f"{_TABLE}[{index}]"
-            if not isinstance(row, dict):
-                self._refuse(path, "is no table")
-            for key in row:
-                if key not in _ROW:
-                    self._unknown(f"{path}.{key}", [f"{path}.{known}" for known in _ROW])
-            for key in sorted(_ROW - row.keys()):
-                self._refuse(f"{path}.{key}", "is missing")
-            namespace, package = row["namespace"], row["package"]
-            if not isinstance(namespace, str) or not is_name(namespace):
-                self._refuse(f"{path}.namespace", "is no namespace")
-            if not isinstance(package, str) or not package:
-                self._refuse(f"{path}.package", "is no name of a package")
-            versions = self._texts(f"{path}.versions", row["versions"])
-            try:
-                for text in versions:
-                    Version(text)
-            except InvalidVersion:
-                self._refuse(f"{path}.versions", "has something that is no version")
-            endpoints = [
-                parse_endpoint(e) for e in self._texts(f"{path}.plugin-api", row["plugin-api"])
-            ]
-            known = tuple(endpoint for endpoint in endpoints if endpoint is not None)
-            if len(known) < len(endpoints) or not known or not versions:
-                self._refuse(path, "needs versions, and a plugin-api as module:attribute")
-            rows.append(
-                EmulatedPlugin(namespace, canonicalize_name(package), tuple(versions), known)
+    said = {}
+    for key, value in table.items():
+        at = Place(place((key,)), place)
+        setting = SETTINGS.get(key)
+        if setting is None:
+            raise unknown_setting(key, SETTINGS, at)
+        if name != PROJECT and setting.project is ProjectMay.ALONE_SET_IT:
+            raise InvalidConfiguration(
+                f"{key} belongs to a project",
+                where=at.where,
+                hint="write it under [tool.wheelfit] of its pyproject.toml",
             )
-        return tuple(rows)
+        if is_bound and setting.project is ProjectMay.NOT_SET_IT:
+            raise _not_allowed(key, name, setting.why, at)
+        said[key] = (setting.kind.read(key, value, at), Origin(name, at.where))
+    return said
 
-    def _texts(self, key: str, value: object) -> list[str]:
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            self._refuse(key, "is no list of texts")
-        return [str(one) for one in value]
 
-    def _unknown(self, key: str, known: Any) -> NoReturn:
-        from difflib import get_close_matches
+def _not_allowed(key: str, name: str, why: str, place: Place) -> InvalidConfiguration:
+    if name == PROJECT:
+        return InvalidConfiguration(
+            f"a project cannot set {key}: {why}",
+            where=place.where,
+            hint=f"it belongs in your own wheelfit.toml, or in {PREFIX}"
+            f"{key.upper().replace('-', '_')} (wheelfit config path)",
+        )
+    return InvalidConfiguration(
+        f"{key} cannot be set in a file that others than the administrator can write: {why}",
+        where=place.where,
+        hint="let the file and its folder belong to root, and nobody else write there",
+    )
 
-        close = get_close_matches(key, list(known), n=1)
-        hint = f"did you mean {close[0]!r}?" if close else "see docs/reference/configuration.md"
-        raise InvalidConfiguration(f"{key[:80]} is no setting", where=str(self._path), hint=hint)
 
-    def _refuse(self, key: str, what: str) -> NoReturn:
-        raise InvalidConfiguration(f"{key[:80]} {what}", where=str(self._path))
+# --- how settings meet arguments ----------------------------------------------------------------
+
+
+def set_aside(parser: ArgumentParser) -> Mapping[str, Any]:
+    """Let the arguments show what the command line does not say; return the defaults.
+
+    :param parser: of a command; what can be set is None in its arguments from now on.
+    """
+    own = {
+        name: parser.get_default(name)
+        for key, setting in SETTINGS.items()
+        if (name := setting.destination_of(key))
+    }
+    parser.set_defaults(**{name: None for name, default in own.items() if default is not None})
+    return own
+
+
+def is_concerned(arguments: Namespace, key: str) -> bool:
+    """Say whether a command can be told a setting.
+
+    :param arguments: of the command.
+    :param key: a key of `SETTINGS`.
+    """
+    if key == "strict" and not hasattr(arguments, "read_unlisted"):
+        return False  # where nothing is chosen the word means something else
+    return hasattr(arguments, SETTINGS[key].destination_of(key))
+
+
+def complete(
+    arguments: Namespace, own: Mapping[str, Any], read: Callable[[], Configuration]
+) -> None:
+    """Fill in what the command line leaves open.
+
+    :param arguments: of a parser whose defaults were set aside.
+    :param own: its defaults, as `set_aside` returned them.
+    :param read: returns the settings.
+    """
+    concerned: Iterable[str] = [key for key in SETTINGS if is_concerned(arguments, key)]
+    configuration = read() if concerned else Configuration()
+    for key, setting in SETTINGS.items():
+        name = setting.destination_of(key)
+        if not hasattr(arguments, name):
+            continue
+        given = getattr(arguments, name)
+        found = configuration.of(key, given).value if key in concerned else given
+        setattr(arguments, name, own[name] if found is None else found)

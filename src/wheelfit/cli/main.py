@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, str] = {
     "uninstall": "remove packages",
     "list": "show what is installed, with variant labels",
     "explain": "show which wheel would be chosen, and why not the others",
+    "tree": "show what needs what in a lock, for every machine or for one",
     "check": "find everything that is wrong with wheels, index files and releases",
     "probe": "show what this machine supports, and how that was found",
     "host": "list, show, compare and write descriptions of other machines",
@@ -110,13 +111,16 @@ def _dispatch(words: list[str]) -> int:
             f"there is no command {name!r}" if not name.startswith("-") else f"no option {name!r}",
             hint=_suggestion(name),
         )
+    from wheelfit.cli.configuration import complete, read_layers, set_aside
+
     _check_working_folder()
     command = cast(Command, import_module(f"wheelfit.cli.commands.{name}"))
     parser = make_parser(name, command)
-    _configure(parser)
+    own = set_aside(parser)
     # Options may stand between names, as with pip; not where ``--`` says that no more come.
     parse = parser.parse_args if "--" in words else parser.parse_intermixed_args
     arguments = parse(words[1:])
+    complete(arguments, own, lambda: read_layers(arguments, os.environ))
     output = _output(arguments)
     return _guarded(
         lambda: command.run(arguments, output, os.environ), lambda: output, debug=arguments.debug
@@ -131,20 +135,6 @@ def _check_working_folder() -> None:
         raise FileProblem(
             "the current folder is not there any more", hint="change to another folder"
         ) from None
-
-
-def _configure(parser: ArgumentParser) -> None:
-    """Let the user's own file set defaults."""
-    from wheelfit.cli.configuration import (
-        VARIABLE,
-        configuration_file,
-        home,
-        read_configuration,
-        set_defaults,
-    )
-
-    path = configuration_file(os.environ, sys.platform, home())
-    set_defaults(parser, read_configuration(path, must_exist=bool(os.environ.get(VARIABLE))))
 
 
 def make_parser(name: str, command: Command) -> ArgumentParser:

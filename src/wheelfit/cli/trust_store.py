@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.configuration import VARIABLE as CONFIGURATION_VARIABLE
-from wheelfit.cli.configuration import configuration_file
+from wheelfit.cli.configuration import configuration_file, site_folder
 from wheelfit.core.trust import NO_POLICY, NO_TRUST, SitePolicy
 from wheelfit.errors import EnvironmentBusy, FileProblem, InvalidConfiguration, UnusablePolicy
 
@@ -131,11 +131,7 @@ def policy_file(platform: str) -> Path:
 
     :param platform: as ``sys.platform``.
     """
-    if platform == "win32":
-        return Path(_program_data()) / "wheelfit" / "policy.toml"
-    if platform == "darwin":
-        return Path("/Library/Application Support/wheelfit/policy.toml")
-    return Path("/etc/wheelfit/policy.toml")
+    return site_folder(platform) / "policy.toml"
 
 
 def read_policies(environ: Mapping[str, str], system: Path | None = None) -> SitePolicy:
@@ -191,17 +187,6 @@ def _is_roots(file: os.stat_result, folder: Path) -> bool:
     if sys.platform == "win32":  # by default any user may make a folder there
         return False
     return all(one.st_uid == 0 and not one.st_mode & 0o022 for one in (file, folder.stat()))
-
-
-def _program_data() -> str:
-    if sys.platform == "win32":
-        import ctypes
-
-        # The variable of that name could be set by anybody; the system knows better.
-        buffer = ctypes.create_unicode_buffer(260)
-        if ctypes.windll.shell32.SHGetFolderPathW(None, 35, None, 0, buffer) == 0:
-            return buffer.value
-    return "C:\\ProgramData"
 
 
 @contextmanager

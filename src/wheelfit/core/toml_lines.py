@@ -1,30 +1,25 @@
 """Say on which line of a TOML document a place is, for errors.
 
-The parser of the standard library forgets lines. Here only headers and the keys at the
-beginning of a line are looked at, which is how people write such files; of a place inside
-a value the line of the value is told.
+The parser of the standard library forgets lines. The text has been parsed before: this only
+walks over it, and looks at nothing but brackets, strings and keys.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
+from typing import TYPE_CHECKING
 
 from wheelfit.core.strict_json import path_of
 
-__all__ = ["line_of"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["line_of", "lines_of"]
 
 
 def __dir__() -> list[str]:
     return __all__
-
-
-_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
-_KEY = rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*"
-_LINE = re.compile(
-    rf"[ \t]*(?:(?P<open>\[\[?)[ \t]*(?P<table>{_KEY})[ \t]*\]|(?P<key>{_KEY})[ \t]*=)"
-)
-_MANY = re.compile(r'"""|' + r"'''")
 
 
 def line_of(text: str, path: str) -> int | None:
@@ -36,7 +31,7 @@ def line_of(text: str, path: str) -> int | None:
     :param text: the document, which is valid TOML.
     :param path: as errors write it, as ``provider[1].properties.sm_arch``.
     """
-    lines = _numbered(text)
+    lines = lines_of(text)
     while path:
         if path in lines:
             return lines[path]
@@ -44,41 +39,140 @@ def line_of(text: str, path: str) -> int | None:
     return None
 
 
-def _numbered(text: str) -> dict[str, int]:
-    """Return the line of every table and key, by path."""
-    lines: dict[str, int] = {}
-    counts: dict[tuple[str | int, ...], int] = {}
-    table: tuple[str | int, ...] = ()
-    inside = False  # a string of several lines, in which nothing counts
-    for number, line in enumerate(text.split("\n"), 1):
-        match = None if inside else _LINE.match(line)
-        inside ^= len(_MANY.findall(line)) % 2 == 1
-        if match is None:
-            continue
-        if match["table"]:
-            table = _steps(match["table"], counts)
-            if match["open"] == "[[":
-                counts[table] = counts.get(table, -1) + 1
-                lines.setdefault(path_of(*table), number)
-                table = (*table, counts[table])
-            lines.setdefault(path_of(*table), number)
-        else:
-            steps = (*table, *_words(match["key"]))
-            for length in range(len(table) + 1, len(steps) + 1):
-                lines.setdefault(path_of(*steps[:length]), number)
-    return lines
+def lines_of(text: str) -> Mapping[str, int]:
+    """Return the line of every table, key and element, by its path.
+
+    :param text: the document, which is valid TOML.
+    """
+    return {path_of(*steps): line for steps, line in _Walk(text).walk().items()}
 
 
-def _steps(key: str, counts: dict[tuple[str | int, ...], int]) -> tuple[str | int, ...]:
-    """Return where a header leads: into the last element of each list of tables on the way."""
-    words = _words(key)
-    steps: tuple[str | int, ...] = ()
-    for position, word in enumerate(words):
-        steps = (*steps, word)
-        if steps in counts and position < len(words) - 1:
-            steps = (*steps, counts[steps])
-    return steps
+_Steps = tuple[str | int, ...]
+# Nothing is tried twice: quantifiers are possessive.
+_TOKEN = re.compile(
+    r'(?P<long>"""(?:[^"\\]++|\\.|"(?!""))*+"{3,5}+|\'\'\'(?:[^\']++|\'(?!\'\'))*+\'{3,5}+)'
+    r'|(?P<quoted>"(?:[^"\\\n]++|\\.)*+"|\'[^\'\n]*+\')'
+    r"|(?P<comment>\#[^\n]*+)"
+    r"|(?P<line>\n)"
+    r"|(?P<sign>[\[\]{}=,.])"
+    r"|(?P<bare>[^\s\[\]{}=,.\"'#]++)",
+    re.DOTALL,
+)
 
 
-def _words(key: str) -> tuple[str, ...]:
-    return tuple(str(next(iter(tomllib.loads(f"{part} = 1")))) for part in re.findall(_PART, key))
+class _Walk:
+    """Go from token to token."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens: list[tuple[str, str, int]] = []
+        line = 1
+        for found in _TOKEN.finditer(text):
+            kind, token = found.lastgroup or "", found[0]
+            if kind != "comment":
+                self._tokens.append((kind, token, line))
+            line += token.count("\n")
+        self._at = 0
+        self._lines: dict[_Steps, int] = {}
+        self._counts: dict[_Steps, int] = {}
+
+    def walk(self) -> Mapping[_Steps, int]:
+        table: _Steps = ()
+        while (token := self._peek()) is not None:
+            kind, text, line = token
+            if kind == "line":
+                self._at += 1
+            elif text == "[" and kind == "sign":
+                table = self._header(line)
+            elif not self._pair(table):
+                self._at += 1  # never twice at one place
+        return self._lines
+
+    def _peek(self, ahead: int = 0) -> tuple[str, str, int] | None:
+        place = self._at + ahead
+        return self._tokens[place] if place < len(self._tokens) else None
+
+    def _is_sign(self, sign: str) -> bool:
+        token = self._peek()
+        return token is not None and token[:2] == ("sign", sign)
+
+    def _key(self) -> list[str]:
+        """Read a key with its dots."""
+        parts: list[str] = []
+        while (token := self._peek()) is not None:
+            kind, text, _ = token
+            if kind == "quoted":
+                parts.append(str(tomllib.loads(f"key = {text}")["key"]))
+            elif kind == "bare":
+                parts.append(text)
+            elif not self._is_sign("."):
+                break
+            self._at += 1
+        return parts
+
+    def _header(self, line: int) -> _Steps:
+        self._at += 1
+        is_array = self._is_sign("[")
+        self._at += is_array
+        steps = self._resolved(self._key())
+        self._at += 1 + is_array
+        if is_array:
+            self._lines.setdefault(steps, line)
+            count = self._counts[steps] = self._counts.get(steps, 0) + 1
+            steps = (*steps, count - 1)
+        self._mark(steps, 0, line)
+        return steps
+
+    def _resolved(self, parts: list[str]) -> _Steps:
+        """Return the steps of a header; one through an array of tables means its last table."""
+        steps: _Steps = ()
+        for part in parts[:-1]:
+            steps = (*steps, part)
+            if steps in self._counts:
+                steps = (*steps, self._counts[steps] - 1)
+        return (*steps, *parts[-1:])
+
+    def _mark(self, steps: _Steps, known: int, line: int) -> None:
+        """Note a line for a value and for the tables that its key made on the way."""
+        for length in range(known + 1, len(steps) + 1):
+            self._lines.setdefault(steps[:length], line)
+
+    def _pair(self, table: _Steps) -> bool:
+        """Read ``key = value``; say whether there was one."""
+        token = self._peek()
+        parts = self._key()
+        if not parts or token is None or not self._is_sign("="):
+            return bool(parts)
+        self._at += 1
+        steps = (*table, *parts)
+        self._mark(steps, len(table), token[2])
+        self._value(steps)
+        return True
+
+    def _value(self, steps: _Steps) -> None:
+        if self._is_sign("["):
+            self._at += 1
+            self._elements(steps)
+        elif self._is_sign("{"):
+            self._at += 1
+            while (token := self._peek()) is not None and not self._is_sign("}"):
+                if token[0] == "line" or self._is_sign(",") or not self._pair(steps):
+                    self._at += 1
+            self._at += 1
+        else:  # a number may have a dot, a date a blank
+            while (token := self._peek()) is not None and token[0] != "line":
+                if token[0] == "sign" and token[1] != ".":
+                    break
+                self._at += 1
+
+    def _elements(self, steps: _Steps) -> None:
+        index = 0
+        while (token := self._peek()) is not None and not self._is_sign("]"):
+            if token[0] == "line" or self._is_sign(","):
+                self._at += 1
+                continue
+            self._mark((*steps, index), len(steps), token[2])
+            before = self._at
+            self._value((*steps, index))
+            self._at += self._at == before
+            index += 1
+        self._at += 1
