@@ -10,6 +10,7 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.core.support import namespaces_used
 from wheelfit.errors import InvalidMarker, WheelfitError
 from wheelfit.resolve.builds import builds_of_label, builds_of_release, is_bound
+from wheelfit.resolve.once import Once
 from wheelfit.resolve.problem import Need, Package, place_of
 from wheelfit.resolve.version_set import VersionSet, is_pin
 from wheelfit.sources.urls import redact
@@ -92,6 +93,9 @@ class Catalogue:
         self._builds: dict[tuple[NormalizedName, Version], list[ReleaseBuild]] = {}
         self._more: dict[tuple[NormalizedName, Version], Iterator[ReleaseBuild]] = {}
         self._sound: dict[tuple[NormalizedName, Version, int], bool] = {}
+        self._needs: Once[
+            tuple[CoreMetadata, NormalizedName | None, VariantContext], tuple[list[Need], list[str]]
+        ] = Once()
         self._roots = {need.package.name for need in roots}
         self._overrides: dict[NormalizedName, list[Requirement]] = {}
         for asked in request.overrides:
@@ -201,25 +205,12 @@ class Catalogue:
                 package.name, package.release, place_of(version)
             )
             version = package.release
-        environment = self._candidates.target.environment
         if package.extra is not None and package.extra not in core.provides_extra:
             self.note(f"{package.name} {version} has no extra named {package.extra}")
-        found: list[Need] = []
-        for requirement in core.requires:
-            try:
-                without = requirement.applies(environment, "", context)
-                applies = without or (
-                    package.extra is not None
-                    and requirement.applies(environment, frozenset([package.extra]), context)
-                )
-            except InvalidMarker as error:
-                self.note(f"{package.name} {version}: {requirement} is ignored: {error.message}")
-                continue
-            # An extra adds to what its project needs anyway.
-            if applies and without == (package.extra is None):
-                for one in self.instead(requirement):
-                    found += self._one(one, label)
-        return found
+        needs, ignored = self._needs_in(core, package.extra, context, label)
+        for reason in ignored:
+            self.note(f"{package.name} {version}: {reason}")
+        return needs
 
     def instead(self, requirement: Requirement) -> Iterator[Requirement]:
         """Yield what counts in place of a requirement: mostly itself.
@@ -241,7 +232,7 @@ class Catalogue:
         for need in needs:
             present = self.present(need.package.name)
             if present is None or present.version not in need.versions:
-                self._lookahead.announce(need)
+                self._lookahead.announce(need, self._following)
 
     # --- what became of it ---------------------------------------------------------------
 
@@ -312,6 +303,45 @@ class Catalogue:
             if installed is None or build.label != installed:
                 yield build
 
+    def _following(self, package: Package, version: Version) -> Iterator[Need]:
+        """Yield what a release will probably need; for other threads, so nothing is noted."""
+        if not self._request.dependencies:
+            return
+        core, context, label = self._core_of(package.name, version)
+        for need in self._needs_in(core, package.extra, context, label)[0]:
+            if need.package.name not in self._request.installed:
+                yield need
+
+    def _needs_in(
+        self, core: CoreMetadata, extra: NormalizedName | None, context: VariantContext, label: str
+    ) -> tuple[list[Need], list[str]]:
+        """Return what metadata asks for, and what is ignored; read once by whoever comes first."""
+        return self._needs.get(
+            (core, extra, context), lambda: self._read_needs(core, extra, context, label)
+        )
+
+    def _read_needs(
+        self, core: CoreMetadata, extra: NormalizedName | None, context: VariantContext, label: str
+    ) -> tuple[list[Need], list[str]]:
+        environment = self._candidates.target.environment
+        found: list[Need] = []
+        ignored: list[str] = []
+        for requirement in core.requires:
+            try:
+                without = requirement.applies(environment, "", context)
+                applies = without or (
+                    extra is not None
+                    and requirement.applies(environment, frozenset([extra]), context)
+                )
+            except InvalidMarker as error:
+                ignored.append(f"{requirement} is ignored: {error.message}")
+                continue
+            # An extra adds to what its project needs anyway.
+            if applies and without == (extra is None):
+                for one in self.instead(requirement):
+                    found += self._one(one, label)
+        return found, ignored
+
     def note(self, text: str) -> None:
         """Remember what is worth telling."""
         self.notes[text] = None
@@ -372,6 +402,11 @@ class Catalogue:
             properties = support.filter(present.properties) if support else present.properties
             context = VariantContext(present.label or "", properties)  # F-102, F-103
             return self._installed_core[name], context, context.label
+        return self._core_of(name, version)
+
+    def _core_of(
+        self, name: NormalizedName, version: Version
+    ) -> tuple[CoreMetadata, VariantContext, str]:
         choice = self._candidates.usable(name, version)
         wheel = choice.chosen
         if wheel is None:

@@ -2,26 +2,31 @@
 
 The solver asks one question after the other. As soon as it learns what a release
 needs, the listings of those projects, and the metadata of the release that will
-probably be chosen from each, are fetched by a few threads. This only warms what
+probably be chosen from each, are fetched by a few threads; then what those need, and so
+on, so that all of a tree travels in as many steps as it is deep. This only warms what
 `Candidates` remembers: what is decided, and in which order, does not depend on it.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.resolve.candidates import Candidates
-    from wheelfit.resolve.problem import Need
+    from wheelfit.resolve.problem import Need, Package
+
+    Following = Callable[[Package, Version], Iterable[Need]]
+    """What a release will probably need; asked from any thread."""
 
 __all__ = ["Lookahead"]
 
@@ -50,10 +55,11 @@ class Lookahead:
         self._candidates = candidates
         self._preferred = preferred
         self._prereleases = prereleases
-        self._queue: SimpleQueue[Need | tuple[NormalizedName, Version] | None] = SimpleQueue()
+        self._queue: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._threads = threads
         self._started: list[Thread] = []
-        self._announced: set[NormalizedName | tuple[NormalizedName, Version]] = set()
+        self._announced: set[Package | tuple[NormalizedName, Version]] = set()
+        self._lock = Lock()
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -71,26 +77,30 @@ class Lookahead:
         for _ in self._started:
             self._queue.put(None)
 
-    def announce(self, need: Need) -> None:
-        """Begin to fetch what a need will probably lead to, once per project."""
-        self._begin(need.package.name, need)
+    def announce(self, need: Need, following: Following) -> None:
+        """Begin to fetch what a need will probably lead to, once per package.
+
+        :param following: asked what the release that will probably be chosen needs.
+        """
+        self._begin(need.package, partial(self._fetch, need, following))
 
     def announce_release(self, name: NormalizedName, version: Version) -> None:
         """Begin to fetch what tells whether a release is usable."""
-        self._begin((name, version), (name, version))
+        self._begin((name, version), partial(self._candidates.usable, name, version))
 
     def _begin(
-        self,
-        key: NormalizedName | tuple[NormalizedName, Version],
-        work: Need | tuple[NormalizedName, Version],
+        self, key: Package | tuple[NormalizedName, Version], work: Callable[[], object]
     ) -> None:
-        if key in self._announced or self._closed or not self._threads:
+        if self._closed or not self._threads:
             return
-        self._announced.add(key)
-        if len(self._started) < self._threads:
-            thread = Thread(target=self._work, name="wheelfit-lookahead", daemon=True)
-            self._started.append(thread)
-            thread.start()
+        with self._lock:
+            if key in self._announced:
+                return
+            self._announced.add(key)
+            if len(self._started) < self._threads:
+                thread = Thread(target=self._work, name="wheelfit-lookahead", daemon=True)
+                self._started.append(thread)
+                thread.start()
         self._queue.put(work)
 
     def _work(self) -> None:
@@ -98,23 +108,22 @@ class Lookahead:
             if self._closed:
                 return
             try:
-                if isinstance(work, tuple):
-                    self._candidates.usable(*work)
-                else:
-                    self._fetch(work)
+                work()
             except BaseException:  # noqa: BLE001, S112
                 # Whoever really needs it will meet the same error, in their own thread; also an
                 # interruption, when this thread waited for work that the main one was doing.
                 continue
 
-    def _fetch(self, need: Need) -> None:
+    def _fetch(self, need: Need, following: Following) -> None:
         name = need.package.name
         listing = self._candidates.listing(name)
         if listing is None or self._closed:
             return
         version = self._guess(need, listing.possible())
-        if version is not None:
-            self._candidates.usable(name, version)
+        if version is None or self._candidates.usable(name, version).chosen is None:
+            return
+        for further in following(need.package, version):
+            self.announce(further, following)
 
     def _guess(self, need: Need, versions: tuple[Version, ...]) -> Version | None:
         members = need.versions.members(versions)
