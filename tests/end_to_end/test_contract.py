@@ -271,11 +271,14 @@ class TestInstall:
         check("install", said)
         assert [entry["label"] for entry in said["install"]] == ["open"]
         assert said["remove"] == [{"name": "fast", "version": "1.0", "label": None}]
-        assert said["keep"] == [{"name": "plain", "version": "1.0", "label": None}]
+        kept = {"name": "plain", "version": "1.0", "label": None, "better": None}
+        assert said["keep"] == [kept]
+        assert [(one["from"], one["to"]) for one in said["variant_changes"]] == [(None, "open")]
         said = run("install", *sources, *target, "--upgrade", "fast").object
         check("install", said)
         assert (said["install"], said["remove"]) == ([], [])
-        assert {"name": "fast", "version": "2.0", "label": "open"} in said["keep"]
+        kept = {"name": "fast", "version": "2.0", "label": "open", "better": None}
+        assert kept in said["keep"]
 
     def test_another_label_of_the_same_version(
         self, sources: list[str], run: Runner, tmp_path: Path

@@ -80,7 +80,7 @@ def read_wanted(arguments: Namespace, environ: Mapping[str, str]) -> Wanted:
     ]
     lines = [RequirementLine(text, "") for text in arguments.requirements]
     lines += [line for file in files for line in file.requirements]
-    if not lines and not files:
+    if not (lines or files or getattr(arguments, "refit", False)):
         raise UsageError("nothing was asked for", hint="name a requirement, or a file with -r")
     requirements, wheels = [], []
     hashes: dict[NormalizedName, set[tuple[str, str]]] = {}
@@ -211,7 +211,8 @@ def read_preferences(arguments: Namespace) -> Preferences:
     :param arguments: the options of `wheelfit.cli.options.add_choice`.
     :raises InvalidProperty: a wish is none.
     :raises InvalidLabel: what stands after ``=`` is no label.
-    :raises UsageError: a label is given without a name.
+    :raises UsageError: a label is given without a name, or wishes contradict each other.
+    :raises UnknownShorthand: a word stands for nothing.
     """
     labels: dict[str, Label] = {}
     for text in arguments.label:
@@ -224,13 +225,19 @@ def read_preferences(arguments: Namespace) -> Preferences:
         project, wanted = canonicalize_name(name.strip()), parse_label(label.strip())
         if labels.setdefault(project, wanted) != wanted:
             raise UsageError(f"--label asks for {labels[project]} and for {wanted} of {project}")
-    return Preferences(
+    wishes = Preferences(
         prefer=_wishes(arguments.prefer),
         require=_wishes(arguments.require),
         forbid=_wishes(arguments.forbid),
         labels=labels,
         variants=not arguments.no_variants,
     )
+    if not arguments.variant:
+        return wishes
+    from wheelfit.core.shorthands import combined, find_shorthand  # few need its table
+
+    own = arguments.shorthands
+    return combined([find_shorthand(name, own) for name in arguments.variant], wishes)
 
 
 def _wishes(texts: Iterable[str]) -> tuple[Choice, ...]:

@@ -5,13 +5,15 @@ Spelled as pip spells them wherever pip has the same thing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from argparse import Action
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, Namespace
 
 __all__ = [
     "add_choice",
+    "add_consent",
     "add_environment",
     "add_lock",
     "add_machine",
@@ -164,6 +166,21 @@ def add_environment(parser: ArgumentParser) -> None:
     )
 
 
+def add_consent(parser: ArgumentParser) -> None:
+    """Add what may happen to installed variants; nothing is ever exchanged unasked."""
+    group = parser.add_argument_group("installed variants")
+    group.add_argument(
+        "--allow-variant-change",
+        action="store_true",
+        help="let an installed variant give way to another build, and take the best one",
+    )
+    group.add_argument(
+        "--refit",
+        action="store_true",
+        help="exchange exactly the installed variants that do not fit this machine any more",
+    )
+
+
 def add_machine(parser: ArgumentParser, *, several: bool = False) -> None:
     """Add for which machine the choice is made.
 
@@ -270,6 +287,15 @@ def add_choice(parser: ArgumentParser) -> None:
         "variants",
         "WISH is 'namespace', 'namespace :: feature' or 'namespace :: feature :: value'",
     )
+    parser.set_defaults(shorthands=())  # only a file can set it
+    group.add_argument(
+        "--variant",
+        action=_Replacing,
+        default=[],
+        metavar="NAME",
+        help="one word for several wishes, for every package: cpu, cuda, cuda12, rocm, xpu, ... "
+        "(in place of a configured one)",
+    )
     group.add_argument("--prefer", action="append", default=[], metavar="WISH", help="rank first")
     group.add_argument(
         "--require",
@@ -310,6 +336,22 @@ def add_choice(parser: ArgumentParser) -> None:
     )
 
 
+class _Replacing(Action):
+    """Collect values; the first that is given takes the place of all that are configured."""
+
+    def __call__(
+        self,
+        parser: ArgumentParser,
+        namespace: Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Take one more value."""
+        del parser, option_string
+        so_far = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, [*(so_far if so_far is not self.default else ()), values])
+
+
 def given(text: str) -> str:
     """Refuse an empty value: it is a variable of a script that was never set."""
     from argparse import ArgumentTypeError
@@ -338,7 +380,7 @@ def _seconds(text: str) -> float:
 def _limit(text: str) -> tuple[str, int]:
     from argparse import ArgumentTypeError
 
-    from wheelfit.cli.configuration import LIMITS
+    from wheelfit.cli.settings import LIMITS
 
     name, _, number = text.partition("=")
     if name not in LIMITS:

@@ -81,6 +81,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                 "host": None,
                 "overrides": [],
                 **installed,
+                "variant_changes": [],
+                "misfits": [],
                 "breaks": [],
                 "plugins": [],
                 "degradations": [],

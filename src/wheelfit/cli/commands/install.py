@@ -6,10 +6,11 @@ touched; if anything fails, it is as it was.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wheelfit.cli.options import (
     add_choice,
+    add_consent,
     add_environment,
     add_machine,
     add_requirements,
@@ -18,19 +19,17 @@ from wheelfit.cli.options import (
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
-    from wheelfit.cli.machine import ChosenMachine
+    from packaging.utils import NormalizedName
+
+    from wheelfit.cli.changes import Decided, Present
     from wheelfit.cli.opened import Opened
     from wheelfit.cli.output import Output
-    from wheelfit.cli.progress import Bars
-    from wheelfit.install.breakage import Breakage
-    from wheelfit.install.choice import Circumstances
-    from wheelfit.install.installed import Installed
-    from wheelfit.install.plan import Plan
+    from wheelfit.core.labels import Label
+    from wheelfit.install.variant_change import VariantChange
     from wheelfit.resolve.request import Request
-    from wheelfit.resolve.resolution import Pin, Resolution
+    from wheelfit.resolve.resolution import Resolution
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -62,6 +61,7 @@ def configure(parser: ArgumentParser) -> None:
     group.add_argument(
         "--break-system-packages", action="store_true", help="even in a managed environment"
     )
+    add_consent(parser)
     add_environment(parser)
     add_sources(parser)
     add_machine(parser)
@@ -91,59 +91,74 @@ _PIP_SWITCHES = {
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Resolve, download, check and install."""
-    from wheelfit.cli.environments import tell_unnamed_environment
+    from wheelfit.cli.changes import carry_out, check_ground, report
     from wheelfit.cli.opened import open_for_choice
-    from wheelfit.cli.pip_rules import check_changes, check_place
-    from wheelfit.install.breakage import breakages
 
     opened = open_for_choice(arguments, environ, output)
     with opened.repository:
-        environment = opened.environment
-        check_place(opened.rules, arguments)
+        check_ground(arguments, environ, opened.environment, opened.rules, output)
+        decision = _decide(arguments, opened)
         if not arguments.dry_run:
-            # Before anything is fetched: a download in vain helps nobody.
-            check_changes(opened.rules, environment)
-            environment.check_allowed(break_system_packages=arguments.break_system_packages)
-            environment.check_writable()
-        tell_unnamed_environment(arguments, environ, environment, output)
-        decided = _decide(arguments, opened)
-        if decided.planned and not arguments.dry_run:
-            decided = _carry_out(decided, arguments, output, opened)
-        planned = decided.planned
-        broken = breakages(planned, decided.installed, environment.interpreter.environment)
-        _report(
-            planned, decided.resolution, output, broken, opened.machine, dry_run=arguments.dry_run
-        )
-        _warn_of_idle_labels(opened, planned, output)
+            decision = carry_out(
+                decision, lambda: _decide(arguments, opened), arguments, output, opened
+            )
+        report(decision, arguments, output, opened, otherwise=_why_nothing(arguments, decision))
+        _warn_of_idle_labels(opened, decision, output)
     return 0
 
 
-class _Decided(NamedTuple):
-    """What to do, and what it was decided by."""
+def _why_nothing(arguments: Namespace, decision: Decided) -> str:
+    if decision.resolution.pins or decision.planned.keep:
+        return "what is installed meets every requirement"
+    if arguments.refit:
+        return "every installed variant that could be judged fits"
+    return "the files ask for nothing"
 
-    planned: Plan
-    resolution: Resolution
-    installed: Sequence[Installed]
-    """What is there."""
+
+def _decide(arguments: Namespace, opened: Opened) -> Decided:
+    """Resolve, and see that the result is what was wished and can be where it shall be."""
+    from wheelfit.cli.changes import Present, decided
+    from wheelfit.install.plan import plan
+    from wheelfit.resolve.resolver import resolve
+
+    present = Present.of(opened)
+    opened.candidates.hold_on_to(_held(arguments, opened, present))
+    resolution = resolve(_request(arguments, opened, present), opened.candidates)
+    resolution = _as_requested_before(arguments, opened, present, resolution)
+    _check_wishes(opened, resolution)
+    planned = plan(resolution, present.installed, reinstall=arguments.force_reinstall)
+    return decided(planned, resolution, present, opened, _agreed(arguments, opened, present))
 
 
-def _request(arguments: Namespace, opened: Opened, installed: Sequence[Installed]) -> Request:
+def _request(arguments: Namespace, opened: Opened, present: Present) -> Request:
     from packaging.utils import canonicalize_name
 
+    from wheelfit.core.requirements import Requirement
     from wheelfit.install.installed import by_name
-    from wheelfit.resolve.request import Request
+    from wheelfit.resolve.request import Asked, Request
 
     wanted = opened.wanted
-    there = by_name(installed)
+    there = by_name(present.installed)
     staying = {} if arguments.force_reinstall else there
+    upgrade_only = frozenset(canonicalize_name(name) for name in arguments.upgrade_package)
+    again = upgrade_only | (_named(opened) if arguments.upgrade else frozenset())
+    requirements = wanted.requirements
+    if _is_only_refit(arguments, opened):
+        requirements = tuple(Asked(Requirement(name)) for name in present.misfits)
     return Request(
-        requirements=wanted.requirements,
+        requirements=requirements,
         wheels=wanted.wheels,
         constraints=wanted.constraints,
+        # Where another build is needed, of the same version if there is one.
+        preferred={
+            name: entry.version
+            for name, entry in staying.items()
+            if entry.label is not None and name not in again
+        },
         installed={name: entry.present() for name, entry in staying.items()},
         there={name: entry.version for name, entry in there.items()},
         upgrade=arguments.upgrade,
-        upgrade_only=frozenset(canonicalize_name(name) for name in arguments.upgrade_package),
+        upgrade_only=upgrade_only,
         prereleases=opened.prereleases,
         dependencies=not arguments.no_deps,
         require_hashes=arguments.require_hashes
@@ -156,17 +171,96 @@ def _request(arguments: Namespace, opened: Opened, installed: Sequence[Installed
     )
 
 
-def _decide(arguments: Namespace, opened: Opened) -> _Decided:
-    """Resolve, and see that the result is what was wished and can be where it shall be."""
-    from wheelfit.install.plan import plan
-    from wheelfit.resolve.resolver import resolve
+# --- variants that are installed -------------------------------------------------------------
 
-    installed = opened.environment.installed()
-    resolution = resolve(_request(arguments, opened, installed), opened.candidates)
-    _check_wishes(opened, resolution)
-    planned = plan(resolution, installed, reinstall=arguments.force_reinstall)
-    _check_place(planned, opened)
-    return _Decided(planned, resolution, installed)
+
+def _named(opened: Opened) -> frozenset[NormalizedName]:
+    """Return the projects that the user named."""
+    return frozenset(asked.requirement.name for asked in opened.wanted.requirements)
+
+
+def _is_only_refit(arguments: Namespace, opened: Opened) -> bool:
+    wanted = opened.wanted
+    return bool(arguments.refit) and not (wanted.requirements or wanted.wheels)
+
+
+def _as_requested_before(
+    arguments: Namespace, opened: Opened, present: Present, resolution: Resolution
+) -> Resolution:
+    """Let what is only exchanged be as much asked for as it was (PEP 376)."""
+    from dataclasses import replace
+
+    from wheelfit.install.installed import by_name
+
+    if not _is_only_refit(arguments, opened):
+        return resolution
+    there = by_name(present.installed)
+    pins = [
+        replace(pin, requested=pin.name in there and there[pin.name].requested)
+        for pin in resolution.pins
+    ]
+    return replace(resolution, pins=tuple(pins))
+
+
+def _held(arguments: Namespace, opened: Opened, present: Present) -> Mapping[NormalizedName, Label]:
+    """Return the labels that newer releases shall have too, where they have them and it fits.
+
+    Not of builds for versions of other packages: those follow the other package.
+    """
+    from wheelfit.install.installed import by_name
+    from wheelfit.resolve.builds import is_bound
+
+    if arguments.allow_variant_change:
+        return {}
+    free = _named(opened) if arguments.force_reinstall else frozenset()
+    return {
+        name: entry.label
+        for name, entry in by_name(present.installed).items()
+        if entry.label is not None
+        and name not in free
+        and not is_bound(entry.document, entry.properties)
+    }
+
+
+def _agreed(
+    arguments: Namespace, opened: Opened, present: Present
+) -> Callable[[VariantChange], bool]:
+    """Return what tells whether the user asked for a change of variant.
+
+    In general, for the very package, or by naming it together with a wish that the installed
+    build does not meet.
+    """
+    misfits = present.misfits if arguments.refit else {}
+    named = _named(opened)
+    labels = opened.candidates.policy.preferences.labels
+
+    def agreed(change: VariantChange) -> bool:
+        name = change.old.name
+        return (
+            arguments.allow_variant_change
+            or change.new.is_given
+            or name in misfits
+            or name in labels
+            or (name in named and (arguments.force_reinstall or _is_unwanted(change, opened)))
+        )
+
+    return agreed
+
+
+def _is_unwanted(change: VariantChange, opened: Opened) -> bool:
+    """Tell whether the wishes of the user rule out the installed build."""
+    from wheelfit.core.support import namespaces_used
+
+    old, candidates = change.old, opened.candidates
+    preferences = candidates.policy.preferences
+    if not preferences.variants or old.document is None:
+        return not preferences.variants
+    support = candidates.support_of(old.document, namespaces_used([old.properties]))
+    wishes = candidates.applying(old.name, old.document)
+    return wishes.objection(old.properties, support) is not None
+
+
+# --- wishes ----------------------------------------------------------------------------------
 
 
 def _check_wishes(opened: Opened, resolution: Resolution) -> None:
@@ -175,182 +269,17 @@ def _check_wishes(opened: Opened, resolution: Resolution) -> None:
 
     present = [pin.properties for pin in resolution.pins]
     present += [kept.properties for kept in resolution.kept]
-    for wish in opened.candidates.policy.preferences.unmet(present):
+    for wish in opened.candidates.policy.preferences.in_vain(present):
         raise NoCompatibleWheel(
             f"{wish} is required, but no package of the result has a variant with it",
             hint="wheelfit explain shows what each package offers",
         )
 
 
-def _check_place(planned: Plan, opened: Opened) -> None:
-    """Refuse to put wheels for another Python into an environment that could not use them."""
-    from wheelfit.errors import UsageError
-    from wheelfit.install.environment import Kind
-
-    environment = opened.environment
-    if environment.kind is not Kind.ENVIRONMENT:
-        return
-    tags = environment.target().tags
-    for pin in planned.install:
-        if tags.best(pin.filename.tags) is None:
-            raise UsageError(
-                f"{pin.filename.text} is right for {opened.machine.name}, "
-                "but cannot run in this environment",
-                where=environment.name,
-                hint="--target DIR puts everything into a folder that can be taken there",
-            )
-
-
-def _warn_of_idle_labels(opened: Opened, planned: Plan, output: Output) -> None:
+def _warn_of_idle_labels(opened: Opened, decision: Decided, output: Output) -> None:
     """Say when a label is asked for of a package that is not there: a slip of the name, likely."""
+    planned = decision.planned
     names = {pin.name for pin in planned.install} | {entry.name for entry in planned.keep}
     for name, label in opened.candidates.policy.preferences.labels.items():
         if name not in names:
             output.warn(f"--label {name}={label} changes nothing: {name} is not needed")
-
-
-def _carry_out(decided: _Decided, arguments: Namespace, output: Output, opened: Opened) -> _Decided:
-    """Download and install; return what was done in the end.
-
-    A wheel that is not what it was chosen for gives way to the next, and a plan that another
-    process has crossed gives way to a new one. What is downloaded already is not fetched again.
-    """
-    import tempfile
-    from pathlib import Path
-
-    from wheelfit.cli.downloads import named_by_origin
-    from wheelfit.cli.progress import Bars
-    from wheelfit.install.apply import PLANS, PlanOutdated, apply
-
-    wheels: dict[str, Path] = {}
-    left = PLANS
-    with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder, Bars(output) as bars:
-        while decided.planned:
-            if not _fetch(decided.planned, wheels, Path(folder), opened, output, bars):
-                decided = _decide(arguments, opened)
-                continue
-            left -= 1
-            paths = {pin.name: wheels[pin.file.url] for pin in decided.planned.install}
-            try:
-                with named_by_origin(decided.planned.install, paths):
-                    applied = apply(
-                        decided.planned,
-                        opened.environment,
-                        paths,
-                        progress=bars.transfer(_count(decided.planned.install), "unpacked"),
-                        replace=arguments.replace_files,
-                        compile_bytecode=arguments.compile,
-                        break_system_packages=arguments.break_system_packages,
-                        circumstances=_circumstances(opened),
-                    )
-            except PlanOutdated:
-                if not left:
-                    raise
-                output.say("note: another process changed the environment; planning anew", "dim")
-                decided = _decide(arguments, opened)
-                continue
-            for note in applied.notes:
-                output.say(f"note: {note}", "dim")
-            break
-    return decided
-
-
-def _circumstances(opened: Opened) -> Circumstances:
-    """Say in the record of each distribution what it was chosen by (P-73)."""
-    from wheelfit.install.choice import Circumstances
-
-    host = opened.machine.host
-    return Circumstances(None if host is None else host.record, opened.machine.in_effect)
-
-
-def _fetch(
-    planned: Plan,
-    wheels: dict[str, Path],
-    folder: Path,
-    opened: Opened,
-    output: Output,
-    bars: Bars,
-) -> bool:
-    """Download what is not there yet; return whether every wheel is what it was chosen for.
-
-    :param wheels: the downloaded files by the URL in the plan; grows.
-    """
-    from wheelfit.cli.downloads import download
-
-    missing = [pin for pin in planned.install if pin.file.url not in wheels]
-    paths, refused = download(missing, opened.candidates, folder, bars)
-    wheels |= {pin.file.url: paths[pin.name] for pin in missing if pin.name in paths}
-    for pin, reason in refused:
-        # The warning comes with what is taken instead, one line per release (F-136).
-        output.detail(f"{pin.filename.text} is not taken: {reason}")
-        opened.candidates.reject(pin.filename, reason)
-    return not refused
-
-
-def _plugins(resolution: Resolution) -> list[dict[str, object]]:
-    """Return the plugins that were asked about packages of the result, each once (P-21)."""
-    asked = {
-        detection.namespace: detection.plugin
-        for pin in resolution.pins
-        if pin.choice.support is not None
-        for detection in pin.choice.support.detections.values()
-        if detection.plugin is not None
-    }
-    return [{"namespace": namespace, **plugin.to_mapping()} for namespace, plugin in asked.items()]
-
-
-def _count(pins: Sequence[Pin]) -> str:
-    return "1 wheel" if len(pins) == 1 else f"{len(pins)} wheels"
-
-
-def _report(
-    planned: Plan,
-    resolution: Resolution,
-    output: Output,
-    broken: Sequence[Breakage],
-    machine: ChosenMachine,
-    *,
-    dry_run: bool,
-) -> None:
-    answer = {
-        "version": 1,
-        "dry_run": dry_run,
-        **machine.to_mapping(),
-        **planned.to_mapping(),
-        "breaks": [one.to_mapping() for one in broken],
-        "plugins": _plugins(resolution),
-        "degradations": [
-            {"name": pin.name, "version": str(pin.version), **one.to_mapping()}
-            for pin in resolution.pins
-            for one in pin.choice.degradations
-        ],
-    }
-    output.result_json(answer)
-    for note in (*resolution.notes, *broken):
-        output.warn(str(note))
-    for pin in planned.install:
-        for remark in pin.choice.remarks:
-            output.say(f"note: {remark}", "dim")
-        for remark in pin.choice.metadata.notes:
-            output.detail(remark)
-    for detail in resolution.details:
-        output.detail(detail)
-    old = {entry.name: entry for entry in planned.remove}
-    verb = "would install" if dry_run else "installed"
-    for pin in planned.install:
-        replaced = f", replacing {old[pin.name].version}" if pin.name in old else ""
-        if pin.name in old and old[pin.name].label != pin.label:
-            replaced += f" ({old[pin.name].label or 'plain'})"
-        # One line for each package that had a choice; for the others there is nothing to say.
-        had_choice = pin.label is not None or any(
-            verdict.filename.label for verdict in pin.choice.selection.verdicts
-        )
-        why = f": {pin.reason}" if had_choice else ""
-        output.result(f"{verb} {pin}{replaced}{why}")
-    for entry in planned.keep:
-        if output.verbosity > 0:
-            output.result(f"kept {entry}")
-    if not planned and not (resolution.pins or planned.keep):
-        output.result("nothing to do: the files ask for nothing")
-    elif not planned:
-        output.result("nothing to do: what is installed meets every requirement")

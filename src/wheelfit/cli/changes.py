@@ -1,0 +1,381 @@
+"""Change an environment as was decided: what ``install`` and ``sync`` have in common."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from wheelfit.cli.downloads import download, named_by_origin
+from wheelfit.cli.environments import tell_unnamed_environment
+from wheelfit.cli.pip_rules import check_changes, check_place
+from wheelfit.cli.progress import Bars
+from wheelfit.errors import UsageError, VariantChangeRefused
+from wheelfit.install.apply import PLANS, PlanOutdated, apply
+from wheelfit.install.breakage import breakages
+from wheelfit.install.choice import Circumstances
+from wheelfit.install.environment import Kind
+from wheelfit.install.fit import judge
+from wheelfit.install.variant_change import PLAIN, variant_changes
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.check.installed import Judged
+    from wheelfit.cli.machine import ChosenMachine
+    from wheelfit.cli.output import Output
+    from wheelfit.install.environment import Environment
+    from wheelfit.install.installed import Installed
+    from wheelfit.install.plan import Plan
+    from wheelfit.install.variant_change import VariantChange
+    from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.resolution import Pin, Resolution
+    from wheelfit.sources.pip_configuration import InstallRules
+
+__all__ = ["Decided", "Ground", "Present", "carry_out", "check_ground", "decided", "report"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Ground(Protocol):
+    """Say what a change is made with."""
+
+    @property
+    def environment(self) -> Environment:
+        """What is changed."""
+
+    @property
+    def machine(self) -> ChosenMachine:
+        """What the wheels are chosen for."""
+
+    @property
+    def candidates(self) -> Candidates:
+        """What chooses and fetches them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Hold what is installed, and which of its variants fit."""
+
+    installed: tuple[Installed, ...]
+    judged: tuple[Judged, ...]
+
+    @classmethod
+    def of(cls, ground: Ground) -> Present:
+        """Look at what is there.
+
+        :param ground: where, and for which machine.
+        """
+        installed = ground.environment.installed()
+        return cls(installed, judge(installed, ground.candidates.support_of))
+
+    @property
+    def misfits(self) -> Mapping[NormalizedName, str]:
+        """Why installed variants do not fit any more, by name."""
+        return {one.variant.name: one.reason for one in self.judged if one.fits is False}
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """Hold what to do, and what it was decided by."""
+
+    planned: Plan
+    resolution: Resolution
+    present: Present
+    changes: tuple[VariantChange, ...] = ()
+    """Installed variants that give way to another build."""
+
+    @property
+    def misfits(self) -> tuple[Judged, ...]:
+        """Return the variants that stay though they do not fit any more."""
+        replaced = {entry.name for entry in self.planned.remove}
+        return tuple(
+            one
+            for one in self.present.judged
+            if one.fits is False and one.variant.name not in replaced
+        )
+
+
+def check_ground(
+    arguments: Namespace,
+    environ: Mapping[str, str],
+    environment: Environment,
+    rules: InstallRules,
+    output: Output,
+) -> None:
+    """Refuse, before anything is fetched, what may or can not be changed.
+
+    :param arguments: of the command.
+    :param environ: the environment of the process.
+    :param environment: what would be changed.
+    :param rules: what pip is told about installing.
+    :param output: told which environment it is, if nobody has named it.
+    :raises PolicyRefusal: it may not be changed.
+    :raises EnvironmentReadOnly: it cannot be changed.
+    """
+    check_place(rules, arguments)
+    if not arguments.dry_run:
+        # Before anything is fetched: a download in vain helps nobody.
+        check_changes(rules, environment)
+        environment.check_allowed(break_system_packages=arguments.break_system_packages)
+        environment.check_writable()
+    tell_unnamed_environment(arguments, environ, environment, output)
+
+
+def decided(
+    planned: Plan,
+    resolution: Resolution,
+    present: Present,
+    ground: Ground,
+    agreed: Callable[[VariantChange], bool],
+) -> Decided:
+    """Return what was decided, after making sure that it may be done.
+
+    :param planned: what changes.
+    :param resolution: what shall be there.
+    :param present: what is there.
+    :param ground: where.
+    :param agreed: tells of a change of variant whether somebody asked for it.
+    :raises UsageError: the environment could not use what would be installed.
+    :raises VariantChangeRefused: nobody asked for a change of variant.
+    """
+    _check_platform(planned, ground)
+    changes = variant_changes(planned, present.installed, present.misfits)
+    refused = [one for one in changes if not (one.reported or agreed(one))]
+    if refused:
+        raise _refusal(refused, changes, present.misfits)
+    return Decided(planned, resolution, present, changes)
+
+
+def _refusal(
+    refused: Sequence[VariantChange],
+    changes: Sequence[VariantChange],
+    misfits: Mapping[NormalizedName, str],
+) -> VariantChangeRefused:
+    names = ", ".join(one.old.name for one in refused)
+    verb = "build" if len(refused) == 1 else "builds"
+    hints = []
+    if any(one.old.name in misfits for one in refused):
+        hints.append("--refit exchanges variants that do not fit any more")
+    if others := [one for one in refused if one.old.name not in misfits]:
+        first = others[0]
+        hints.append("--allow-variant-change allows this")
+        if first.new.label is not None:
+            hints.append(f"--label {first.old.name}={first.new.label} asks for that build")
+    return VariantChangeRefused(
+        f"{names} would be exchanged for {'another' if len(refused) == 1 else 'other'} {verb}, "
+        "which nobody asked for",
+        changes=[one.to_mapping() for one in changes],
+        note="\n".join(map(str, refused)),
+        hint="; ".join(hints),
+    )
+
+
+def _check_platform(planned: Plan, ground: Ground) -> None:
+    """Refuse to put wheels for another Python into an environment that could not use them."""
+    environment = ground.environment
+    if environment.kind is not Kind.ENVIRONMENT:
+        return
+    tags = environment.target().tags
+    for pin in planned.install:
+        if tags.best(pin.filename.tags) is None:
+            raise UsageError(
+                f"{pin.filename.text} is right for {ground.machine.name}, "
+                "but cannot run in this environment",
+                where=environment.name,
+                hint="--target DIR puts everything into a folder that can be taken there",
+            )
+
+
+def carry_out(
+    decision: Decided,
+    decide: Callable[[], Decided],
+    arguments: Namespace,
+    output: Output,
+    ground: Ground,
+) -> Decided:
+    """Download and install; return what was done in the end.
+
+    A wheel that is not what it was chosen for gives way to the next, and a plan that another
+    process has crossed gives way to a new one. What is downloaded already is not fetched again.
+
+    :param decision: what to do.
+    :param decide: decides anew.
+    :param arguments: of the command.
+    :param output: told how it goes.
+    :param ground: where, and by what.
+    """
+    wheels: dict[str, Path] = {}
+    left = PLANS
+    with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder, Bars(output) as bars:
+        while decision.planned:
+            if not _fetch(decision.planned, wheels, Path(folder), ground, output, bars):
+                decision = decide()
+                continue
+            left -= 1
+            paths = {pin.name: wheels[pin.file.url] for pin in decision.planned.install}
+            try:
+                with named_by_origin(decision.planned.install, paths):
+                    applied = apply(
+                        decision.planned,
+                        ground.environment,
+                        paths,
+                        progress=bars.transfer(_count(decision.planned.install), "unpacked"),
+                        replace=arguments.replace_files,
+                        compile_bytecode=arguments.compile,
+                        break_system_packages=arguments.break_system_packages,
+                        circumstances=_circumstances(ground.machine),
+                    )
+            except PlanOutdated:
+                if not left:
+                    raise
+                output.say("note: another process changed the environment; planning anew", "dim")
+                decision = decide()
+                continue
+            for note in applied.notes:
+                output.say(f"note: {note}", "dim")
+            break
+    return decision
+
+
+def _circumstances(machine: ChosenMachine) -> Circumstances:
+    """Say in the record of each distribution what it was chosen by (P-73)."""
+    return Circumstances(None if machine.host is None else machine.host.record, machine.in_effect)
+
+
+def _fetch(
+    planned: Plan,
+    wheels: dict[str, Path],
+    folder: Path,
+    ground: Ground,
+    output: Output,
+    bars: Bars,
+) -> bool:
+    """Download what is not there yet; return whether every wheel is what it was chosen for.
+
+    :param wheels: the downloaded files by the URL in the plan; grows.
+    """
+    missing = [pin for pin in planned.install if pin.file.url not in wheels]
+    paths, refused = download(missing, ground.candidates, folder, bars)
+    wheels |= {pin.file.url: paths[pin.name] for pin in missing if pin.name in paths}
+    for pin, reason in refused:
+        # The warning comes with what is taken instead, one line per release (F-136).
+        output.detail(f"{pin.filename.text} is not taken: {reason}")
+        ground.candidates.reject(pin.filename, reason)
+    return not refused
+
+
+def _count(pins: Sequence[Pin]) -> str:
+    return "1 wheel" if len(pins) == 1 else f"{len(pins)} wheels"
+
+
+# --- what was done ---------------------------------------------------------------------------
+
+
+def report(
+    decision: Decided, arguments: Namespace, output: Output, ground: Ground, *, otherwise: str
+) -> None:
+    """Say what was done or would be, for people and for programs.
+
+    :param decision: what.
+    :param arguments: of the command.
+    :param output: where to say it.
+    :param ground: where, and by what.
+    :param otherwise: why there was nothing to do, if there was nothing.
+    """
+    planned, resolution = decision.planned, decision.resolution
+    interpreter = ground.environment.interpreter
+    broken = breakages(planned, decision.present.installed, interpreter.environment)
+    output.result_json(
+        {
+            "version": 1,
+            "dry_run": arguments.dry_run,
+            **ground.machine.to_mapping(),
+            **planned.to_mapping(),
+            "keep": [_kept(entry, resolution) for entry in planned.keep],
+            "variant_changes": [one.to_mapping() for one in decision.changes],
+            "misfits": [_misfit(one) for one in decision.misfits],
+            "breaks": [one.to_mapping() for one in broken],
+            "plugins": _plugins(resolution),
+            "degradations": [
+                {"name": pin.name, "version": str(pin.version), **one.to_mapping()}
+                for pin in resolution.pins
+                for one in pin.choice.degradations
+            ],
+        }
+    )
+    for note in (*resolution.notes, *broken):
+        output.warn(str(note))
+    for one in decision.misfits:
+        output.warn(f"{one.variant} does not fit any more: {one.reason} (--refit exchanges it)")
+    for change in decision.changes:
+        output.say(f"note: {change}")
+    for pin in planned.install:
+        for remark in pin.choice.remarks:
+            output.say(f"note: {remark}", "dim")
+        for remark in pin.choice.metadata.notes:
+            output.detail(remark)
+    for detail in resolution.details:
+        output.detail(detail)
+    _tell_plan(planned, output, dry_run=arguments.dry_run)
+    if not planned:
+        output.result(f"nothing to do: {otherwise}")
+
+
+def _tell_plan(planned: Plan, output: Output, *, dry_run: bool) -> None:
+    old = {entry.name: entry for entry in planned.remove}
+    for pin in planned.install:
+        gone = old.pop(pin.name, None)
+        replaced = "" if gone is None else f", replacing {gone.version}"
+        if gone is not None and gone.label != pin.label:
+            replaced += f" ({gone.label or PLAIN})"
+        # One line for each package that had a choice; for the others there is nothing to say.
+        had_choice = pin.label is not None or any(
+            verdict.filename.label for verdict in pin.choice.selection.verdicts
+        )
+        why = f": {pin.reason}" if had_choice else ""
+        output.result(f"{'would install' if dry_run else 'installed'} {pin}{replaced}{why}")
+    for entry in old.values():
+        output.result(f"{'would remove' if dry_run else 'removed'} {entry}")
+    for entry in planned.keep:
+        if output.verbosity > 0:
+            output.result(f"kept {entry}")
+
+
+def _kept(entry: Installed, resolution: Resolution) -> dict[str, object]:
+    pin = resolution.pin(entry.name)
+    better = None if pin is None else pin.choice.selection.better
+    return {
+        "name": entry.name,
+        "version": str(entry.version),
+        "label": entry.label,
+        "better": None if better is None else better.label,
+    }
+
+
+def _misfit(one: Judged) -> dict[str, object]:
+    variant = one.variant
+    return {
+        "name": variant.name,
+        "version": str(variant.version),
+        "label": variant.label,
+        "because": one.reason,
+    }
+
+
+def _plugins(resolution: Resolution) -> list[dict[str, object]]:
+    """Return the plugins that were asked about packages of the result, each once (P-21)."""
+    asked = {
+        detection.namespace: detection.plugin
+        for pin in resolution.pins
+        if pin.choice.support is not None
+        for detection in pin.choice.support.detections.values()
+        if detection.plugin is not None
+    }
+    return [{"namespace": namespace, **plugin.to_mapping()} for namespace, plugin in asked.items()]
