@@ -12,6 +12,7 @@ from wheelfit.sources.merged import EveryMatch, FirstMatch
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.size import FileSize
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +54,10 @@ class NamedRepository:
     def variant_document(self, file: File) -> bytes | None:
         """Say who reads."""
         return self.read(file)
+
+    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
+        """Say who measures."""
+        return FileSize(None, why_unknown=f"{self.name} {file.filename} {unpacked}")
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Say who downloads."""

@@ -13,6 +13,7 @@ from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.remembered import Remembered
 from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.size import FileSize
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,6 +65,11 @@ class SlowRepository:
         """Answer."""
         self.work(f"document {file.filename}")
         return None
+
+    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
+        """Answer."""
+        self.work(f"size {file.filename} {unpacked}")
+        return FileSize(1)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Answer."""

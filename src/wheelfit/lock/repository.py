@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.lock.document import LockedPackage, LockedWheel
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files
+    from wheelfit.sources.size import FileSize
 
 __all__ = ["LockedRepository"]
 
@@ -100,6 +101,13 @@ class LockedRepository:
                 where=file.filename,
             )
         return self._reader(file).variant_document(file)
+
+    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
+        """Return how large a wheel is; as `Files` says.
+
+        :raises FileProblem: nobody reads wheels here.
+        """
+        return self._reader(file).size(file, unpacked=unpacked)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put a file into a folder; as `Files` says.

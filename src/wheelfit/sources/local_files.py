@@ -6,16 +6,18 @@ import os
 import shutil
 import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem, InvalidWheel
 from wheelfit.sources.hashes import check_bytes, check_file
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.size import FileSize
 from wheelfit.sources.urls import file_path
-from wheelfit.wheels.remote import Extent, Part, Suffix, read_members
+from wheelfit.wheels.remote import Extent, Part, Suffix, read_members, read_sizes
 
 if TYPE_CHECKING:
     from wheelfit.sources.page import File
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.remote import Range
 
 
-__all__ = ["LocalFiles", "place", "read_local_members"]
+__all__ = ["LocalFiles", "place", "read_local_members", "size_of_local"]
 
 
 def __dir__() -> list[str]:
@@ -60,6 +62,10 @@ class LocalFiles:
             return None
         members = read_local_members(path_of(file), [VARIANT_DOCUMENT], file.filename)
         return members.get(VARIANT_DOCUMENT)
+
+    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
+        """Return how large a wheel is."""
+        return size_of_local(path_of(file), unpacked=unpacked)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the file into a folder: a link if possible, else a copy."""
@@ -99,19 +105,37 @@ def read_local_members(path: Path, names: list[str], filename: str) -> dict[str,
     parsed = parse_wheel_filename(filename)
     try:
         with path.open("rb") as file:
-            total = os.fstat(file.fileno()).st_size
-
-            def fetch(asked: Range) -> Part:
-                if isinstance(asked, Suffix):
-                    start, stop = max(0, total - asked.length), total
-                else:
-                    start, stop = asked.start, min(asked.stop, total)
-                file.seek(start)
-                return Part(Extent(start, stop, total), file.read(stop - start))
-
-            return read_members(fetch, names, filename=parsed, where=str(path))
+            return read_members(partial(_part, file), names, filename=parsed, where=str(path))
     except OSError as error:
         raise problem(path, error) from error
+
+
+def size_of_local(path: Path, *, unpacked: bool) -> FileSize:
+    """Return how large a wheel on this machine is.
+
+    :param unpacked: whether the files inside are asked for too.
+    """
+    try:
+        with path.open("rb") as file:
+            total = os.fstat(file.fileno()).st_size
+            if not unpacked:
+                return FileSize(total, is_here=True)
+            return FileSize(*read_sizes(partial(_part, file), where=str(path)), is_here=True)
+    except OSError as error:
+        return FileSize(None, is_here=True, why_unknown=problem(path, error).message)
+    except InvalidWheel as error:
+        return FileSize(total, is_here=True, why_unknown=error.message)
+
+
+def _part(file: BinaryIO, asked: Range) -> Part:
+    """Return a range of the bytes of an open file."""
+    total = os.fstat(file.fileno()).st_size
+    if isinstance(asked, Suffix):
+        start, stop = max(0, total - asked.length), total
+    else:
+        start, stop = asked.start, min(asked.stop, total)
+    file.seek(start)
+    return Part(Extent(start, stop, total), file.read(stop - start))
 
 
 def metadata_of(members: dict[str, bytes], where: str) -> bytes:

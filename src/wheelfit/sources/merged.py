@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files, Repository
+    from wheelfit.sources.size import FileSize
 
 
 __all__ = ["EveryMatch", "FirstMatch"]
@@ -89,6 +90,10 @@ class FirstMatch:
     def variant_document(self, file: File) -> bytes | None:
         """Return the ``variant.json`` inside a variant wheel."""
         return self._of(file).variant_document(file)
+
+    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
+        """Return how large a wheel is."""
+        return self._of(file).size(file, unpacked=unpacked)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files
+    from wheelfit.sources.size import FileSize
 
 
 __all__ = ["AllFiles", "ReadsFiles"]
@@ -45,6 +46,10 @@ class AllFiles:
     def variant_document(self, file: File) -> bytes | None:
         """Return the ``variant.json`` inside a variant wheel."""
         return self._for(file).variant_document(file)
+
+    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
+        """Return how large a wheel is."""
+        return self._for(file).size(file, unpacked=unpacked)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder."""
@@ -78,6 +83,10 @@ class ReadsFiles:
     def variant_document(self, file: File) -> bytes | None:
         """Return the ``variant.json`` inside a variant wheel."""
         return self._files.variant_document(file)
+
+    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
+        """Return how large a wheel is."""
+        return self._files.size(file, unpacked=unpacked)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Repository
+    from wheelfit.sources.size import FileSize
 
 
 __all__ = ["Remembered"]
@@ -75,6 +76,10 @@ class Remembered:
     def variant_document(self, file: File) -> bytes | None:
         """Return the ``variant.json`` inside a variant wheel."""
         return self._once(("document", file), partial(self._repository.variant_document, file))
+
+    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
+        """Return how large a wheel is; asked anew, for a download changes what is here."""
+        return self._repository.size(file, unpacked=unpacked)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem, IntegrityError, UnexpectedStatus
+from wheelfit.errors import FileProblem, IntegrityError, NetworkError, UnexpectedStatus
 from wheelfit.sources.cached import offline
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.downloads import Download
@@ -21,11 +21,13 @@ from wheelfit.sources.local_files import (
     metadata_of,
     place,
     read_local_members,
+    size_of_local,
 )
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, TooCostly
+from wheelfit.sources.size import FileSize
 from wheelfit.sources.urls import origin, redact
-from wheelfit.wheels.remote import RangeUnsupported, read_members
+from wheelfit.wheels.remote import RangeUnsupported, read_members, read_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -173,6 +175,65 @@ class RemoteFiles:
         sha256 = file.hashes.get("sha256")
         if sha256 is not None:
             self._store.write("members", f"{name}\n{sha256}\n{file.url}", {}, body)
+
+    # --- sizes ----------------------------------------------------------------------
+
+    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
+        """Return how large a wheel is, asking as little as possible."""
+        sha256 = file.hashes.get("sha256")
+        kept = self._store.wheel(sha256) if sha256 is not None else None
+        if kept is not None:  # its bytes are checked when they are used
+            return size_of_local(kept, unpacked=unpacked)
+        if not unpacked and file.size is not None:
+            return FileSize(file.size)
+        key = f"size\n{sha256}\n{file.url}"
+        entry = self._store.read("members", key) if sha256 is not None else None
+        if entry is not None:
+            total, inside = map(int, entry.body.split())
+            return FileSize(total, inside)
+        try:
+            total, inside = self._ask_sizes(file)
+        except RangeUnsupported as unsupported:
+            return self._without_looking_inside(file, unsupported.reason, unpacked=unpacked)
+        except (NetworkError, IntegrityError) as error:
+            return FileSize(file.size, why_unknown=error.message)
+        if sha256 is not None:
+            self._store.write("members", key, {}, f"{total} {inside}".encode())
+        return FileSize(total, inside)
+
+    def _ask_sizes(self, file: File) -> tuple[int, int]:
+        """Read the directory of a wheel by ranges.
+
+        :raises RangeUnsupported: the server gives none.
+        """
+        where = origin(file.url)
+        with self._lock:
+            hopeless = where in self._without_ranges
+        if hopeless:
+            raise RangeUnsupported("the server gives no ranges")
+        if self._pages.offline:
+            raise offline(file.url)
+        try:
+            return read_sizes(
+                lambda asked: self._client.get_range(file.url, asked), where=redact(file.url)
+            )
+        except RangeUnsupported:
+            with self._lock:
+                self._without_ranges.add(where)
+            raise
+
+    def _without_looking_inside(self, file: File, reason: str, *, unpacked: bool) -> FileSize:
+        """Return what the head of an answer says, without reading its body."""
+        total = file.size
+        if total is None:
+            try:
+                with self._client.stream(file.url) as (response, _):
+                    announced = response.headers.get("content-length", "")
+            except NetworkError as error:
+                return FileSize(None, why_unknown=error.message)
+            total = int(announced) if announced.isdecimal() else None
+        is_known = total is not None and not unpacked
+        return FileSize(total, why_unknown="" if is_known else reason)
 
     # --- whole wheels ---------------------------------------------------------------
 

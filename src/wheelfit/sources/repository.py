@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
+    from wheelfit.sources.size import FileSize
 
 
 __all__ = ["READ_LIMIT", "Files", "Repository", "TooCostly"]
@@ -79,6 +80,16 @@ class Files(Protocol):
 
         :raises TooCostly: the server cannot give byte ranges (F-77).
         :raises InvalidWheel: the wheel is not sound.
+        """
+
+    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
+        """Return how large a wheel is, as far as that is known without fetching it.
+
+        What stands in the listing is not asked for again. What cannot be found out is
+        part of the answer and no error.
+
+        :param unpacked: whether the files inside are asked for too, which costs up to two
+            ranges of bytes of a remote wheel.
         """
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:

@@ -14,6 +14,7 @@ from wheelfit.errors import UnexpectedStatus
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, TooCostly
+from wheelfit.sources.size import FileSize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -168,6 +169,10 @@ class FakeRepository:
         if not self.ranges:
             raise TooCostly("the server cannot give parts of files", where=file.url)
         return content.document
+
+    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
+        """Return the size of what was added; nothing of it can be unpacked."""
+        return FileSize(file.size, None, why_unknown="it is made up" if unpacked else "")
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Write the content of a file into a folder."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidWheel, UnexpectedStatus
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     from wheelfit.core.filename import WheelFilename
+    from wheelfit.wheels.zip_directory import DirectoryEnd
 
 
 __all__ = [
@@ -45,12 +46,15 @@ __all__ = [
     "announced_extent",
     "dist_info_reader",
     "read_members",
+    "read_sizes",
 ]
 
 
 def __dir__() -> list[str]:
     return __all__
 
+
+_T = TypeVar("_T")
 
 FIRST_REQUEST = 1 << 16
 """Bytes asked for at first, from the end of the file."""
@@ -197,14 +201,49 @@ def read_members(
     :raises UnexpectedStatus: the file changed meanwhile, or other bytes came than asked for.
     :raises InvalidWheel: the wheel is not sound.
     """
-    reader = dist_info_reader(names, filename=filename, where=where)
+    return _converse(dist_info_reader(names, filename=filename, where=where), fetch)
+
+
+def read_sizes(fetch: Callable[[Range], Part], *, where: str) -> tuple[int, int]:
+    """Return how large a remote wheel is, and how large the files in it are together.
+
+    At most two requests: all of it stands in the central directory.
+
+    :param fetch: gives the bytes of a range, with the help of `announced_extent`.
+    :param where: the URL without credentials, for errors.
+    :raises RangeUnsupported: the server gives no ranges.
+    :raises UnexpectedStatus: the file changed meanwhile, or other bytes came than asked for.
+    :raises InvalidWheel: the wheel is not sound.
+    """
+    return _converse(_size_reader(where), fetch)
+
+
+def _converse(reader: Generator[Range, Part, _T], fetch: Callable[[Range], Part]) -> _T:
+    """Fetch what a reader asks for, and return what it found."""
     try:
         asked = next(reader)
         while True:
             asked = reader.send(fetch(asked))
     except StopIteration as stop:
-        found: dict[str, bytes] = stop.value
+        found: _T = stop.value
         return found
+
+
+def _size_reader(where: str) -> Generator[Range, Part, tuple[int, int]]:
+    held = _HeldParts(where)
+    held.add((yield Suffix(FIRST_REQUEST)))
+    end = _find_end(held, where)
+    whole = Span(end.offset, end.stop)
+    yield from held.fetch([whole])
+    members = parse_directory(held.read(whole), end, where=where)
+    return held.total, sum(member.size for member in members)
+
+
+def _find_end(held: _HeldParts, where: str) -> DirectoryEnd:
+    end = find_end(held.tail, held.total, where=where)
+    if end.size > _LARGEST_DIRECTORY:
+        raise InvalidWheel(f"its central directory has {end.size} bytes", where=where)
+    return end
 
 
 def dist_info_reader(
@@ -222,9 +261,7 @@ def dist_info_reader(
     wanted = tuple(names)
     held = _HeldParts(where)
     held.add((yield Suffix(FIRST_REQUEST)))
-    end = find_end(held.tail, held.total, where=where)
-    if end.size > _LARGEST_DIRECTORY:
-        raise InvalidWheel(f"its central directory has {end.size} bytes", where=where)
+    end = _find_end(held, where)
 
     whole = Span(end.offset, end.stop)
     if held.holds(whole):

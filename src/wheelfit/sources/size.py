@@ -1,0 +1,30 @@
+"""How large a wheel is, found out without fetching it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["FileSize"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class FileSize:
+    """Hold what is known of the size of a wheel."""
+
+    file: int | None
+    """Bytes of the file; None where neither index nor server says it."""
+    unpacked: int | None = None
+    """Bytes of all files inside; None where nobody asked, or nobody can tell."""
+    is_here: bool = False
+    """Whether nothing need be fetched: it is kept in the cache, or lies in a folder."""
+    why_unknown: str = ""
+    """Why something that was asked for is not known, in words; empty if all is."""
+
+    @property
+    def download(self) -> int | None:
+        """Bytes that an installation would fetch."""
+        return 0 if self.is_here else self.file

@@ -1,0 +1,156 @@
+"""How large wheels are, found out without fetching them."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wheelfit.sources.cache import Store
+from wheelfit.sources.local_files import LocalFiles
+from wheelfit.sources.page import File
+from wheelfit.sources.remote_files import RemoteFiles
+from wheelfit.sources.size import FileSize
+from wheelfit.testing.wheels import build_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def make_files(make_pages: Any) -> Callable[..., RemoteFiles]:
+    """Give a function that makes readers."""
+
+    def make(store: Store | None = None, **options: Any) -> RemoteFiles:
+        store = store or Store(None)
+        return RemoteFiles(make_pages(store=store, **options), store)
+
+    return make
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """Give a wheel that is much smaller than what is in it."""
+    return build_wheel(tmp_path / "upload", "a", "1", files={"a/data": "0" * 500_000})
+
+
+def inside(path: Path) -> int:
+    """Return how much a wheel holds."""
+    with zipfile.ZipFile(path) as archive:
+        return sum(member.file_size for member in archive.infolist())
+
+
+def listed(server: Any, path: Path, *, ranges: bool = True, **more: Any) -> File:
+    """Serve a wheel and return its entry."""
+    body = path.read_bytes()
+    if ranges:
+        server.serve_file(f"/{path.name}", body)
+    else:
+        server.replies[f"/{path.name}"] = server.reply(body, chunked=more.pop("chunked", False))
+    hashes = {"sha256": hashlib.sha256(body).hexdigest()}
+    return File(path.name, f"{server.url}/{path.name}", hashes, source="index", **more)
+
+
+def test_by_ranges(server: Any, make_files: Any, wheel: Path) -> None:
+    """One request for the end of the wheel tells both."""
+    found = make_files().size(listed(server, wheel), unpacked=True)
+    assert found == FileSize(wheel.stat().st_size, inside(wheel))
+    assert found.download == wheel.stat().st_size
+    (request,) = server.requests
+    assert request.headers["range"].startswith("bytes=-")
+
+
+def test_a_long_directory(server: Any, make_files: Any, tmp_path: Path) -> None:
+    """A directory that is longer than the first request takes a second one, for the rest."""
+    many = {f"a/{'long' * 20}{number}": "x" for number in range(1500)}
+    wheel = build_wheel(tmp_path, "a", "1", files=many)
+    assert make_files().size(listed(server, wheel), unpacked=True).unpacked == inside(wheel)
+    assert len(server.requests) == 2
+
+
+def test_what_the_index_says_is_not_asked_for(server: Any, make_files: Any, wheel: Path) -> None:
+    """A size that is listed costs no request."""
+    found = make_files().size(listed(server, wheel, size=wheel.stat().st_size))
+    assert found == FileSize(wheel.stat().st_size)
+    assert server.requests == []
+
+
+def test_remembered(server: Any, make_files: Any, wheel: Path, tmp_path: Path) -> None:
+    """What has one hash never changes its size."""
+    entry = listed(server, wheel)
+    first = make_files(Store(tmp_path / "cache")).size(entry, unpacked=True)
+    assert make_files(Store(tmp_path / "cache")).size(entry, unpacked=True) == first
+    assert len(server.requests) == 1
+
+
+def test_kept(server: Any, make_files: Any, wheel: Path, tmp_path: Path) -> None:
+    """A wheel in the cache is not fetched again, and is looked into there."""
+    files = make_files(Store(tmp_path / "cache"))
+    entry = listed(server, wheel)
+    files.download(entry, tmp_path)
+    found = files.size(entry, unpacked=True)
+    assert found == FileSize(wheel.stat().st_size, inside(wheel), is_here=True)
+    assert found.download == 0
+    assert files.size(entry) == FileSize(wheel.stat().st_size, is_here=True)
+    assert len(server.requests) == 1
+
+
+def test_without_ranges(server: Any, make_files: Any, wheel: Path) -> None:
+    """The head of an answer tells the size of the file; no body is read for what is inside."""
+    files = make_files()
+    entry = listed(server, wheel, ranges=False)
+    found = files.size(entry, unpacked=True)
+    assert (found.file, found.unpacked) == (wheel.stat().st_size, None)
+    assert "range request" in found.why_unknown
+    assert files.size(entry) == FileSize(wheel.stat().st_size)
+    with_size = File(entry.filename, entry.url, entry.hashes, size=7)
+    asked = len(server.requests)
+    assert files.size(with_size, unpacked=True).file == 7
+    assert len(server.requests) == asked
+
+
+def test_nobody_says_it(server: Any, make_files: Any, wheel: Path) -> None:
+    """An answer that announces no length leaves the size unknown, with the reason."""
+    found = make_files().size(listed(server, wheel, ranges=False, chunked=True))
+    assert found.file is None
+    assert found.download is None
+    assert found.why_unknown
+
+
+@pytest.mark.parametrize("unpacked", [False, True])
+def test_not_there(server: Any, make_files: Any, unpacked: bool) -> None:  # noqa: FBT001
+    """A file that cannot be had has no known size; that is an answer and no error."""
+    entry = File("a-1-py3-none-any.whl", f"{server.url}/nowhere")
+    found = make_files().size(entry, unpacked=unpacked)
+    assert (found.file, found.unpacked) == (None, None)
+    assert "404" in found.why_unknown
+
+
+def test_offline(server: Any, make_files: Any, wheel: Path) -> None:
+    """Nobody is asked."""
+    found = make_files(offline=True).size(listed(server, wheel), unpacked=True)
+    assert found.file is None
+    assert found.why_unknown
+    assert server.requests == []
+
+
+def test_a_damaged_wheel(server: Any, make_files: Any, tmp_path: Path) -> None:
+    """What is no archive has a size and nothing known inside, here as there."""
+    path = tmp_path / "a-1-py3-none-any.whl"
+    path.write_bytes(b"no archive" * 50)
+    remote = make_files().size(listed(server, path, size=500), unpacked=True)
+    local = LocalFiles().size(File(path.name, path.as_uri()), unpacked=True)
+    assert (remote.file, remote.unpacked) == (local.file, local.unpacked) == (500, None)
+    assert remote.why_unknown == local.why_unknown
+
+
+def test_local(wheel: Path) -> None:
+    """A wheel in a folder is never fetched."""
+    found = LocalFiles().size(File(wheel.name, wheel.as_uri()), unpacked=True)
+    assert found == FileSize(wheel.stat().st_size, inside(wheel), is_here=True)
+    missing = LocalFiles().size(File(wheel.name, (wheel.parent / "other").as_uri()))
+    assert missing.file is None
+    assert missing.why_unknown
