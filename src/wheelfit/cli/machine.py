@@ -284,6 +284,7 @@ _REPEATED = {
     "--enable-provider": "enable_provider",
     "--disable-provider": "disable_provider",
     "--ignore-static": "ignore_static",
+    "--variant": "variant",
     "--prefer": "prefer",
     "--require": "require",
     "--forbid": "forbid",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit.core.accelerators import ACCELERATORS, accelerators_of
+from wheelfit.core.ordering import Preferences
 from wheelfit.core.phrases import PACKAGE_LIST
 from wheelfit.core.provider_table import HARDWARE
 from wheelfit.platforms.features import Status
@@ -22,14 +24,14 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_ACCELERATORS = HARDWARE - {"aarch64", "x86_64"}
-"""Namespaces of hardware that people buy for speed."""
-
-
-def about_choice(choice: ReleaseChoice) -> Iterator[str]:
+def about_choice(
+    choice: ReleaseChoice,
+    preferences: Preferences = Preferences(),  # noqa: B008 - frozen
+) -> Iterator[str]:
     """Yield cautions about the choice among the wheels of one release.
 
     :param choice: with or without a chosen wheel.
+    :param preferences: what the user wished; nobody is told of what was wished.
     """
     support = choice.support
     if support is None:
@@ -42,10 +44,12 @@ def about_choice(choice: ReleaseChoice) -> Iterator[str]:
                 f"{choice.release.name}: the package itself says that {namespace} is supported; "
                 "this machine was not asked"
             )
-    if choice.selection.chosen is not None and _ACCELERATORS.isdisjoint(used):
+    if choice.selection.chosen is not None and not accelerators_of(choice.properties):
         build = choice.selection.chosen.label or "plain"
-        for namespace in sorted(_ACCELERATORS):
-            reason = _why_not(choice, namespace) if _is_there(support, namespace) else None
+        for namespace, wish in ACCELERATORS.items():
+            if wish in preferences.forbid or not _is_there(support, namespace):
+                continue
+            reason = _why_not(choice, namespace)
             if reason is not None:
                 yield (
                     f"{choice.release.name}: {namespace} hardware is present, but the chosen "

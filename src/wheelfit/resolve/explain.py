@@ -149,7 +149,7 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
         choice.selection.chosen,
         choice.properties,
         tuple(choice.selection.verdicts),
-        (*line, *about_choice(choice)),
+        (*line, *about_choice(choice, candidates.policy.preferences)),
         tuple(note for note in notes if note not in line),
         source,
         tuple(choice.support.detections.values()) if choice.support else (),

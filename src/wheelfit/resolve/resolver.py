@@ -265,10 +265,9 @@ class _Resolving:
             tuple(dict.fromkeys(self._details)),
         )
 
-    @staticmethod
-    def _cautions(pins: Sequence[Pin], kept: Sequence[Present]) -> Iterable[str]:
+    def _cautions(self, pins: Sequence[Pin], kept: Sequence[Present]) -> Iterable[str]:
         for pin in pins:
-            yield from about_choice(pin.choice)
+            yield from about_choice(pin.choice, self._candidates.policy.preferences)
         chosen: dict[str, PropertySet] = {entry.name: entry.properties for entry in kept}
         chosen |= {pin.name: pin.properties for pin in pins}
         yield from about_mixture(chosen)

@@ -62,7 +62,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             output.result()
         print_explanation(explanation, opened.machine, output)
     present = [explanation.properties for explanation in explanations]
-    vain = list(opened.candidates.policy.preferences.unmet(present))
+    vain = list(opened.candidates.policy.preferences.in_vain(present))
     for wish in vain:
         more = "" if arguments.with_deps else " (with --with-deps what they need is looked at too)"
         output.warn(f"{wish} is required, but nothing of this has a variant with it{more}")
