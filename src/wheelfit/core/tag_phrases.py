@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.target import TagPreference
 
-__all__ = ["TagPhrases"]
+__all__ = ["TagPhrases", "platforms_in_words", "pythons_in_words"]
 
 
 def __dir__() -> list[str]:
@@ -71,6 +71,22 @@ class TagPhrases:
         known = [_system(platform)[1] for platform in self._platforms]
         here = max((version for version in known if version), key=natural, default="")
         return f"{wanted[0]} or newer, this has {here or 'another'}"
+
+
+def pythons_in_words(tags: Iterable[Tag]) -> tuple[str, ...]:
+    """Return what Pythons tags are for, each once.
+
+    :param tags: of any number of wheels.
+    """
+    return tuple(sorted({_python(tag) for tag in tags}, key=natural))
+
+
+def platforms_in_words(tags: Iterable[Tag]) -> tuple[str, ...]:
+    """Return what platforms tags are for, each once.
+
+    :param tags: of any number of wheels.
+    """
+    return tuple(sorted({_system(tag.platform)[0] for tag in tags}, key=natural))
 
 
 def _pythons(tags: Iterable[Tag]) -> str:

@@ -3,6 +3,10 @@
 Each project named is looked at by itself: the newest release that fits the requirement and has a
 wheel that fits the machine. With --with-deps everything is resolved together, as install would, and
 every package that comes in variants is explained.
+
+With --all no machine decides: every label of the newest release that fits the requirement is shown,
+with what it asks of a machine, what there is of it, and which presets and host files of your own
+would take it.
 """
 
 from __future__ import annotations
@@ -19,11 +23,12 @@ from wheelfit.cli.options import (
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from wheelfit.cli.opened import Opened
     from wheelfit.cli.output import Output
     from wheelfit.resolve.explain import Explanation
+    from wheelfit.resolve.listing import Release
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -31,6 +36,11 @@ def configure(parser: ArgumentParser) -> None:
     add_requirements(parser)
     parser.add_argument(
         "--with-deps", action="store_true", help="resolve as install would, and explain all of it"
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="show every label of the release, whatever the machine, and which machines take it",
     )
     add_environment(parser)
     add_sources(parser)
@@ -44,7 +54,10 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.opened import open_for_choice
     from wheelfit.errors import NoCompatibleWheel
 
+    _check(arguments)
     opened = open_for_choice(arguments, environ, output)
+    if arguments.all:
+        return _for_everybody(arguments, opened, environ, output)
     with opened.repository:
         explanations = (
             _together(arguments, opened, output) if arguments.with_deps else _apart(opened)
@@ -121,3 +134,75 @@ def _together(arguments: Namespace, opened: Opened, output: Output) -> list[Expl
         for pin in sorted(resolution.pins, key=lambda pin: (not pin.requested, pin.name))
         if pin.requested or any(verdict.filename.label for verdict in pin.choice.selection.verdicts)
     ]
+
+
+def _check(arguments: Namespace) -> None:
+    from wheelfit.errors import UsageError
+
+    other = "--with-deps" if arguments.with_deps else "--for"
+    if arguments.all and (arguments.with_deps or arguments.host is not None):
+        raise UsageError(
+            f"--all and {other} exclude each other",
+            hint="--all shows releases by themselves, for no machine in particular",
+        )
+
+
+def _for_everybody(
+    arguments: Namespace, opened: Opened, environ: Mapping[str, str], output: Output
+) -> int:
+    """Show every label of each release that was named."""
+    from wheelfit.cli.overviews import onlookers, print_overview
+    from wheelfit.resolve.overview import metadata_of, overview
+
+    overviews = []
+    with opened.repository:
+        for release in _releases(opened):
+            metadata = metadata_of(opened.candidates, release)
+            asked = onlookers(
+                metadata.document,
+                opened.environment.target(),
+                environ,
+                output,
+                rocm_same_major=arguments.rocm_compat == "same-major",
+            )
+            overviews.append(overview(opened.candidates, release, metadata, asked))
+    machines = {name: words for one in overviews for name, words in one.machines.items()}
+    output.result_json(
+        {
+            "version": 1,
+            "machines": machines,
+            "releases": [one.to_mapping() for one in overviews],
+        }
+    )
+    for number, one in enumerate(overviews):
+        if number:
+            output.result()
+        print_overview(one, output)
+    return 0
+
+
+def _releases(opened: Opened) -> Iterator[Release]:
+    from wheelfit.core.filename import parse_wheel_filename
+    from wheelfit.errors import NoSolution
+    from wheelfit.resolve.overview import newest_release
+    from wheelfit.resolve.request import given_wheel
+    from wheelfit.sources.page import ProjectPage
+
+    wanted = opened.wanted
+    named = [asked for asked in wanted.requirements if asked.requirement.url is not None]
+    given = [given_wheel(str(asked.requirement.url), where=asked.where) for asked in named]
+    for wheel in (*wanted.wheels, *given):
+        filename = parse_wheel_filename(wheel.file.filename)
+        opened.candidates.give(ProjectPage(filename.name, (wheel.file,), "the request"))
+        listing = opened.candidates.listing(filename.name)
+        if listing is None or filename.version not in listing.releases:  # pragma: no cover
+            raise NoSolution(f"there is no {filename.name} {filename.version}")
+        yield listing.releases[filename.version]
+    for asked in wanted.requirements:
+        if asked.requirement.url is None:
+            yield newest_release(
+                opened.candidates,
+                asked.requirement,
+                constraints=[one.requirement for one in wanted.constraints],
+                prereleases=opened.prereleases,
+            )

@@ -1,0 +1,201 @@
+"""Releases with all of their labels as people read them, and who is asked what it would take."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.hosts import open_host, own_hosts
+from wheelfit.cli.output import in_one_line
+from wheelfit.cli.progress import size_in_words
+from wheelfit.core.host_file import HostDetector
+from wheelfit.core.support import namespaces_used
+from wheelfit.core.tag_phrases import platforms_in_words, pythons_in_words
+from wheelfit.errors import UserError
+from wheelfit.platforms.presets import preset_lines
+from wheelfit.platforms.tables.presets import FAMILIES, PLATFORMS, PROCESSORS
+from wheelfit.resolve.overview import Onlooker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from wheelfit.cli.output import Output
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.target import Target
+    from wheelfit.resolve.overview import LabelRow, Overview
+
+__all__ = ["onlookers", "print_overview"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_MOST = 4
+"""Machines, or Pythons and platforms, that a line names unless everything is wanted."""
+
+
+def onlookers(
+    document: VariantDocument | None,
+    current: Target,
+    environ: Mapping[str, str],
+    output: Output,
+    *,
+    rocm_same_major: bool = False,
+) -> Iterator[Onlooker]:
+    """Yield the machines that may be asked about a release: the user's own, then presets.
+
+    Of the presets those that differ in what the labels ask for, with the versions of CUDA and
+    ROCm that the labels name.
+
+    :param document: what the labels ask for; None: nothing.
+    :param current: the target in use, for what descriptions leave out.
+    :param environ: the environment of the process.
+    :param output: told which of the user's own files cannot be read.
+    :param rocm_same_major: of presets with ROCm, whether older minors of its major count (P-123).
+    """
+    own = own_hosts(environ)
+    for name in (*own, *(one for one in _presets(document) if one not in own)):
+        try:
+            host = open_host(name, environ, rocm_same_major=rocm_same_major)
+        except UserError as error:
+            if name in own:  # a preset that cannot be is none
+                output.warn(in_one_line(f"{name} is not asked: {error.message}"))
+            continue
+        yield Onlooker(
+            name,
+            host.words,
+            host.file.target(current, name),
+            HostDetector(host.file, name, host.kind),
+            any_python=host.file.interpreter is None,
+        )
+
+
+def print_overview(overview: Overview, output: Output) -> None:
+    """Print every label: what it asks for, what there is of it, and who takes it.
+
+    :param overview: what to print.
+    :param output: where to.
+    """
+    wheels = sum(len(row.wheels) for row in overview.rows)
+    count = f"{_count(wheels, 'wheel')} of {_count(len(overview.rows), 'label')}"
+    if any(row.label is None for row in overview.rows):
+        labels = len(overview.rows) - 1
+        count = f"{_count(wheels, 'wheel')}, {_count(labels, 'label')} and plain wheels"
+    output.result(f"{overview.name} {overview.version} for all machines: {count}", "strong")
+    if overview.source:
+        output.result(in_one_line(f"  from {overview.source}"), "dim")
+    for row in overview.rows:
+        output.result(in_one_line(f"  {row.label or 'plain wheel'}"), "good")
+        for what, text in _lines(row, output, asked=bool(overview.machines)):
+            _print(what, text, output)
+    if overview.without:
+        _print("nothing for", _some(overview.without, output), output, margin="  ")
+    for note in overview.notes:
+        output.say(in_one_line(f"  note: {note}"), "dim")
+
+
+def _lines(row: LabelRow, output: Output, *, asked: bool) -> Iterator[tuple[str, str]]:
+    yield "machine", row.condition
+    if row.properties:
+        yield (
+            "properties",
+            "; ".join(
+                f"{feature} :: {', '.join(values)}" for feature, values in row.properties.features()
+            ),
+        )
+    tags = {tag for wheel in row.wheels for tag in wheel.filename.tags}
+    pythons = _some(pythons_in_words(tags), output)
+    yield "built for", f"{pythons} on {_some(platforms_in_words(tags), output)}"
+    yield "wheels", f"{len(row.wheels)}{_sizes(row)}"
+    if output.verbosity > 0:
+        for wheel in row.wheels:
+            yield "", wheel.filename.text
+    if asked:
+        yield "taken by", _some(row.takers, output) if row.takers else "none of the machines asked"
+
+
+def _sizes(row: LabelRow) -> str:
+    sizes = [wheel.file.size for wheel in row.wheels if wheel.file.size is not None]
+    if not sizes:
+        return ""
+    least, most = size_in_words(min(sizes)), size_in_words(max(sizes))
+    return f", {most}" if least == most else f", {least} to {most}"
+
+
+def _some(items: Sequence[str], output: Output) -> str:
+    if len(items) <= _MOST + 1 or output.verbosity > 0:
+        return ", ".join(items)
+    return f"{', '.join(items[:_MOST])} and {len(items) - _MOST} more"
+
+
+def _print(what: str, text: str, output: Output, margin: str = "    ") -> None:
+    head = f"{margin}{what:<12}"
+    joined = in_one_line(text).replace(" :: ", _JOINED)
+    filled = textwrap.fill(
+        joined,
+        width=100,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    output.result(filled.replace(_JOINED, " :: "))
+
+
+_JOINED = "\xa0::\xa0"
+"""Keeps a property on one line."""
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+# --- machines that are only described -----------------------------------------------------
+
+
+def _presets(document: VariantDocument | None) -> Iterator[str]:
+    yield from PLATFORMS
+    if document is None:
+        return
+    used = namespaces_used(document.variants.values())
+    examples = [line.example for line in preset_lines()]
+    for one in examples:
+        processor = PROCESSORS.get(one.removeprefix("cpu-"))
+        if processor is not None and processor.architecture in used:
+            yield one
+    for family, row in FAMILIES.items():
+        if row.namespace not in used:
+            continue
+        named = [one for one in examples if one.startswith(f"{family}-")]
+        versions = _versions(document, row.namespace, _VERSIONED.get(family, ()))
+        for version in versions:
+            for one in named:
+                yield _VERSION.sub(f"{family}-{version}", one, count=1)
+        if not versions:
+            yield from named
+
+
+_VERSION = re.compile(r"[a-z]+-\d+\.\d+")
+_VERSIONED = {
+    "cuda": ("cuda_version_lower_bound", "cuda_version_upper_bound"),
+    "rocm": ("rocm_version",),
+}
+"""Features whose values are versions that the names of presets have too."""
+_WHOLE = re.compile(r"\d+(?:\.\d+)?")
+
+
+def _versions(
+    document: VariantDocument, namespace: str, features: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the versions that the labels of a document name, ascending, as presets spell them."""
+    found = {
+        value
+        for properties in document.variants.values()
+        for feature in features
+        for value in properties.values(namespace, feature)
+        if _WHOLE.fullmatch(value)
+    }
+    spelled = {value if "." in value else f"{value}.0" for value in found}
+    return tuple(sorted(spelled, key=lambda text: tuple(map(int, text.split(".")))))
