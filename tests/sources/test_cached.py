@@ -69,6 +69,27 @@ def test_revalidation(server: Any, pages: Any) -> None:
     assert [request.headers.get("if-none-match") for request in server.requests] == [None, '"one"']
 
 
+@pytest.mark.parametrize("validator", ["ETag", "X-Nothing"])
+def test_what_came_again_is_not_written_again(
+    server: Any, pages: Any, tmp_path: Path, validator: str
+) -> None:
+    """A page that is as it was, and not called fresh, costs no writing; a changed one does."""
+    content = versioned(server, validator=validator)
+    url = f"{server.url}/p"
+
+    def written() -> dict[str, int]:
+        files = (path for path in (tmp_path / "pages-1").rglob("*") if path.is_file())
+        return {path.name: path.stat().st_ino for path in files}  # each writing makes a new file
+
+    pages.get(url)
+    before = written()
+    assert pages.get(url).body == b"one"
+    assert written() == before
+    content[0] = b"two"
+    assert pages.get(url).body == b"two"
+    assert written() != before
+
+
 def test_dates_do_not_tell_servers_apart(server: Any, pages: Any) -> None:
     """Two servers tried on one port, one after the other, are not mixed up by an older file."""
     content = versioned(server, validator="Last-Modified")

@@ -96,10 +96,10 @@ class CachedPages:
         answer = self._client.get(url, headers=headers, limit=limit)
         if answer.status == 304 and entry is not None:
             merged = {**_headers(entry), **_kept(answer.headers)}
-            self._keep(key, url, Answer(200, merged, str(entry.head["url"]), entry.body))
+            self._keep(key, url, Answer(200, merged, str(entry.head["url"]), entry.body), entry)
             return _answer(entry, url)
         if answer.status == 200:
-            self._keep(key, url, answer)
+            self._keep(key, url, answer, entry)
         return answer
 
     def _is_fresh(self, entry: Entry) -> bool:
@@ -110,10 +110,12 @@ class CachedPages:
         # A negative age means that the clock was turned back: do not rely on it.
         return 0 <= age < _freshness(_headers(entry).get("cache-control", ""))
 
-    def _keep(self, key: str, url: str, answer: Answer) -> None:
+    def _keep(self, key: str, url: str, answer: Answer, entry: Entry | None) -> None:
         control = answer.headers.get("cache-control", "").lower()
         if "no-store" in control or not (self._may_keep(url) and self._may_keep(answer.url)):
             return
+        if entry is not None and not _freshness(control) and _is_same(entry, answer):
+            return  # nothing would change but the time, for which nobody asks
         head = {"stored": self._clock(), "url": answer.url, "headers": _kept(answer.headers)}
         self._store.write(_KIND, key, head, answer.body)
 
@@ -142,6 +144,14 @@ def _headers(entry: Entry) -> dict[str, str]:
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: headers[name] for name in _KEPT if name in headers}
+
+
+def _is_same(entry: Entry, answer: Answer) -> bool:
+    return (
+        entry.body == answer.body
+        and entry.head.get("url") == answer.url
+        and _headers(entry) == _kept(answer.headers)
+    )
 
 
 def _conditions(entry: Entry | None, url: str) -> dict[str, str]:
