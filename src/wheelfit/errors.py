@@ -14,7 +14,8 @@ WheelfitError
 │   ├── InvalidRequirement                invalid-requirement
 │   ├── InvalidDocument                   invalid-document
 │   │   ├── UnsupportedSchema             unsupported-schema
-│   │   └── InvalidLock                   invalid-lock
+│   │   ├── InvalidLock                   invalid-lock
+│   │   └── InvalidProject                invalid-project
 │   ├── InconsistentDocuments             inconsistent-documents
 │   ├── InvalidHostFile                   invalid-host-file
 │   ├── InvalidPreset                     invalid-preset
@@ -28,6 +29,7 @@ WheelfitError
 ├── UsageError                   exit 2   usage
 ├── NoFit                        exit 3   nothing compatible exists
 │   ├── NoSolution                        no-solution
+│   │   └── NoConsistentSet               no-consistent-set
 │   ├── NoCompatibleWheel                 no-compatible-wheel
 │   ├── NoAccelerator                     no-accelerator
 │   ├── ProjectNotFound                   project-not-found
@@ -51,7 +53,8 @@ WheelfitError
 │   ├── VariantChangeRefused              variant-change
 │   ├── TooLarge                          too-large
 │   └── UnusablePolicy                    unusable-policy
-└── BadMetadata                  exit 8   bad-metadata
+├── BadMetadata                  exit 8   bad-metadata
+└── LockOutdated                 exit 31  lock-outdated
 ```
 """
 
@@ -86,14 +89,17 @@ __all__ = [
     "InvalidMarker",
     "InvalidPage",
     "InvalidPreset",
+    "InvalidProject",
     "InvalidProperty",
     "InvalidRequirement",
     "InvalidWheel",
+    "LockOutdated",
     "MetadataDisagreement",
     "NetworkError",
     "NoAccelerator",
     "NoCompatibleWheel",
     "NoConsent",
+    "NoConsistentSet",
     "NoFit",
     "NoSolution",
     "NotInstalled",
@@ -310,6 +316,12 @@ class InvalidLock(InvalidDocument):
     reference = "invalid-lock"
 
 
+class InvalidProject(InvalidDocument):
+    """The ``pyproject.toml`` of a project breaks its rules; holds every fault found."""
+
+    reference = "invalid-project"
+
+
 class InconsistentDocuments(UserError):
     """Documents of one release contradict each other (F-60 to F-65)."""
 
@@ -394,6 +406,32 @@ class NoSolution(NoFit):
     """No set of versions satisfies every requirement; the note is the proof."""
 
     reference = "no-solution"
+
+
+class NoConsistentSet(NoSolution):
+    """Every set of builds mixes what an environment must agree on.
+
+    :param message: what cannot be agreed on, and who is built for what.
+    :param closest: for each value what goes with it and what it lacks, as plain data.
+    """
+
+    reference = "no-consistent-set"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        closest: Sequence[Mapping[str, object]],
+        where: str | None = None,
+        note: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, where=where, note=note, hint=hint)
+        self.closest = tuple(dict(one) for one in closest)
+
+    def parts(self) -> dict[str, object]:
+        """Return the error as plain data, with the closest sets."""
+        return {**super().parts(), "closest": list(self.closest)}
 
 
 class NoCompatibleWheel(NoFit):
@@ -650,3 +688,13 @@ class BadMetadata(WheelfitError):
     def parts(self) -> dict[str, object]:
         """Return the error as plain data, with everything that would be lost."""
         return {**super().parts(), "degradations": list(self.degradations)}
+
+
+# --- 31: what --check found --------------------------------------------------------------
+
+
+class LockOutdated(WheelfitError):
+    """Locking now would give another lock than the one that is there."""
+
+    reference = "lock-outdated"
+    exit_code = 31
