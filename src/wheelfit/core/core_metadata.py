@@ -1,6 +1,6 @@
 """Core metadata: what ``METADATA`` of a wheel says about the project and its needs.
 
-Only what installing needs is read, so that fields of the future and slips in fields
+Only what installing and exporting need is read, so that fields of the future and slips in fields
 nobody uses here do no harm. The header is read line by line, as the standard library's
 e-mail parser does, because the same reading must serve to edit it: variant markers are
 taken out of the lines that carry them and every other byte stays (B-42).
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.core.markers import VariantContext
     from wheelfit.core.requirements import Requirement
 
-__all__ = ["CoreMetadata", "read_metadata", "without_variant_markers"]
+__all__ = ["CoreMetadata", "LicenseFields", "read_metadata", "without_variant_markers"]
 
 
 def __dir__() -> list[str]:
@@ -40,6 +40,23 @@ def __dir__() -> list[str]:
 
 _MAJOR = 2
 """The newest major version of core metadata that is read; a newer one must be refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class LicenseFields:
+    """Hold what metadata says of a licence, as written (PEP 639 and before)."""
+
+    expression: str = ""
+    """``License-Expression``; empty: none."""
+    text: str = ""
+    """``License``: a name, or all of the text; empty: none."""
+    classifiers: tuple[str, ...] = ()
+    """Those that begin with ``License ::``."""
+    files: tuple[str, ...] = ()
+    """``License-File``: paths in the wheel."""
+
+
+NO_LICENSE = LicenseFields()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +71,8 @@ class CoreMetadata:
     """The dependencies as written, unfolded, in order."""
     provides_extra: frozenset[NormalizedName] = frozenset()
     """Extras it declares."""
+    license: LicenseFields = NO_LICENSE
+    """What it says of its licence."""
     where: str = ""
     """The wheel, for errors."""
 
@@ -112,6 +131,12 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
         requires_texts=tuple(fields.get("requires-dist", ())),
         provides_extra=frozenset(
             canonicalize_name(extra) for extra in fields.get("provides-extra", ())
+        ),
+        license=LicenseFields(
+            _only(fields, "license-expression"),
+            _only(fields, "license"),
+            tuple(text for text in fields.get("classifier", ()) if text.startswith("License ::")),
+            tuple(fields.get("license-file", ())),
         ),
         where=where,
     )
