@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
+from wheelfit.core.agreements import AGREEMENTS
 from wheelfit.core.properties import Property, PropertySet
+from wheelfit.resolve.agreement import Chosen, Held, held_by
 from wheelfit.resolve.cautions import about_mixture
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import release_document
@@ -23,9 +27,18 @@ def cuda(*versions: str) -> PropertySet:
     )
 
 
+def held(**builds: PropertySet) -> tuple[Held, ...]:
+    """Return on what some builds agree."""
+    chosen = (
+        Chosen(canonicalize_name(name), Version("1"), None, properties)
+        for name, properties in builds.items()
+    )
+    return tuple(held_by(chosen, AGREEMENTS))
+
+
 def test_two_cuda_majors() -> None:
     """A-47: builds for two CUDA majors in one environment are told."""
-    (caution,) = about_mixture({"torch": cuda("13.0"), "xgboost": cuda("12.0"), "numpy": cuda()})
+    (caution,) = about_mixture(held(torch=cuda("13.0"), xgboost=cuda("12.0"), numpy=cuda()))
     assert caution == (
         "builds for different CUDA majors are mixed (CUDA 12: xgboost; CUDA 13: torch)"
     )
@@ -33,7 +46,18 @@ def test_two_cuda_majors() -> None:
 
 def test_one_cuda_major() -> None:
     """A-47: minor versions of one major go together."""
-    assert not list(about_mixture({"torch": cuda("12.8", "13.0"), "xgboost": cuda("12.0")}))
+    assert not list(about_mixture(held(torch=cuda("12.8", "13.0"), xgboost=cuda("12.0"))))
+
+
+def test_two_libraries() -> None:
+    """What is mixed is told of every agreement."""
+    (caution,) = about_mixture(
+        held(
+            scipy=PropertySet([Property("blas_lapack", "provider", "mkl")]),
+            numpy=PropertySet([Property("blas_lapack", "provider", "openblas")]),
+        )
+    )
+    assert caution == "builds for different BLAS are mixed (BLAS mkl: scipy; BLAS openblas: numpy)"
 
 
 def test_an_installation_is_cautioned_first() -> None:

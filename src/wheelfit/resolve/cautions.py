@@ -11,10 +11,10 @@ from wheelfit.core.provider_table import HARDWARE
 from wheelfit.platforms.features import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
-    from wheelfit.core.properties import PropertySet
     from wheelfit.core.support import Support
+    from wheelfit.resolve.agreement import Held
     from wheelfit.resolve.release_choice import ReleaseChoice
 
 __all__ = ["about_choice", "about_mixture"]
@@ -61,34 +61,16 @@ def about_choice(
             yield f"detection of {namespace} failed, so its builds count as unsupported: {what}"
 
 
-def about_mixture(chosen: Mapping[str, PropertySet]) -> Iterator[str]:
-    """Yield cautions about builds that are to share one environment.
+def about_mixture(held: Iterable[Held]) -> Iterator[str]:
+    """Yield cautions about builds that share an environment and do not go with each other.
 
-    Libraries of two CUDA majors in one process are a known source of crashes; until
-    builds are chosen jointly, a caution is what can be given.
-
-    :param chosen: project to the properties of its build.
+    :param held: on what everything in the environment agrees, or does not.
     """
-    majors: dict[str, list[str]] = {}
-    for name, properties in sorted(chosen.items()):
-        found = {
-            value.partition(".")[0]
-            for feature, values in properties.features()
-            if str(feature) == "nvidia :: cuda_version_lower_bound"
-            for value in values
-        }
-        if found:
-            # Of several lower bounds the lowest says for which major it was built.
-            majors.setdefault(min(found, key=_number), []).append(name)
-    if len(majors) > 1:
-        parts = [
-            f"CUDA {major}: {', '.join(majors[major])}" for major in sorted(majors, key=_number)
-        ]
-        yield f"builds for different CUDA majors are mixed ({'; '.join(parts)})"
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
+    for one in held:
+        if not one.values:
+            majors = " majors" if one.agreement.part == "major" else ""
+            what = f"builds for different {one.agreement.title}{majors}"
+            yield f"{what} are mixed ({one.sides})"
 
 
 def _is_there(support: Support, namespace: str) -> bool:

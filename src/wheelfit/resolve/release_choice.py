@@ -62,6 +62,12 @@ class ReleaseChoice:
         filename = self.selection.chosen
         return None if filename is None else self.wheel(filename.text)
 
+    @property
+    def taken(self) -> Label | None:
+        """The label of the chosen wheel; None for a plain one, or when none fits."""
+        filename = self.selection.chosen
+        return None if filename is None else filename.label
+
     def best_of(self, label: Label | None) -> Wheel | None:
         """Return the best wheel of a label that may be chosen; None when none fits.
 

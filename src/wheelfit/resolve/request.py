@@ -93,6 +93,9 @@ class Request:
     """Versions to try before newer ones, as those of an older lock; a wish, never a limit."""
     installed: Mapping[NormalizedName, Present] = field(default_factory=dict, hash=False)
     """What is there and stays if it will do (F-96)."""
+    around: Mapping[NormalizedName, Present] = field(default_factory=dict, hash=False)
+    """What is there and takes part in agreements, whether it stays or not; default: what is
+    installed."""
     there: Mapping[NormalizedName, Version] = field(default_factory=dict, hash=False)
     """The versions of everything that is there, whether it stays or not; default: those
     that are installed."""
@@ -112,6 +115,7 @@ class Request:
     def __post_init__(self) -> None:
         object.__setattr__(self, "installed", MappingProxyType(dict(self.installed)))
         object.__setattr__(self, "preferred", MappingProxyType(dict(self.preferred)))
+        object.__setattr__(self, "around", MappingProxyType(dict(self.around or self.installed)))
         there = self.there or {name: one.version for name, one in self.installed.items()}
         object.__setattr__(self, "there", MappingProxyType(dict(there)))
 

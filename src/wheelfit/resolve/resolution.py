@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
+    from wheelfit.resolve.agreement import Held
     from wheelfit.resolve.release_choice import ReleaseChoice
     from wheelfit.resolve.request import Present
     from wheelfit.sources.page import File
@@ -88,6 +89,8 @@ class Resolution:
     """Everything worth telling, one sentence each, the most important first."""
     details: tuple[str, ...] = ()
     """What went as it should and is told on request, one sentence each."""
+    held: tuple[Held, ...] = ()
+    """On what everything in the environment agrees, and what was given up for that."""
 
     def pin(self, name: NormalizedName) -> Pin | None:
         """Return the pin of a project, or None if it has none."""

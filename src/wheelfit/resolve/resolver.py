@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.core.abi_dependency import INSTALLED, KnownVersion, KnownVersions
 from wheelfit.core.filename import parse_wheel_filename
@@ -21,10 +21,12 @@ from wheelfit.errors import (
     UserError,
 )
 from wheelfit.resolve.admission import Admission
+from wheelfit.resolve.agreement import Attempt, Chosen, Refused, held_by, settle
 from wheelfit.resolve.catalogue import Catalogue, needs_of
 from wheelfit.resolve.cautions import about_choice, about_mixture
 from wheelfit.resolve.lack import Lack
 from wheelfit.resolve.lookahead import Lookahead
+from wheelfit.resolve.problem import Need, Package
 from wheelfit.resolve.proof import Kind, is_long, steps, tell, tell_newest
 from wheelfit.resolve.request import Asked, GivenWheel, given_wheel
 from wheelfit.resolve.resolution import Edge, Pin, Resolution
@@ -33,15 +35,17 @@ from wheelfit.resolve.version_set import VersionSet
 from wheelfit.sources.page import ProjectPage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
+    from wheelfit.core.agreements import Agreed
     from wheelfit.core.properties import PropertySet
+    from wheelfit.errors import WheelfitError
+    from wheelfit.resolve.agreement import Forced, Held
     from wheelfit.resolve.builds import ReleaseBuild
     from wheelfit.resolve.candidates import Candidates
-    from wheelfit.resolve.problem import Need
     from wheelfit.resolve.proof import Step
     from wheelfit.resolve.release_choice import ReleaseChoice
     from wheelfit.resolve.request import Present, Request
@@ -64,6 +68,7 @@ def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> R
     :param candidates: what there is, and how to choose.
     :param threads: how many questions to the sources travel at once.
     :raises NoSolution: the needs contradict each other; the note is the proof.
+    :raises NoConsistentSet: no builds agree on what an environment must agree on.
     :raises NoCompatibleWheel: what was asked for has no wheel that fits.
     :raises ProjectNotFound: no source knows a project that was asked for.
     :raises UnknownLabel: no release that fits the request has the label asked for.
@@ -72,6 +77,21 @@ def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> R
     :raises NetworkError: a source cannot be read.
     """
     return _Resolving(request, candidates).resolve(threads)
+
+
+class _Found(NamedTuple):
+    """What the solver found, and by what."""
+
+    solved: Solved
+    catalogue: Catalogue
+
+
+class _Unsolved(NamedTuple):
+    """The proof that there is nothing, and what it is about."""
+
+    step: Step
+    catalogue: Catalogue
+    needs: Sequence[Need]
 
 
 class _Resolving:
@@ -84,13 +104,38 @@ class _Resolving:
         self._limits = [asked for asked in request.constraints if self._applies(asked)]
         self._wheels = [*request.wheels, *_from_urls(self._asked)]
         self._request = request
+        self._solved_freely: Collection[Package] = ()
 
     def resolve(self, threads: int) -> Resolution:
+        self._candidates.agree(())
         self._check_constraints()
         self._give()
         roots = self._roots()
         self._check_hashes(need.package.name for need in roots)
         self._candidates.suppose(self._fixed(roots))
+        found = self._solve((), roots, threads)
+        if isinstance(found, _Unsolved):
+            raise self._explained(found.step, found.catalogue, roots)
+        self._solved_freely = found.solved.versions.keys()
+        agreed, forced = self._settled_on(found, roots, threads)
+        if agreed:
+            # Once more, so that every reason can say who decided.
+            found = self._solve(agreed, roots, threads)
+            if isinstance(found, _Unsolved):
+                raise self._explained(found.step, found.catalogue, found.needs)
+        chosen = self._attempt(agreed, found).chosen.values()
+        held = tuple(held_by(chosen, self._candidates.policy.agreements, forced))
+        return self._resolution(found.solved, found.catalogue, roots, held)
+
+    def _solve(
+        self, agreed: Sequence[Agreed], roots: Sequence[Need], threads: int
+    ) -> _Found | _Unsolved:
+        """Solve while some values are agreed on.
+
+        :raises NoSolution: the search takes too long.
+        """
+        self._candidates.agree(agreed)
+        needs = [*roots, *self._exchanged(roots)]
         prereleases = self._request.prereleases
         with Lookahead(
             self._candidates,
@@ -100,16 +145,92 @@ class _Resolving:
         ) as lookahead:
             catalogue = Catalogue(self._request, self._candidates, lookahead, roots)
             try:
-                solved = solve(catalogue, roots, self._constraints(), prereleases=prereleases)
+                solved = solve(catalogue, needs, self._constraints(), prereleases=prereleases)
             except Unsolvable as error:
-                raise self._explained(error.step, catalogue, roots) from None
+                return _Unsolved(error.step, catalogue, needs)
             except Exhausted as error:
                 raise NoSolution(
                     "no solution was found within a reasonable number of steps",
                     note=str(error),
                     hint="narrow the request, for instance by pinning a project to a version",
                 ) from None
-        return self._resolution(solved, catalogue, roots)
+        return _Found(solved, catalogue)
+
+    # --- agreeing ---------------------------------------------------------------------
+
+    def _settled_on(
+        self, found: _Found, roots: Sequence[Need], threads: int
+    ) -> tuple[tuple[Agreed, ...], Mapping[str, Forced]]:
+        """Return what is to be agreed on so that all builds go with each other.
+
+        :raises NoConsistentSet: there is no such set.
+        """
+        named = dict.fromkeys(need.package.name for need in roots)
+        return settle(
+            lambda agreed: self._attempted(agreed, roots, threads),
+            self._attempt((), found),
+            self._candidates.policy.binding,
+            installed=self._request.around,
+            named=(*named, *sorted(self._request.upgrade_only - named.keys())),
+        )
+
+    def _attempted(
+        self, agreed: tuple[Agreed, ...], roots: Sequence[Need], threads: int
+    ) -> Attempt | Refused:
+        try:
+            found = self._solve(agreed, roots, threads)
+        except NoSolution as error:
+            exhausted = error
+            return Refused(agreed, lambda: exhausted, tuple)
+        if isinstance(found, _Found):
+            return self._attempt(agreed, found)
+        unsolved = found
+
+        def why() -> WheelfitError:
+            self._candidates.agree(agreed)
+            return self._explained(unsolved.step, unsolved.catalogue, unsolved.needs)
+
+        return Refused(agreed, why, lambda: self._seen(unsolved.catalogue))
+
+    def _attempt(self, agreed: tuple[Agreed, ...], found: _Found) -> Attempt:
+        """Return a solution as a set of builds; what is installed beside it belongs to it."""
+        chosen = {
+            name: Chosen.that_stays(present) for name, present in self._request.around.items()
+        }
+        for package, version in found.solved.versions.items():
+            name = package.name
+            if package.extra is not None:
+                continue
+            place, present = found.solved.builds.get(name), found.catalogue.present(name)
+            build = None if place is None else found.catalogue.release_build(name, version, place)
+            if present is not None and present.version == version and _is_kept(build):
+                chosen[name] = Chosen.that_stays(present)
+                continue
+            choice = self._candidates.usable(name, version)
+            label = choice.taken if build is None else build.label
+            chosen[name] = Chosen.of_release(choice, label)
+        return Attempt(agreed, chosen, lambda: self._seen(found.catalogue))
+
+    def _seen(self, catalogue: Catalogue) -> Iterator[PropertySet]:
+        """Yield what the builds declare that the solver looked at and that fit."""
+        for name, version in catalogue.tried:
+            choice = self._candidates.choice(name, version)
+            if choice.metadata.document is not None:
+                yield from map(choice.declared, choice.offered)
+
+    def _exchanged(self, roots: Sequence[Need]) -> Iterator[Need]:
+        """Yield needs of what is installed and must become another build of its version."""
+        asked = {need.package.name for need in roots}
+        for name, present in self._request.around.items():
+            if name in asked or name in self._request.excluded:
+                continue
+            if self._candidates.objection(present.properties, is_installed=True) is None:
+                continue
+            # What nobody asked about stays at its version; what is needed may have to change.
+            package = Package(name)
+            free = name in self._request.upgrade_only or package in self._solved_freely
+            versions = VersionSet.full() if free else VersionSet.singleton(present.version)
+            yield Need(package, versions, f"{present}, which is installed", is_pin=not free)
 
     # --- reading the request ------------------------------------------------------
 
@@ -221,7 +342,11 @@ class _Resolving:
     # --- the result ------------------------------------------------------------------
 
     def _resolution(
-        self, solved: Solved, catalogue: Catalogue, roots: Sequence[Need]
+        self,
+        solved: Solved,
+        catalogue: Catalogue,
+        roots: Sequence[Need],
+        held: tuple[Held, ...],
     ) -> Resolution:
         chosen = {package.name: version for package, version in solved.versions.items()}
         extras: dict[NormalizedName, set[NormalizedName]] = {}
@@ -247,7 +372,7 @@ class _Resolving:
             else:
                 choice = self._candidates.settled(name, version, build.label, known)
             pins.append(self._pin(choice, frozenset(extras.get(name, ())), name in requested))
-        notes = [*self._cautions(pins, kept), *catalogue.notes]
+        notes = [*self._cautions(pins), *about_mixture(held), *catalogue.notes]
         for pin in pins:
             listing = self._candidates.listing(pin.name)
             notes += [f"{pin.name}: {note}" for note in (listing.notes if listing else ())]
@@ -263,14 +388,12 @@ class _Resolving:
             tuple(edges),
             tuple(dict.fromkeys(notes)),
             tuple(dict.fromkeys(self._details)),
+            held,
         )
 
-    def _cautions(self, pins: Sequence[Pin], kept: Sequence[Present]) -> Iterable[str]:
+    def _cautions(self, pins: Sequence[Pin]) -> Iterable[str]:
         for pin in pins:
             yield from about_choice(pin.choice, self._candidates.policy.preferences)
-        chosen: dict[str, PropertySet] = {entry.name: entry.properties for entry in kept}
-        chosen |= {pin.name: pin.properties for pin in pins}
-        yield from about_mixture(chosen)
 
     def _pin(
         self,

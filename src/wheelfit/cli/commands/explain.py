@@ -127,7 +127,7 @@ def _together(arguments: Namespace, opened: Opened, output: Output) -> list[Expl
         dependencies=not arguments.no_deps,
     )
     resolution = resolve(request, opened.candidates)
-    for caution in about_mixture({pin.name: pin.properties for pin in resolution.pins}):
+    for caution in about_mixture(resolution.held):
         output.warn(caution)  # of all together; what concerns one stands in its explanation
     return [
         explain_choice(opened.candidates, pin.choice)
