@@ -1,0 +1,703 @@
+"""Make the folder of a bundle: choose, fetch, write beside, read back, put in its place."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from shlex import quote as shell_quote
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from packaging.utils import canonicalize_name
+
+from wheelfit import __version__
+from wheelfit.cli.downloads import several_at_once
+from wheelfit.cli.hosts import host_text
+from wheelfit.cli.machine import options_in_effect
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.host_file import HostFile
+from wheelfit.core.index_metadata import disagreement, read_wheel_document
+from wheelfit.errors import FileProblem, IntegrityError, InvalidWheel, NoFit, UserError
+from wheelfit.lock.bundles.manifest import (
+    FOLDERS,
+    MANIFEST,
+    BundledFile,
+    BundledHost,
+    Manifest,
+    write_manifest,
+)
+from wheelfit.lock.bundles.reduction import Kept, index_files, marker_of, reduced
+from wheelfit.lock.bundles.verification import load_manifest, strangers, verify
+from wheelfit.lock.document import write_lock
+from wheelfit.lock.repository import LockedRepository
+from wheelfit.platforms.scrubbing import Scrubber
+from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.resolve.candidates import ChoicePolicy
+from wheelfit.server.pages import HTML, JSON, write_project, write_projects
+from wheelfit.sources.page import File, ProjectPage
+from wheelfit.sources.urls import file_url, redact
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.dist_info import header_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.cli.locks import OpenedLock
+    from wheelfit.cli.machine import ChosenMachine
+    from wheelfit.cli.progress import Bars
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.lock.document import Lock
+    from wheelfit.lock.selection import LockCandidates, LockSelection
+    from wheelfit.platforms.features import Detection
+    from wheelfit.sources.repository import Files
+
+__all__ = [
+    "Contents",
+    "Everything",
+    "ForHosts",
+    "HostChoice",
+    "Place",
+    "Wanted",
+    "make",
+    "words_in_effect",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Hold one wheel that shall be in the bundle."""
+
+    filename: WheelFilename
+    file: File
+    """Where it is now."""
+    files: Files
+    """Who fetches it from there."""
+    confirm: Callable[[bytes | None], str | None]
+    """Says of its ``variant.json`` why it is not what it was chosen for (F-93)."""
+
+
+@dataclass(slots=True)
+class HostChoice:
+    """Hold what one machine gets."""
+
+    name: str
+    """Of its host file in the bundle."""
+    called: str
+    """As the user calls it."""
+    machine: ChosenMachine
+    candidates: LockCandidates
+    selection: LockSelection = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.select()
+
+    def select(self) -> None:
+        """Choose, or choose again.
+
+        :raises NoFit: the machine cannot be served; says which it is.
+        """
+        with _naming(self.called):
+            self.selection = self.candidates.select()
+
+    @property
+    def wanted(self) -> dict[str, Wanted]:
+        """The wheels by file name."""
+        candidates = self.candidates.candidates
+
+        def confirming(one: Any) -> Callable[[bytes | None], str | None]:
+            return lambda data: candidates.confirm(one.choice, data)
+
+        return {
+            pin.filename.text: Wanted(
+                pin.filename, pin.file, candidates.repository, confirming(pin)
+            )
+            for pin in self.selection.resolution().pins
+        }
+
+    def described(self, environ: Mapping[str, str]) -> HostFile:
+        """Return its host file: all that the choice was made by, so that no one need be asked.
+
+        :param environ: the environment of the process; names in it are taken out.
+        """
+        machine, host = self.machine, self.machine.host
+        scrub = Scrubber.of(Surroundings(environ=environ)).text
+        if host is None:
+            asked = {
+                name: machine.switched_off(name) or machine.detect(name)
+                for name in machine.namespaces
+            }
+            answers = {**self._answers(), **{n: a for n, a in asked.items() if a is not None}}
+            options = options_in_effect_of(machine)
+            file = HostFile.from_detections(
+                answers.values(),
+                created_by=f"wheelfit {__version__}",
+                origin="this machine",
+                overrides=[text for text in machine.overrides if text not in options],
+                scrub=scrub,
+            )
+            stated: Mapping[str, str] = {}
+        else:
+            file, stated = host.file, host.file.environment
+            known = {provider.namespace for provider in file.providers}
+            more = [one for name, one in self._answers().items() if name not in known]
+            added = HostFile.from_detections(more, scrub=scrub).providers
+            file = replace(
+                file, providers=(*file.providers, *added), origin=file.origin or f"{host.record}"
+            )
+        whole = file.with_target(machine.target)
+        # The kernel of whoever makes the bundle says nothing, and would make every bundle another.
+        kept = {
+            name: value
+            for name, value in whole.environment.items()
+            if name in stated or name not in {"platform_release", "platform_version"}
+        }
+        return replace(whole, environment=kept)
+
+    def _answers(self) -> dict[str, Detection]:
+        """Return what others than the host file said of the chosen releases."""
+        return {
+            namespace: detection
+            for one in self.selection.chosen
+            if one.choice.support is not None
+            for namespace, detection in sorted(one.choice.support.detections.items())
+            if detection.step in {"built-in", "plugin"}
+        }
+
+
+def options_in_effect_of(machine: ChosenMachine) -> frozenset[str]:
+    """Return what of the overrides of a machine are options, which the manifest has."""
+    return frozenset(text for text in machine.overrides if text.startswith("--"))
+
+
+class ForHosts:
+    """Choose what some machines need of a lock.
+
+    :param opened: the lock.
+    :param names: the machines as the user calls them; None is this one.
+    :raises NoFit: one cannot be served; says which.
+    """
+
+    def __init__(self, opened: OpenedLock, names: Sequence[str | None]) -> None:
+        self._opened = opened
+        arguments = opened.arguments
+        self.hosts: list[HostChoice] = []
+        for name in dict.fromkeys(names):
+            machine = opened.machine(name)
+            with _naming(machine.name):
+                candidates = opened.candidates(machine)
+            file = _host_name(machine, {host.name.casefold() for host in self.hosts})
+            self.hosts.append(HostChoice(file, machine.name, machine, candidates))
+        pylock = opened.lock.pylock
+        self.extras = _spelled(arguments.extra, pylock.extras or ())
+        default = tuple(pylock.default_groups or ())
+        known = (*(pylock.dependency_groups or ()), *default)
+        asked = arguments.group
+        self.groups = tuple(sorted(default)) if asked is None else _spelled(asked, known)
+        self.notes = tuple(
+            dict.fromkeys(note for host in self.hosts for note in host.selection.notes)
+        )
+
+    @property
+    def policy(self) -> ChoicePolicy:
+        """What the wheels are chosen by, for every machine the same."""
+        return self.hosts[0].candidates.candidates.policy
+
+    @property
+    def wanted(self) -> dict[str, Wanted]:
+        """The wheels by file name, each once."""
+        return {name: one for host in self.hosts for name, one in host.wanted.items()}
+
+    def refuse(self, filename: str, reason: str) -> None:
+        """Let another wheel take the place of one that is not what it was chosen for (F-93)."""
+        for host in self.hosts:
+            one = host.wanted.get(filename)
+            if one is not None:
+                host.candidates.candidates.reject(one.filename, reason)
+                host.select()
+
+    def kept(self) -> dict[int, Kept]:
+        """Return what stays of the lock, by the place of the entry."""
+        places = {id(package): index for index, package in enumerate(self._opened.lock.packages)}
+        found: dict[int, Kept] = {}
+        for host in self.hosts:
+            for one in host.selection.chosen:
+                chosen = one.choice.selection.chosen
+                if chosen is None:  # pragma: no cover - only chosen wheels get here
+                    continue
+                index = places[id(one.package)]
+                before = found.get(index)
+                names = before.filenames if before else frozenset[str]()
+                document = one.package.document or one.choice.metadata.document
+                if before is not None:
+                    document = before.document or document
+                found[index] = Kept(one.package, names | {chosen.text}, document)
+        return dict(sorted(found.items()))
+
+    def lock(self, files: Mapping[str, BundledFile]) -> Lock:
+        """Return the lock of the bundle.
+
+        :param files: the wheels.
+        """
+        markers = [marker_of(host.machine.target) for host in self.hosts]
+        return reduced(
+            self._opened.lock,
+            self.kept(),
+            files,
+            extras=self.extras,
+            groups=self.groups,
+            environments=markers if all(markers) else None,
+        )
+
+
+class Everything:
+    """Take every wheel of a lock, whoever it fits.
+
+    :param opened: the lock.
+    """
+
+    def __init__(self, opened: OpenedLock) -> None:
+        self.hosts: list[HostChoice] = []
+        self.extras: tuple[str, ...] = ()
+        self.groups: tuple[str, ...] = ()
+        self._opened = opened
+        self._out: set[str] = set()
+        packages = opened.lock.packages
+        self.notes = tuple(
+            f"{package.name} is left out: only a {package.kind} is locked, and nothing is built"
+            for package in packages
+            if not package.wheels
+        )
+
+    @property
+    def policy(self) -> ChoicePolicy:
+        """Nothing is chosen."""
+        return ChoicePolicy()
+
+    @property
+    def wanted(self) -> dict[str, Wanted]:
+        """The wheels by file name, each once."""
+        folder = self._opened.path.absolute().parent
+        found: dict[str, Wanted] = {}
+        for package in self._opened.lock.packages:
+            files = LockedRepository(
+                [package],
+                name=self._opened.lock.where,
+                files=self._opened.repository,
+                folder=folder,
+            )
+            page = files.project(package.name)
+            by_name = {file.filename: file for file in (page.files if page else ())}
+            for wheel in package.wheels:
+                text = wheel.filename.text
+                if text not in self._out:
+                    confirm = _confirming(package.document, wheel.filename)
+                    found[text] = Wanted(wheel.filename, by_name[text], files, confirm)
+        return found
+
+    def refuse(self, filename: str, reason: str) -> None:
+        """Leave out a wheel that the lock describes wrongly (F-93)."""
+        self._out.add(filename)
+        self.notes = (*self.notes, f"{filename} is left out: {reason}")
+
+    def kept(self) -> dict[int, Kept]:
+        """Return what stays of the lock, by the place of the entry."""
+        found = {}
+        for index, package in enumerate(self._opened.lock.packages):
+            names = frozenset(wheel.filename.text for wheel in package.wheels) - self._out
+            if names:
+                found[index] = Kept(package, names, package.document)
+        return found
+
+    def lock(self, files: Mapping[str, BundledFile]) -> Lock:
+        """Return the lock of the bundle.
+
+        :param files: the wheels.
+        """
+        extras = self._opened.lock.pylock.extras or ()
+        return reduced(self._opened.lock, self.kept(), files, extras=extras)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Hold where a bundle goes, and what is there."""
+
+    folder: Path
+    earlier: Manifest | None = None
+    """Of the bundle that is there; None: there is none."""
+
+    @classmethod
+    def of(cls, name: str, *, update: bool) -> Place:
+        """Look at where a bundle shall go.
+
+        :param name: the folder as the user names it.
+        :param update: whether an earlier bundle may give way.
+        :raises FileProblem: something else is there, or it may not give way.
+        """
+        folder = Path(os.path.realpath(name))
+        if not folder.name or not folder.parent.is_dir():
+            raise FileProblem("there is no folder to put the bundle into", where=name)
+        if not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir())):
+            return cls(folder)
+        if not (folder / MANIFEST).is_file():
+            raise FileProblem(
+                "it is there already, and it is no bundle", where=name, hint="name another folder"
+            )
+        if not update:
+            raise FileProblem(
+                "the bundle is there already",
+                where=name,
+                hint="--update makes it anew, and fetches only what it lacks",
+            )
+        manifest = load_manifest(folder)
+        others = sorted(strangers(folder, manifest))
+        if others:
+            raise FileProblem(
+                "the folder has files that are none of the bundle's",
+                where=name,
+                note="\n".join(others[:20]),
+                hint="move them away; --update replaces the whole folder",
+            )
+        return cls(folder, manifest)
+
+    def find(self, wanted: Wanted) -> Wanted | None:
+        """Return the same wheel of the bundle that is there; None if it has none.
+
+        :param wanted: a wheel with the hashes that it must have.
+        """
+        promised = None if self.earlier is None else self.earlier.wheels.get(wanted.filename.text)
+        if promised is None or not wanted.file.hashes:
+            return None
+        path = self.folder / "wheels" / wanted.filename.text
+        if path.is_symlink() or not path.is_file():
+            return None
+        return replace(wanted, file=replace(wanted.file, url=file_url(path)))
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Say what is in a bundle that was made."""
+
+    manifest: Manifest
+    reused: frozenset[str]
+    """Wheels that were taken from the bundle that was there before."""
+
+
+def make(plan: ForHosts | Everything, opened: OpenedLock, place: Place, bars: Bars) -> Contents:
+    """Make a bundle; its folder is complete at the end, or as it was before.
+
+    :param plan: what is to be in it.
+    :param opened: the lock.
+    :param place: where it goes.
+    :param bars: shows how it gets on.
+    :raises FileProblem: it cannot be written.
+    :raises WheelfitError: a wheel cannot be had, or is not what was promised.
+    """
+    try:
+        stage = Path(tempfile.mkdtemp(prefix=f".{place.folder.name}.", dir=place.folder.parent))
+        try:
+            contents = _Making(plan, opened, place, stage, bars).run()
+            _open_up(stage)
+            verify(stage, contents.manifest, opened.environment.target(), plan.policy)
+            _put_in_place(stage, place)
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+    except OSError as error:
+        raise FileProblem(
+            f"the bundle cannot be written: {error.strerror or type(error).__name__}",
+            where=str(place.folder),
+            hint="nothing was changed",
+        ) from None
+    return contents
+
+
+class _Making:
+    """Write the files of a bundle."""
+
+    def __init__(
+        self,
+        plan: ForHosts | Everything,
+        opened: OpenedLock,
+        place: Place,
+        stage: Path,
+        bars: Bars,
+    ) -> None:
+        self._plan = plan
+        self._opened = opened
+        self._place = place
+        self._stage = stage
+        self._bars = bars
+        self._metadata: dict[str, bytes] = {}
+        self._reused: set[str] = set()
+        self._files: dict[str, BundledFile] = {}
+
+    def run(self) -> Contents:
+        for name in FOLDERS:
+            (self._stage / name).mkdir()
+        self._fetch()
+        wheels = self._wheels()
+        for host in self._plan.hosts:
+            text = host_text(host.described(self._opened.environ))
+            self._write(f"hosts/{host.name}.toml", text.encode())
+        for filename in wheels:
+            self._write(f"wheels/{filename}.metadata", self._metadata[filename])
+        self._write_index(wheels)
+        self._write("pylock.toml", write_lock(self._plan.lock(wheels)))
+        self._write("README.txt", self._readme().encode())
+        hosts = tuple(
+            BundledHost(host.name, tuple(sorted(host.wanted))) for host in self._plan.hosts
+        )
+        manifest = Manifest(
+            dict(sorted(self._files.items())),
+            hosts,
+            hashlib.sha256(self._opened.path.read_bytes()).hexdigest(),
+            self._plan.extras,
+            self._plan.groups,
+            words_in_effect(self._opened.arguments),
+        )
+        (self._stage / MANIFEST).write_bytes(write_manifest(manifest))
+        return Contents(manifest, frozenset(self._reused & wheels.keys()))
+
+    def _fetch(self) -> None:
+        """Fetch what is wanted until all of it is what it was chosen for (F-93)."""
+        folder = self._stage / "wheels"
+        while True:
+            wanted = self._plan.wanted
+            missing = [one for name, one in wanted.items() if name not in self._metadata]
+            reasons = several_at_once(missing, self._fetch_one, self._bars)
+            refused = [
+                (one.filename.text, reason)
+                for one, reason in zip(missing, reasons, strict=True)
+                if reason is not None
+            ]
+            for filename, reason in refused:
+                self._opened.output.warn(f"{filename} is not taken: {reason}")
+                self._plan.refuse(filename, reason)
+            if not refused:
+                break
+        for path in folder.iterdir():
+            if path.name not in wanted:  # another one took its place
+                path.unlink()
+
+    def _fetch_one(self, wanted: Wanted) -> str | None:
+        there = self._place.find(wanted)
+        if there is not None:
+            try:
+                reason = self._take(there)
+            except (IntegrityError, FileProblem):
+                pass  # it was changed since; there is a better one
+            else:
+                self._reused.add(wanted.filename.text)
+                return reason
+        return self._take(wanted)
+
+    def _take(self, wanted: Wanted) -> str | None:
+        """Put a wheel into the bundle, and return why it may not stay there."""
+        name = wanted.filename.text
+        transfer = self._bars.transfer(name)
+        path = wanted.files.download(wanted.file, self._stage / "wheels", transfer)
+        # Opened as if it were a plain wheel: a document that is missing costs this wheel (F-27).
+        try:
+            with WheelArchive(path, parse_wheel_filename(wanted.filename.plain)) as wheel:
+                metadata = wheel.metadata()
+                document = wheel.variant_document() if wanted.filename.is_variant else None
+        except InvalidWheel as error:
+            error.where = redact(wanted.file.url)  # not the copy that nobody will find
+            raise
+        reason = wanted.confirm(document) if wanted.filename.is_variant else None
+        if reason is None:
+            _own(path, earlier=self._place.folder)
+            self._metadata[name] = metadata
+        return reason
+
+    def _wheels(self) -> dict[str, BundledFile]:
+        found = {}
+        for path in sorted((self._stage / "wheels").iterdir()):
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            found[path.name] = BundledFile(digest, path.stat().st_size)
+        self._files |= {f"wheels/{name}": file for name, file in found.items()}
+        return found
+
+    def _write_index(self, wheels: Mapping[str, BundledFile]) -> None:
+        documents = index_files(self._plan.kept().values())
+        pages: dict[NormalizedName, list[File]] = {}
+        for filename, file in wheels.items():
+            metadata = self._metadata[filename]
+            entry = File(
+                filename,
+                f"../../wheels/{quote(filename, safe='')}",
+                {"sha256": file.sha256},
+                requires_python=header_value(metadata, "Requires-Python"),
+                size=file.size,
+                metadata_hashes={"sha256": hashlib.sha256(metadata).hexdigest()},
+            )
+            pages.setdefault(parse_wheel_filename(filename).name, []).append(entry)
+        for name, entries in pages.items():
+            for filename, data in documents.get(name, {}).items():
+                digest = hashlib.sha256(data).hexdigest()
+                url = quote(filename, safe="")
+                entries.append(File(filename, url, {"sha256": digest}, size=len(data)))
+                self._write(f"simple/{name}/{filename}", data)
+            page = ProjectPage(name, tuple(sorted(entries, key=_by_name)), "")
+            self._write(f"simple/{name}/index.html", write_project(page, HTML))
+            self._write(f"simple/{name}/index.json", write_project(page, JSON))
+        self._write("simple/index.html", write_projects(sorted(pages), HTML))
+        self._write("simple/index.json", write_projects(sorted(pages), JSON))
+
+    def _write(self, path: str, data: bytes) -> None:
+        place = self._stage / path
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(data)
+        self._files[path] = BundledFile(hashlib.sha256(data).hexdigest(), len(data))
+
+    def _readme(self) -> str:
+        words = words_in_effect(self._opened.arguments)
+        parts = [word for extra in self._plan.extras for word in ("--extra", extra)]
+        options = "".join(f" {_word(word)}" for word in (*parts, *words))
+        names = [host.name for host in self._plan.hosts]
+        first = names[0] if names else "NAME"
+        for_whom = (
+            f"It is for: {', '.join(names)} (the host files are in hosts/)."
+            if names
+            else "It has every wheel of the lock it was made from."
+        )
+        return _README.format(for_whom=for_whom, options=options, first=first)
+
+
+_README = """\
+This folder installs with no network. {for_whom}
+
+On one of those machines, in this folder:
+
+    wheelfit sync pylock.toml{options}
+
+For one of them from elsewhere, into a folder that is taken there:
+
+    wheelfit sync pylock.toml{options} --for hosts/{first}.toml --target FOLDER
+
+With an index; any static web server can serve simple/ and wheels/ too:
+
+    wheelfit install --index-url simple NAME
+    uv pip install --default-index file:///PATH/simple/ NAME
+    pip install --index-url file:///PATH/simple/ NAME
+
+uv and pip see wheels without a label only.
+
+Whether the copy is complete and unchanged:
+
+    wheelfit bundle --verify .
+"""
+
+
+def words_in_effect(arguments: Any) -> tuple[str, ...]:
+    """Return the options that wheels are chosen by, as they can be given again.
+
+    :param arguments: of the command.
+    """
+    found: list[str] = []
+    for text in options_in_effect(arguments):
+        option, _, value = text.partition(" ")
+        found += [option, value] if value else [option]
+    return tuple(found)
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Let errors say which machine cannot be served."""
+    try:
+        yield
+    except (NoFit, UserError) as error:
+        error.message = f"{name} cannot be served: {error.message}"
+        raise
+
+
+def _host_name(machine: ChosenMachine, taken: set[str]) -> str:
+    """Return a name for the host file that every file system takes."""
+    called = "this-machine" if machine.host is None else machine.host.record
+    stem = called.removesuffix(".toml")
+    plain = re.sub(r"[^A-Za-z0-9._+-]+", "-", stem).strip("-.")[:60] or "host"
+    names = (plain, *(f"{plain}-{number}" for number in range(2, len(taken) + 2)))
+    return next(name for name in names if name.casefold() not in taken)
+
+
+def _spelled(asked: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
+    """Return what was asked for as the lock spells it."""
+    names = {canonicalize_name(name) for name in asked}
+    return tuple(sorted({name for name in known if canonicalize_name(name) in names}))
+
+
+def _confirming(
+    document: VariantDocument | None, filename: WheelFilename
+) -> Callable[[bytes | None], str | None]:
+    def confirm(data: bytes | None) -> str | None:
+        if document is None or filename.label is None:
+            return None
+        try:
+            own = read_wheel_document(data, filename.label, where=filename.text)
+        except InvalidWheel as error:
+            return error.message
+        return disagreement(own, document, filename.label)
+
+    return confirm
+
+
+def _by_name(file: File) -> str:
+    return file.filename
+
+
+def _word(text: str) -> str:
+    return shell_quote("".join(sign if sign.isprintable() else "?" for sign in text))
+
+
+def _own(path: Path, *, earlier: Path) -> None:
+    """Make a file the bundle's own: one that shares its bytes with a cache could harm that."""
+    status = path.stat()
+    if status.st_nlink == 1:
+        return
+    before = earlier / "wheels" / path.name
+    if status.st_nlink == 2 and before.is_file() and before.samefile(path):
+        return  # the earlier bundle goes away
+    copy = path.with_name(f".{path.name}.part")
+    shutil.copyfile(path, copy)
+    copy.replace(path)
+
+
+def _open_up(stage: Path) -> None:
+    """Give files and folders the permissions that any new file has."""
+    os.umask(mask := os.umask(0))
+    stage.chmod(0o777 & ~mask)
+    for path in stage.rglob("*"):
+        path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
+
+
+def _put_in_place(stage: Path, place: Place) -> None:
+    """Give the folder its name; what was there goes only when that has worked."""
+    folder = place.folder
+    if place.earlier is None:
+        if folder.is_dir():
+            folder.rmdir()  # it is empty
+        stage.rename(folder)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        folder.rename(old / "old")
+        try:
+            stage.rename(folder)
+        except BaseException:
+            (old / "old").rename(folder)
+            raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)

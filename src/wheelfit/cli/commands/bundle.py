@@ -1,0 +1,265 @@
+"""Make a folder from a lock that installs with no network.
+
+It has exactly the wheels that the machines named with --for need, each once, with a lock, an index
+and the host files. It is read back before it gets its name, so it is complete or not there at all.
+`--verify DIR` checks one later: whether something is missing, changed or extra.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.cli.options import (
+    add_choice,
+    add_environment,
+    add_lock,
+    add_machine,
+    add_sources,
+    given,
+)
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from wheelfit.cli.bundles import Everything, ForHosts
+    from wheelfit.cli.locks import OpenedLock
+    from wheelfit.cli.output import Output
+    from wheelfit.core.target import Target
+    from wheelfit.lock.bundles.manifest import Manifest
+    from wheelfit.resolve.candidates import ChoicePolicy
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_lock(parser)
+    group = parser.add_argument_group("bundle")
+    group.add_argument(
+        "-o", "--output", type=given, metavar="DIR", help="the folder to make; its parent exists"
+    )
+    group.add_argument(
+        "--all", action="store_true", help="take every wheel of the lock, whoever it fits"
+    )
+    group.add_argument(
+        "--update",
+        action="store_true",
+        help="make an earlier bundle anew; what is unchanged is not fetched again",
+    )
+    group.add_argument(
+        "--dry-run", action="store_true", help="only say what would be in it, with sizes"
+    )
+    group.add_argument("--verify", type=given, metavar="DIR", help="check a bundle, and make none")
+    add_environment(parser)
+    add_sources(parser)
+    add_machine(parser, several=True)
+    add_choice(parser)
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Make a bundle, or check one."""
+    from wheelfit.errors import UsageError
+
+    if arguments.verify:
+        if arguments.output or arguments.hosts or arguments.all:
+            raise UsageError("--verify checks a bundle, and takes neither -o, --for nor --all")
+        return _verify(arguments, output, environ)
+    if arguments.all and arguments.hosts:
+        raise UsageError("--all takes the wheels for every machine, so --for says nothing")
+    if not arguments.output:
+        raise UsageError("nothing says where the bundle goes", hint="give -o DIR")
+    return _make(arguments, output, environ)
+
+
+def _make(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    from wheelfit.cli.bundles import Everything, ForHosts, Place, make
+    from wheelfit.cli.locks import open_lock
+    from wheelfit.cli.progress import Bars
+
+    place = Place.of(arguments.output, update=arguments.update)
+    opened = open_lock(arguments, environ, output)
+    with opened.repository:
+        plan: ForHosts | Everything = (
+            Everything(opened) if arguments.all else ForHosts(opened, arguments.hosts or [None])
+        )
+        manifest, reused = None, 0
+        if not arguments.dry_run:
+            with Bars(output) as bars:
+                contents = make(plan, opened, place, bars)
+            manifest, reused = contents.manifest, len(contents.reused)
+        _report(plan, opened, output, manifest, reused=reused)
+    return 0
+
+
+# --- making -------------------------------------------------------------------------------
+
+
+def _report(
+    plan: ForHosts | Everything,
+    opened: OpenedLock,
+    output: Output,
+    manifest: Manifest | None,
+    *,
+    reused: int,
+) -> None:
+    wanted = plan.wanted
+    sizes: dict[str, int | None]
+    if manifest is None:
+        sizes = {name: one.file.size for name, one in wanted.items()}
+    else:
+        sizes = {name: file.size for name, file in manifest.wheels.items()}
+    hosts = [_host(host, sizes) for host in plan.hosts]
+    total = _sum(sizes.values())
+    separate = [host["size"] for host in hosts]
+    shared = None if total is None else (_sum(separate) or 0) - total if hosts else 0
+    folder, notes = opened.arguments.output, plan.notes
+    output.result_json(
+        {
+            "version": 1,
+            "dry_run": manifest is None,
+            "folder": folder,
+            "lock": str(opened.path),
+            "hosts": hosts,
+            "wheels": [
+                {"filename": name, "size": sizes[name], "sha256": _digest(manifest, name)}
+                for name in sorted(sizes)
+            ],
+            "size": total,
+            "shared": shared,
+            "reused": reused,
+            "notes": list(notes),
+        }
+    )
+    for note in notes:
+        output.warn(note)
+    for host in hosts:
+        packages = host["packages"]
+        output.result(f"{host['name']}: {_count(len(packages), 'package')}, {_words(host['size'])}")
+        for package in packages:
+            if package["label"] is not None or output.verbosity > 0:
+                label = f" ({package['label']})" if package["label"] else ""
+                output.result(f"  {package['name']} {package['version']}{label}")
+    verb = "would write" if manifest is None else "wrote"
+    line = f"{verb} {folder}: {_count(len(sizes), 'wheel')}, {_words(total)}"
+    if shared:
+        line += f"; a folder for each would take {_words(shared)} more"
+    if reused:
+        line += f"; {reused} taken from the earlier bundle"
+    output.result(line)
+
+
+def _host(host: Any, sizes: Mapping[str, int | None]) -> dict[str, Any]:
+    pins = host.selection.resolution().pins
+    return {
+        "name": host.name,
+        "file": f"hosts/{host.name}.toml",
+        **host.machine.to_mapping(),
+        "packages": [
+            {
+                "name": pin.name,
+                "version": str(pin.version),
+                "label": pin.label,
+                "filename": pin.filename.text,
+                "size": sizes[pin.filename.text],
+            }
+            for pin in sorted(pins, key=lambda pin: pin.name)
+        ],
+        "size": _sum(sizes[pin.filename.text] for pin in pins),
+    }
+
+
+def _digest(manifest: Manifest | None, name: str) -> str | None:
+    return None if manifest is None else manifest.wheels[name].sha256
+
+
+def _sum(sizes: Any) -> int | None:
+    """Add sizes up; None when one is not known."""
+    known = list(sizes)
+    return None if None in known else sum(known)
+
+
+def _words(size: int | None) -> str:
+    from wheelfit.cli.progress import size_in_words
+
+    return "of unknown size" if size is None else size_in_words(size)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+# --- checking -----------------------------------------------------------------------------
+
+
+def _verify(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    from pathlib import Path
+
+    from wheelfit.cli.environments import open_environment_of
+    from wheelfit.errors import FileProblem
+    from wheelfit.lock.bundles.verification import load_manifest, verify
+
+    folder = Path(arguments.verify)
+    if not folder.is_dir():
+        raise FileProblem("there is no such folder", where=arguments.verify)
+    manifest = load_manifest(folder)
+    target = open_environment_of(arguments, environ).target()
+    chosen_by = _recorded(arguments, manifest.options, folder)
+    verify(folder, manifest, target, _policy(chosen_by, target, environ, output))
+    wheels = manifest.wheels
+    size = sum(file.size for file in wheels.values())
+    output.result_json(
+        {
+            "version": 1,
+            "folder": arguments.verify,
+            "hosts": [{"name": host.name, "file": host.file} for host in manifest.hosts],
+            "wheels": [
+                {"filename": name, "size": file.size, "sha256": file.sha256}
+                for name, file in wheels.items()
+            ],
+            "size": size,
+        }
+    )
+    for_whom = ", ".join(host.name for host in manifest.hosts) or "any machine"
+    output.result(
+        f"{arguments.verify} is in order: {_count(len(wheels), 'wheel')}, {_words(size)}, "
+        f"for {for_whom}"
+    )
+    return 0
+
+
+def _policy(
+    arguments: Namespace, target: Target, environ: Mapping[str, str], output: Output
+) -> ChoicePolicy:
+    """Return what the wheels of a bundle are chosen by, whichever machine is meant."""
+    from wheelfit.cli.asked import metadata_policy, read_preferences
+    from wheelfit.cli.machine import choose_machine
+    from wheelfit.resolve.candidates import ChoicePolicy
+
+    machine = choose_machine(arguments, target, environ, output)
+    return ChoicePolicy(
+        providers=machine.policy,
+        preferences=read_preferences(arguments),
+        metadata=metadata_policy(arguments),
+    )
+
+
+def _recorded(arguments: Namespace, words: Sequence[str], folder: Path) -> Namespace:
+    """Return the options that a bundle was made with, in place of those given now.
+
+    :raises DamagedBundle: it names options that there are not.
+    """
+    from argparse import ArgumentParser, Namespace
+    from typing import NoReturn
+
+    from wheelfit.errors import DamagedBundle
+    from wheelfit.lock.bundles.manifest import MANIFEST
+
+    class Parser(ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            raise DamagedBundle([(MANIFEST, "unreadable", message)], where=str(folder))
+
+    parser = Parser(add_help=False, allow_abbrev=False)
+    add_machine(parser, several=True)
+    add_choice(parser)
+    recorded = parser.parse_args(list(words))
+    return Namespace(**{**vars(arguments), **vars(recorded)})

@@ -1,0 +1,205 @@
+"""The manifest of a bundle, ``bundle.json``: every file with its hash, and which host gets what."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core import strict_json
+from wheelfit.errors import DamagedBundle, InvalidDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "FOLDERS",
+    "MANIFEST",
+    "VERSION",
+    "BundledFile",
+    "BundledHost",
+    "Manifest",
+    "is_inside",
+    "read_manifest",
+    "write_manifest",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+MANIFEST = "bundle.json"
+"""What the file is called."""
+VERSION = 1
+"""Of the format that is written."""
+FOLDERS = ("hosts", "simple", "wheels")
+"""What a bundle has besides files at its top."""
+
+_LIMITS = strict_json.Limits(size=64 << 20, depth=8, labels=1_000_000, values=5_000_000)
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_PART = re.compile(r"(?!\.{1,2}(?:/|$))[^/\\:\x00-\x1f\x7f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class BundledFile:
+    """Say what one file of a bundle must be."""
+
+    sha256: str
+    size: int
+    """Bytes."""
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data."""
+        return {"sha256": self.sha256, "size": self.size}
+
+
+@dataclass(frozen=True, slots=True)
+class BundledHost:
+    """Say what one machine gets from a bundle."""
+
+    name: str
+    """Of its host file, without folder and ending."""
+    wheels: tuple[str, ...]
+    """File names, in order of the alphabet."""
+
+    @property
+    def file(self) -> str:
+        """Its host file, from the folder of the bundle."""
+        return f"hosts/{self.name}.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Hold what a bundle says of itself."""
+
+    files: Mapping[str, BundledFile]
+    """Every file but the manifest, by its path with slashes."""
+    hosts: tuple[BundledHost, ...] = ()
+    """None at all: every wheel of the lock is there, whoever it fits."""
+    lock: str = ""
+    """SHA-256 of the lock it was made from."""
+    extras: tuple[str, ...] = ()
+    """Of the lock, that it was made with."""
+    groups: tuple[str, ...] = ()
+    """The same of dependency groups."""
+    options: tuple[str, ...] = ()
+    """What else the wheels were chosen by, as on the command line."""
+
+    @property
+    def wheels(self) -> Mapping[str, BundledFile]:
+        """The wheels by their file names."""
+        return {
+            path.removeprefix("wheels/"): file
+            for path, file in self.files.items()
+            if path.startswith("wheels/") and path.endswith(".whl")
+        }
+
+
+def write_manifest(manifest: Manifest) -> bytes:
+    """Return the bytes of a manifest; equal manifests give equal bytes.
+
+    :param manifest: what to write.
+    """
+    content = {
+        "version": VERSION,
+        "lock": {"sha256": manifest.lock},
+        "extras": list(manifest.extras),
+        "groups": list(manifest.groups),
+        "options": list(manifest.options),
+        "hosts": [
+            {"name": host.name, "file": host.file, "wheels": list(host.wheels)}
+            for host in manifest.hosts
+        ],
+        "files": {path: manifest.files[path].to_mapping() for path in sorted(manifest.files)},
+    }
+    return f"{json.dumps(content, indent=2, ensure_ascii=False)}\n".encode()
+
+
+def read_manifest(data: bytes, *, where: str) -> Manifest:
+    """Read a manifest; it may have come from anywhere.
+
+    :param data: the bytes of the file.
+    :param where: the file, for messages.
+    :raises DamagedBundle: it is none, or names files outside of the bundle.
+    """
+    try:
+        content = strict_json.load(data, _LIMITS)
+        version = content.get("version")
+        if version != VERSION:
+            raise _not(f"version {strict_json.shown(version)} of it is not known")
+        hosts = [_host(entry) for entry in _list(content, "hosts")]
+        manifest = Manifest(
+            MappingProxyType({path: _file(path, entry) for path, entry in _files(content)}),
+            tuple(hosts),
+            str(content["lock"]["sha256"]),
+            _texts(content, "extras"),
+            _texts(content, "groups"),
+            _texts(content, "options"),
+        )
+    except InvalidDocument as error:
+        raise _damaged(error.message, where) from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(f"something is missing or wrong: {error}", where) from None
+    for host in manifest.hosts:
+        unknown = [name for name in host.wheels if name not in manifest.wheels]
+        if unknown or host.file not in manifest.files:
+            raise _damaged(f"it lists no file {(*unknown, host.file)[0]}", where)
+    return manifest
+
+
+def is_inside(path: str) -> bool:
+    """Say whether a path of a manifest leads to a file in the bundle on every system.
+
+    :param path: with slashes.
+    """
+    return all(map(_PART.fullmatch, path.split("/")))
+
+
+def _not(problem: str) -> ValueError:
+    return ValueError(problem)
+
+
+def _damaged(problem: str, where: str) -> DamagedBundle:
+    return DamagedBundle([(MANIFEST, "unreadable", problem)], where=where)
+
+
+def _list(content: Mapping[str, Any], key: str) -> list[Any]:
+    value = content[key]
+    if not isinstance(value, list):
+        raise _not(f"{key} is not a list")
+    return value
+
+
+def _texts(content: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    values = _list(content, key)
+    if not all(isinstance(value, str) for value in values):
+        raise _not(f"{key} has something that is no text")
+    return tuple(values)
+
+
+def _files(content: Mapping[str, Any]) -> Any:
+    files = content["files"]
+    if not isinstance(files, dict):
+        raise _not("files is no object")
+    return files.items()
+
+
+def _file(path: str, entry: Mapping[str, Any]) -> BundledFile:
+    if not is_inside(path) or path == MANIFEST:
+        raise _not(f"{strict_json.shown(path)} is no path in the folder")
+    digest, size = entry["sha256"], entry["size"]
+    if not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
+        raise _not(f"{path} has no SHA-256")
+    if type(size) is not int or size < 0:
+        raise _not(f"{path} has no size")
+    return BundledFile(digest, size)
+
+
+def _host(entry: Mapping[str, Any]) -> BundledHost:
+    name = entry["name"]
+    if not isinstance(name, str) or not is_inside(name) or "/" in name:
+        raise _not(f"{strict_json.shown(name)} is no name of a host")
+    return BundledHost(name, _texts(entry, "wheels"))

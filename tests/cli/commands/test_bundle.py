@@ -1,0 +1,572 @@
+"""`wheelfit bundle`: a folder that installs with no network."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.bundling import CHOSEN, HOSTS, NAMES, Shop, build_index, write_a_lock
+from cli.running import Runner, tree
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.host_file import HostDetector
+from wheelfit.core.host_file_mapping import read_host_file
+from wheelfit.lock.document import read_lock
+from wheelfit.lock.selection import LockCandidates
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+from wheelfit.testing.worlds import linux_target
+
+ALL = sorted(HOSTS)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RecordingIndex, Path]]:
+    """Serve the wheels of the index on a free port."""
+    folder = tmp_path_factory.mktemp("index")
+    build_index(folder)
+    with RecordingIndex(folder) as index:
+        yield index, folder
+
+
+@pytest.fixture
+def shop(served: tuple[RecordingIndex, Path], tmp_path: Path) -> Iterator[Shop]:
+    """Give a lock of the index, and the machines."""
+    index, folder = served
+    hosts = tmp_path / "machines"
+    hosts.mkdir()
+    for name, text in HOSTS.items():
+        (hosts / f"{name}.toml").write_text(text)
+    lock = write_a_lock(index.url, tmp_path / "project" / "pylock.toml")
+    index.forget()
+    yield Shop(index, folder, lock, hosts)
+    faults = index.faults
+    for broken in (faults.status, faults.content, faults.truncate):
+        broken.clear()
+
+
+@pytest.fixture
+def bundle(shop: Shop, run: Runner, tmp_path: Path) -> Path:
+    """Make a bundle for all machines."""
+    folder = tmp_path / "bundle"
+    run("bundle", shop.lock, *shop.options(*ALL), "-o", folder)
+    return folder
+
+
+def chosen_from(folder: Path, host: str) -> dict[str, str | None]:
+    """Choose from the lock of a bundle by its own host file; nobody can be asked."""
+    path = folder / "hosts" / f"{host}.toml"
+    file = read_host_file(tomllib.loads(path.read_text()), str(path))
+    lock = folder / "pylock.toml"
+    chooser = LockCandidates(
+        read_lock(lock.read_bytes(), where=str(lock)),
+        file.target(linux_target(), host),
+        None,
+        user_lists=HostDetector(file, host),
+        folder=folder,
+    )
+    return {str(pin.name): pin.label for pin in chooser.select().resolution().pins}
+
+
+def wheels_in(folder: Path) -> set[str]:
+    """Return the wheels of a bundle."""
+    return {path.name for path in (folder / "wheels").glob("*.whl")}
+
+
+def beside(folder: Path) -> list[str]:
+    """Return what stands in the same folder and is called like it."""
+    return sorted(path.name for path in folder.parent.iterdir() if folder.name in path.name)
+
+
+class TestContents:
+    """What is in the folder."""
+
+    def test_each_host_gets_its_own(self, bundle: Path) -> None:
+        """F-123: from the lock of the bundle alone, each machine gets what was chosen for it."""
+        assert {host: chosen_from(bundle, host) for host in ALL} == CHOSEN
+
+    def test_exactly_the_union_of_the_wheels(self, bundle: Path) -> None:
+        """No wheel is there that no machine gets, and each is there once."""
+        assert {parse_wheel_filename(name).label for name in wheels_in(bundle)} == {
+            None, "cu12.8", "cu11.8", "v3",
+        }  # fmt: skip
+        assert len(wheels_in(bundle)) == 3 + 1 + 1 + 3  # fast, gpu-lib, plain, native
+        assert {path.suffix for path in (bundle / "wheels").iterdir()} == {".whl", ".metadata"}
+
+    @pytest.mark.parametrize("name", ["fast", "native"])
+    def test_without_any_wheel_a_host_is_not_served(self, name: str, bundle: Path) -> None:
+        """Size-minimal: whichever wheel is taken out, some machine gets something else or fails."""
+        table = tomllib.loads((bundle / "pylock.toml").read_text())
+        (entry,) = [one for one in table["packages"] if one["name"] == name]
+        for wheel in entry["wheels"]:
+            less = {**entry, "wheels": [one for one in entry["wheels"] if one is not wheel]}
+            packages = [less if one["name"] == name else one for one in table["packages"]]
+            assert any(differs(bundle, {**table, "packages": packages}, host) for host in ALL)
+
+    def test_the_lock_has_no_url(self, bundle: Path, shop: Shop) -> None:
+        """Every wheel of the lock is a path in the folder, with hash and size."""
+        table = tomllib.loads((bundle / "pylock.toml").read_text())
+        wheels = [wheel for package in table["packages"] for wheel in package["wheels"]]
+        assert {wheel["path"] for wheel in wheels} == {
+            f"wheels/{name}" for name in wheels_in(bundle)
+        }
+        for wheel in wheels:
+            assert "url" not in wheel
+            assert wheel["size"] == (bundle / wheel["path"]).stat().st_size
+            assert list(wheel["hashes"]) == ["sha256"]
+        fast = next(one for one in table["packages"] if one["name"] == "fast")
+        assert set(fast["variants-json"]["variants"]) == {"cu12.8", "cu11.8", "v3"}  # F-116
+        needs = fast["tool"]["wheelfit"]["variant-dependencies"]
+        assert needs.keys() == {"cu12.8", "cu11.8", "v3"}
+
+    def test_variants_are_pruned_for_fewer_hosts(
+        self, shop: Shop, run: Runner, tmp_path: Path
+    ) -> None:
+        """F-116: what only other machines would use is neither in the lock nor in the index."""
+        folder = tmp_path / "bundle"
+        run("bundle", shop.lock, *shop.options("win"), "-o", folder)
+        document = json.loads((folder / "simple/fast/fast-2.0-variants.json").read_text())
+        assert document["variants"] == {"v3": {"x86_64": {"level": ["v3"]}}}
+        assert list(document["providers"]) == ["x86_64"]
+        assert "gpu-lib" not in (folder / "pylock.toml").read_text()
+        assert not (folder / "simple" / "gpu-lib").exists()
+
+    def test_the_same_bytes_every_time(
+        self, bundle: Path, shop: Shop, run: Runner, tmp_path: Path
+    ) -> None:
+        """Equal inputs give equal trees, whatever the name of the folder; hosts keep their order."""
+        again = tmp_path / "again"
+        run("bundle", shop.lock, *shop.options(*ALL), "-o", again, "--no-cache-dir")
+        assert tree(again) == tree(bundle)
+
+    def test_the_manifest_has_everything(self, bundle: Path) -> None:
+        """Each file but the manifest itself is in it, and who gets which wheel."""
+        manifest = json.loads((bundle / "bundle.json").read_text())
+        files = {name: digest for name, digest in tree(bundle).items() if digest != "folder"}
+        del files["bundle.json"]
+        assert {name: one["sha256"] for name, one in manifest["files"].items()} == files
+        by_host = {
+            host["name"]: {parse_wheel_filename(name).label for name in host["wheels"]}
+            for host in manifest["hosts"]
+        }
+        assert by_host == {host: set(CHOSEN[host].values()) for host in ALL}
+
+    def test_permissions_are_those_of_new_files(self, bundle: Path, tmp_path: Path) -> None:
+        """Whoever may read what the user writes may read the bundle."""
+        (tmp_path / "file").touch()
+        (tmp_path / "folder").mkdir()
+        wanted = {False: (tmp_path / "file").stat().st_mode, True: 0}
+        wanted[True] = (tmp_path / "folder").stat().st_mode
+        for path in (bundle, *bundle.rglob("*")):
+            assert path.stat().st_mode == wanted[path.is_dir()]
+
+    def test_nothing_is_shared_with_the_cache(self, bundle: Path) -> None:
+        """A change in the bundle must not reach the cache."""
+        assert {path.stat().st_nlink for path in (bundle / "wheels").iterdir()} == {1}
+
+    def test_presets_become_host_files(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """A preset is written out with interpreter and platform, so it means the same anywhere."""
+        folder = tmp_path / "bundle"
+        preset = "cuda-12.8-sm90+linux-x86_64"
+        run("bundle", shop.lock, "--for", preset, "-o", folder)
+        (path,) = (folder / "hosts").iterdir()
+        assert path.name == f"{preset}.toml"
+        file = read_host_file(tomllib.loads(path.read_text()), str(path))
+        assert file.interpreter is not None
+        assert file.platforms
+        assert "platform_release" not in file.environment
+        assert chosen_from(folder, preset)["fast"] == "cu12.8"
+
+    def test_this_machine_without_hosts(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """Without --for it is for this machine, whose answers are written down."""
+        folder = tmp_path / "bundle"
+        said = run("bundle", shop.lock, "-o", folder, "--json")
+        (host,) = said.object["hosts"]
+        assert (host["name"], host["host"]) == ("this-machine", None)
+        file = tomllib.loads((folder / "hosts/this-machine.toml").read_text())
+        assert {one["namespace"] for one in file["provider"]} >= {"x86_64"} or os.uname().machine
+        run("bundle", "--verify", folder)
+
+    def test_every_wheel(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """``--all`` takes every wheel of the lock, and every machine is served."""
+        folder = tmp_path / "bundle"
+        run("bundle", shop.lock, "--all", "-o", folder)
+        assert wheels_in(folder) == {path.name for path in shop.folder.glob("*.whl")}
+        lock = folder / "pylock.toml"
+        assert len(read_lock(lock.read_bytes(), where=str(lock)).packages) == len(NAMES)
+        run("bundle", "--verify", folder)
+
+    def test_names_of_hosts_are_file_names(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """Odd names become harmless ones, and equal names are told apart."""
+        odd, other = tmp_path / "a b;$(x).toml", tmp_path / "else"
+        other.mkdir()
+        odd.write_text(HOSTS["new"])
+        (other / "New.toml").write_text(HOSTS["old"])
+        folder = tmp_path / "bundle"
+        new = shop.hosts / "new.toml"
+        run("bundle", shop.lock, "--for", odd, "--for", new, "--for", other / "New.toml",
+            "-o", folder)  # fmt: skip
+        assert sorted(path.name for path in (folder / "hosts").iterdir()) == [
+            "New-2.toml", "a-b-x.toml", "new.toml",
+        ]  # fmt: skip
+
+    def test_other_machines_are_refused(self, shop: Shop, run: Runner, bundle: Path) -> None:
+        """The lock of a bundle says which systems and Pythons it is for, and no others get half."""
+        file = read_host_file(tomllib.loads(HOSTS["new"]), "new")
+        lock = bundle / "pylock.toml"
+        from wheelfit.errors import NoFit
+
+        target = file.target(linux_target("3.11.2"), "other")
+        other = linux_target("3.11.2", name="other")
+        read = read_lock(lock.read_bytes(), where=str(lock))
+        LockCandidates(read, target, None)
+        with pytest.raises(NoFit, match="not made for other"):
+            LockCandidates(read, other, None)
+
+
+def differs(folder: Path, table: dict[str, Any], host: str) -> bool:
+    """Say whether a host gets something else from a changed lock than from that of the bundle."""
+    from wheelfit.errors import NoFit
+    from wheelfit.lock.document import Lock, write_lock
+
+    changed = folder.parent / "changed"
+    shutil.rmtree(changed, ignore_errors=True)
+    shutil.copytree(folder, changed)
+    (changed / "pylock.toml").write_bytes(write_lock(Lock.of(table)))
+    try:
+        return chosen_from(changed, host) != chosen_from(folder, host)
+    except NoFit:
+        return True
+
+
+class TestOffline:
+    """With the index gone, the bundle is enough."""
+
+    @pytest.fixture
+    def no_network(self, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let every connection fail the test."""
+
+        def refuse(*_: object) -> None:
+            raise AssertionError("a connection was opened")
+
+        monkeypatch.setattr(socket.socket, "connect", refuse)
+
+    @pytest.mark.usefixtures("no_network")
+    @pytest.mark.parametrize("host", ALL)
+    def test_an_installation_from_the_index(
+        self, host: str, bundle: Path, run: Runner, tmp_path: Path
+    ) -> None:
+        """`install` from the folder's index gives each machine its own build."""
+        there = tmp_path / "there"
+        said = run(
+            "install", "--index-url", bundle / "simple", "--for",
+            bundle / "hosts" / f"{host}.toml", "--target", there, "--json", "--no-cache-dir",
+            "fast",
+        ).object  # fmt: skip
+        assert {one["name"]: one["label"] for one in said["install"]} == CHOSEN[host]
+        assert f"__variant__ = {CHOSEN[host]['fast']!r}" in (there / "fast/__init__.py").read_text()
+
+    @pytest.mark.usefixtures("no_network")
+    def test_checking(self, bundle: Path, run: Runner, tmp_path: Path) -> None:
+        """``--verify`` needs nothing but the folder, wherever it was copied to."""
+        copied = tmp_path / "stick" / "copy"
+        shutil.copytree(bundle, copied)
+        shutil.rmtree(bundle)
+        assert "is in order: 8 wheels" in run("bundle", "--verify", copied).out
+        assert run("bundle", "--verify", copied, "--json").object["size"] > 0
+
+
+class TestVerify:
+    """What ``--verify`` finds."""
+
+    def problems(self, run: Runner, folder: Path) -> set[tuple[str, str]]:
+        """Return what is wrong with a bundle."""
+        error = run("bundle", "--verify", folder, "--json", code=4).error
+        assert error["code"] == "damaged-bundle"
+        return {(one["path"], one["problem"]) for one in error["problems"]}
+
+    def test_missing_changed_and_extra(self, bundle: Path, run: Runner) -> None:
+        """Everything that is wrong with the files is said at once."""
+        gone, *_, changed = sorted((bundle / "wheels").glob("*.whl"))
+        gone.unlink()
+        data = bytearray(changed.read_bytes())
+        data[len(data) // 2] ^= 1
+        changed.write_bytes(data)
+        (bundle / "README.txt").write_text("short")
+        (bundle / "wheels" / "evil.whl").touch()
+        (bundle / "hosts" / "new.toml").unlink()
+        (bundle / "hosts" / "new.toml").symlink_to("old.toml")
+        assert self.problems(run, bundle) == {
+            (f"wheels/{gone.name}", "missing"),
+            (f"wheels/{changed.name}", "changed"),
+            ("README.txt", "changed"),
+            ("wheels/evil.whl", "extra"),
+            ("hosts/new.toml", "changed"),
+        }
+        assert f"wheels/{gone.name}: missing" in run("bundle", "--verify", bundle, code=4).err
+
+    def test_a_manifest_that_fits_a_changed_lock(self, bundle: Path, run: Runner) -> None:
+        """Whoever repairs the hashes after a change is found out by what the hosts get."""
+        lock = bundle / "pylock.toml"
+        rewrite(bundle, "pylock.toml", lock.read_text().replace('"12.8"', '"13.8"'))
+        assert self.problems(run, bundle) == {
+            ("hosts/new.toml", "selection"), ("hosts/arm.toml", "selection"),
+        }  # fmt: skip
+
+    def test_a_manifest_that_fits_a_changed_page(self, bundle: Path, run: Runner) -> None:
+        """A page that leads elsewhere is found although its hash is right."""
+        page = bundle / "simple/plain/index.html"
+        rewrite(bundle, "simple/plain/index.html", page.read_text().replace("../../", "../../../"))
+        assert self.problems(run, bundle) == {("simple/plain/index.html", "changed")}
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"version": 2},
+            {"files": {"../outside": {"sha256": "0" * 64, "size": 1}}},
+            {"files": {"/etc/passwd": {"sha256": "0" * 64, "size": 1}}},
+            {"files": {"C:x": {"sha256": "0" * 64, "size": 1}}},
+            {"files": {"x": {"sha256": "0", "size": 1}}},
+            {"files": {"x": {"sha256": "0" * 64, "size": -1}}},
+            {"files": []},
+            {"hosts": [{"name": "../x", "wheels": []}]},
+            {"hosts": [{"name": "new", "wheels": ["not-there.whl"]}]},
+            {"options": [1]},
+            {"options": ["--no-such-option"]},
+            {"options": ["--help"]},
+            {"lock": None},
+        ],
+    )
+    def test_manifests_that_cannot_be_used(
+        self, change: dict[str, object], bundle: Path, run: Runner
+    ) -> None:
+        """A manifest is read with care: it may have come from anywhere."""
+        path = bundle / "bundle.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | change))
+        assert self.problems(run, bundle) == {("bundle.json", "unreadable")}
+
+    def test_no_bundle(self, bundle: Path, run: Runner, tmp_path: Path) -> None:
+        """A folder without a manifest, one that is no JSON, and no folder at all."""
+        (bundle / "bundle.json").write_text("{")
+        assert self.problems(run, bundle) == {("bundle.json", "unreadable")}
+        (bundle / "bundle.json").unlink()
+        assert self.problems(run, bundle) == {("bundle.json", "missing")}
+        assert run("bundle", "--verify", tmp_path / "none", "--json", code=1).error["code"] == (
+            "file-problem"
+        )
+
+    def test_the_options_of_the_choice_count(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """What a bundle was chosen by is in it, so checking and the README know."""
+        folder = tmp_path / "bundle"
+        run("bundle", shop.lock, *shop.options("new", "old"), "--label", "fast=cu11.8",
+            "-o", folder)  # fmt: skip
+        assert "--label fast=cu11.8" in (folder / "README.txt").read_text()
+        manifest = json.loads((folder / "bundle.json").read_text())
+        assert manifest["options"] == ["--label", "fast=cu11.8"]
+        run("bundle", "--verify", folder)
+
+
+def rewrite(bundle: Path, name: str, text: str) -> None:
+    """Change a file of a bundle, and its manifest with it."""
+    import hashlib
+
+    (bundle / name).write_text(text)
+    path = bundle / "bundle.json"
+    manifest = json.loads(path.read_text())
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    manifest["files"][name] = {"sha256": digest, "size": len(text.encode())}
+    path.write_text(json.dumps(manifest))
+
+
+class TestUpdate:
+    """An earlier bundle."""
+
+    def test_only_what_changed_is_fetched(self, bundle: Path, shop: Shop, run: Runner) -> None:
+        """``--update`` takes over what is unchanged, drops what nobody needs, and fetches the rest."""
+        shop.index.forget()
+        damaged = next((bundle / "wheels").glob("plain-*.whl"))
+        damaged.write_bytes(b"x")
+        said = run("bundle", shop.lock, *shop.options("new"), "-o", bundle, "--update", "--json",
+                   "--no-cache-dir")  # fmt: skip
+        fetched = {request.path.rpartition("/")[2] for request in shop.index.requests}
+        assert fetched == {damaged.name}
+        assert said.object["reused"] == 3
+        assert {parse_wheel_filename(name).label for name in wheels_in(bundle)} == {None, "cu12.8"}
+        run("bundle", "--verify", bundle)
+        assert beside(bundle) == ["bundle"]
+
+    def test_without_it_nothing_happens(self, bundle: Path, shop: Shop, run: Runner) -> None:
+        """A bundle is never replaced by accident."""
+        before = tree(bundle)
+        said = run("bundle", shop.lock, *shop.options("new"), "-o", bundle, code=1)
+        assert "--update" in said.err
+        assert tree(bundle) == before
+
+    def test_other_folders_stay(
+        self, bundle: Path, shop: Shop, run: Runner, tmp_path: Path
+    ) -> None:
+        """A folder that is no bundle, or has more than one, is never replaced."""
+        words = ["bundle", shop.lock, *shop.options("new"), "--update", "-o"]
+        (bundle / "my notes").touch()
+        assert "my notes" in run(*words, bundle, code=1).err
+        assert "no bundle" in run(*words, shop.hosts, code=1).err
+        assert (shop.hosts / "new.toml").exists()
+        assert "no folder" in run(*words, tmp_path / "a" / "b", code=1).err
+
+    def test_an_empty_folder_will_do(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """As `mkdir` leaves it."""
+        folder = tmp_path / "empty"
+        folder.mkdir()
+        run("bundle", shop.lock, *shop.options("win"), "-o", folder)
+        run("bundle", "--verify", folder)
+
+
+class TestFailures:
+    """Whatever goes wrong, the folder is complete or as it was."""
+
+    def test_a_host_that_cannot_be_served(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """It is named before anything is fetched, and nothing is written."""
+        mac = shop.hosts / "mac.toml"
+        mac.write_text(HOSTS["win"].replace("win_amd64", "macosx_14_0_arm64"))
+        shop.index.forget()
+        said = run("bundle", shop.lock, *shop.options("new", "mac"), "-o", tmp_path / "out", code=3)
+        assert f"{mac} cannot be served" in said.err
+        assert not shop.index.requests
+        assert beside(tmp_path / "out") == []
+
+    @pytest.mark.parametrize("update", [False, True])
+    def test_a_download_that_fails(
+        self, update: bool, shop: Shop, run: Runner, tmp_path: Path
+    ) -> None:
+        """The network goes away, or bytes are wrong: an error, and nothing half-written."""
+        folder = tmp_path / "out"
+        words = ["bundle", shop.lock, "-o", folder, "--no-cache-dir", "--retries", "0"]
+        if update:
+            run(*words, *shop.options("win"))
+        before = tree(tmp_path)
+        words += ["--update", *shop.options(*ALL)]
+        cuda = "fast-2.0-py3-none-any-cu11.8.whl"
+        shop.index.faults.status[cuda] = 503
+        assert "[unexpected-status]" in run(*words, code=5).err
+        assert tree(tmp_path) == before
+        shop.index.faults.status.clear()
+        shop.index.faults.content[cuda] = (shop.folder / cuda).read_bytes()[:-1] + b"x"
+        assert "[hash-mismatch]" in run(*words, code=4).err
+        assert tree(tmp_path) == before
+        shop.index.faults.content.clear()
+        run(*words)
+
+    def test_a_full_disk(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """What cannot be written is an error that names the folder, and nothing is left."""
+        closed = tmp_path / "closed"
+        closed.mkdir()
+        closed.chmod(0o555)
+        if os.access(closed, os.W_OK):
+            pytest.skip("this user may write anywhere")
+        said = run("bundle", shop.lock, *shop.options("new"), "-o", closed / "out", code=1)
+        assert str(closed / "out") in said.err
+
+    def test_usage(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """Options that contradict each other are refused before anything is done."""
+        run("bundle", shop.lock, code=2)
+        run("bundle", shop.lock, "--all", *shop.options("new"), "-o", tmp_path / "out", code=2)
+        run("bundle", "--verify", tmp_path, "-o", tmp_path / "out", code=2)
+
+
+class TestWheelsThatAreNotWhatTheLockSays:
+    """F-93: the next best wheel is taken, for every machine."""
+
+    @pytest.fixture
+    def lying(self, tmp_path: Path, shop: Shop) -> Iterator[Shop]:
+        """Serve an index whose best wheel says something else of itself than the lock."""
+        folder = tmp_path / "lying"
+        build_index(folder)
+        name = "fast-2.0-py3-none-any-cu12.8.whl"
+        other = {"cu12.8": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}}}
+        document = json.loads((folder / "fast-2.0-variants.json").read_text())
+        build_wheel(folder, "fast", "2.0", label="cu12.8", document={**document, "variants": other})
+        assert (folder / name).exists()
+        with RecordingIndex(folder) as index:
+            lock = write_a_lock(index.url, tmp_path / "lying project" / "pylock.toml")
+            yield Shop(index, folder, lock, shop.hosts)
+
+    def test_for_hosts(self, lying: Shop, run: Runner, tmp_path: Path) -> None:
+        """The wheel is left out, and those for whom it was best get the next one."""
+        folder = tmp_path / "bundle"
+        said = run("bundle", lying.lock, *lying.options(*ALL), "-o", folder)
+        assert "cu12.8.whl is not taken: the properties of cu12.8 differ" in said.err
+        assert {host: chosen_from(folder, host)["fast"] for host in ALL} == {
+            "new": "cu11.8", "old": "cu11.8", "arm": "cu11.8", "win": "v3",
+        }  # fmt: skip
+        assert not any("cu12.8" in name for name in wheels_in(folder))
+
+    def test_for_all(self, lying: Shop, run: Runner, tmp_path: Path) -> None:
+        """With ``--all`` it is left out, and that is said."""
+        folder = tmp_path / "bundle"
+        said = run("bundle", lying.lock, "--all", "-o", folder, "--json").object
+        assert any("cu12.8.whl is left out" in note for note in said["notes"])
+        assert len(wheels_in(folder)) == 9
+
+
+class TestReport:
+    """What the command says."""
+
+    def test_json(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """Per host and in all, packages, labels and bytes; and what sharing saved."""
+        folder = tmp_path / "bundle"
+        said = run("bundle", shop.lock, *shop.options("new", "arm"), "-o", folder, "--json").object
+        by_host = {host["name"]: host for host in said["hosts"]}
+        labels = {one["name"]: one["label"] for one in by_host["new"]["packages"]}
+        assert labels == CHOSEN["new"]
+        assert said["size"] == sum(wheel["size"] for wheel in said["wheels"])
+        assert said["shared"] == sum(host["size"] for host in said["hosts"]) - said["size"] > 0
+        assert {wheel["filename"] for wheel in said["wheels"]} == wheels_in(folder)
+
+    def test_a_dry_run(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """``--dry-run`` says the sizes, fetches nothing and writes nothing."""
+        shop.index.forget()
+        words = ["bundle", shop.lock, *shop.options(*ALL), "-o", tmp_path / "out"]
+        dry = run(*words, "--dry-run", "--json").object
+        assert not shop.index.requests
+        assert beside(tmp_path / "out") == []
+        wet = run(*words, "--json").object
+        assert dry["size"] == wet["size"]
+        assert dry["hosts"] == wet["hosts"]
+
+    def test_people_see_labels(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """One line for each machine, one for each variant, one for all."""
+        said = run("bundle", shop.lock, *shop.options("new", "win"), "-o", tmp_path / "out").out
+        assert "new: 4 packages" in said
+        assert "  fast 2.0 (cu12.8)" in said
+        assert "win: 3 packages" in said
+        assert "a folder for each would take" in said
+
+    def test_extras_and_groups(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """Only what was asked for can be asked of the bundle."""
+        lock = write_a_lock(
+            shop.index.url,
+            tmp_path / "more" / "pylock.toml",
+            roots=["plain", "gpu-lib ; 'gpu' in extras", "native ; 'dev' in dependency_groups"],
+            extras=["gpu", "other"],
+            dependency_groups=["dev", "docs"],
+            default_groups=["docs"],
+        )
+        words = ["bundle", lock, *shop.options("new")]
+        run(*words, "-o", tmp_path / "bare")
+        table = tomllib.loads((tmp_path / "bare" / "pylock.toml").read_text())
+        assert [one["name"] for one in table["packages"]] == ["plain"]
+        assert "extras" not in table
+        assert table["default-groups"] == table["dependency-groups"] == ["docs"]
+        run(*words, "--extra", "GPU", "--group", "dev", "-o", tmp_path / "more-of-it")
+        table = tomllib.loads((tmp_path / "more-of-it" / "pylock.toml").read_text())
+        assert [one["name"] for one in table["packages"]] == ["gpu-lib", "native", "plain"]
+        assert (table["extras"], table["default-groups"]) == (["gpu"], ["dev"])
+        assert "--extra gpu" in (tmp_path / "more-of-it" / "README.txt").read_text()
+        assert "other" in run(*words, "--extra", "none", "-o", tmp_path / "x", code=1).err
