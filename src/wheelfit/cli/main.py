@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
 
-__all__ = ["COMMANDS", "Command", "main", "make_parser"]
+__all__ = ["COMMANDS", "Command", "main", "make_parser", "module_of"]
 
 
 def __dir__() -> list[str]:
@@ -30,10 +30,13 @@ def __dir__() -> list[str]:
 
 COMMANDS: Mapping[str, str] = {
     "install": "install packages, each in the build that fits",
+    "lock": "write a lock from which every machine takes its own wheels",
+    "sync": "make an environment equal to a lock, each package in the build that fits",
     "uninstall": "remove packages",
     "list": "show what is installed, with variant labels",
     "explain": "show which wheel would be chosen, and why not the others",
     "tree": "show what needs what in a lock, for every machine or for one",
+    "bundle": "make a folder from a lock that installs with no network",
     "check": "find everything that is wrong with wheels, index files and releases",
     "probe": "show what this machine supports, and how that was found",
     "host": "list, show, compare and write descriptions of other machines",
@@ -41,7 +44,15 @@ COMMANDS: Mapping[str, str] = {
     "doctor": "find out what is wrong here, and what to do about it",
     "demo": "see it all work in a throw-away environment",
 }
-"""The commands with one line each; ``wheelfit.cli.commands.NAME`` implements NAME."""
+"""The commands with one line each; `module_of` says which module implements each."""
+
+
+def module_of(name: str) -> str:
+    """Return which module implements a command.
+
+    :param name: as it is typed.
+    """
+    return f"wheelfit.cli.commands.{name.replace('-', '_')}"
 
 
 class Command(Protocol):
@@ -114,7 +125,7 @@ def _dispatch(words: list[str]) -> int:
     from wheelfit.cli.configuration import complete, read_layers, set_aside
 
     _check_working_folder()
-    command = cast(Command, import_module(f"wheelfit.cli.commands.{name}"))
+    command = cast(Command, import_module(module_of(name)))
     parser = make_parser(name, command)
     own = set_aside(parser)
     # Options may stand between names, as with pip; not where ``--`` says that no more come.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -10,12 +10,13 @@ from wheelfit.core.markers import parse_marker
 from wheelfit.resolve.request import Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from packaging.specifiers import SpecifierSet
     from packaging.utils import NormalizedName
 
     from wheelfit.core.requirements import Requirement
+    from wheelfit.core.target import Target
     from wheelfit.resolve.listing import AllowedHashes
 
 __all__ = ["LockRequest", "Root"]
@@ -84,6 +85,22 @@ class LockRequest:
     """Those that count when none is asked for."""
     prereleases: bool = False
     """Whether pre-releases count like final releases."""
+
+    def instead(self, requirement: Requirement, target: Target) -> Iterator[Requirement]:
+        """Yield what counts in place of a requirement: mostly itself.
+
+        :param requirement: of the user or of a package; its marker holds.
+        :param target: the environment.
+        """
+        if requirement.name in self.excluded:
+            return
+        overriding = [one.requirement for one in self.overrides]
+        overriding = [one for one in overriding if one.name == requirement.name]
+        for one in overriding:
+            if one.applies(target.environment):
+                yield replace(one, extras=requirement.extras | one.extras)
+        if not overriding:
+            yield requirement
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hashes", MappingProxyType(dict(self.hashes)))

@@ -1,0 +1,202 @@
+"""Make a lock for every machine of some environments (F-120)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.errors import InvalidMarker, NoFit
+from wheelfit.lock.conditions import Conditions
+from wheelfit.lock.document import Lock
+from wheelfit.lock.environments import requires_python
+from wheelfit.lock.merging import merge
+from wheelfit.lock.settling import settle
+from wheelfit.lock.writing import new_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.target import Target
+    from wheelfit.lock.environments import LockEnvironment
+    from wheelfit.lock.request import LockRequest
+    from wheelfit.lock.settling import Settled
+    from wheelfit.lock.solving import Solver, Versions
+    from wheelfit.resolve.release_metadata import MetadataPolicy
+
+__all__ = ["Locked", "lock_everywhere", "locked_versions", "put_together"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """Hold a new lock, and how it came to be."""
+
+    lock: Lock
+    settled: tuple[Settled, ...]
+    """What each environment gets."""
+    notes: tuple[str, ...] = ()
+    """What is worth telling, one sentence each."""
+
+
+Report = Callable[["LockEnvironment"], None]
+
+
+def lock_everywhere(
+    solver: Solver,
+    environments: Sequence[LockEnvironment],
+    *,
+    old: Lock | None = None,
+    upgrade: Collection[NormalizedName] | None = (),
+    required: bool = False,
+    policy: MetadataPolicy,
+    where: str = "",
+    folder: Path | None = None,
+    report: Report = lambda _: None,
+) -> Locked:
+    """Return a lock that holds for every machine of some environments.
+
+    :param solver: what is asked, and where to look.
+    :param environments: all of them; no other machine is looked at.
+    :param old: an older lock, whose versions stay as long as they will do.
+    :param upgrade: projects whose version need not stay; None: none need.
+    :param required: whether every environment must have a solution. Otherwise a platform
+        without one is left out, as long as another has one.
+    :param policy: how strict to be about metadata of variants.
+    :param where: the file, for messages.
+    :param folder: where it will lie.
+    :param report: told which environment is begun.
+    :raises NoFit: there is no solution.
+    """
+    settled: list[Settled] = []
+    failed: list[tuple[LockEnvironment, NoFit]] = []
+    chosen: Versions = {}
+    for environment in environments:
+        report(environment)
+        preferred = {} if old is None else locked_versions(old, environment.target, upgrade)
+        preferred |= {name: version for name, version in chosen.items() if name not in preferred}
+        try:
+            solution = solver.solve(environment, preferred)
+        except NoFit as error:
+            if required:
+                raise _placed(error, environment) from None
+            failed.append((environment, error))
+            continue
+        one = settle(solver, solution)
+        settled.append(one)
+        for name, part in one.parts.items():
+            chosen.setdefault(name, part.version)
+    served = {one.environment.python for one in settled}
+    for environment, why in failed:
+        if environment.python not in served:
+            raise _placed(why, environment)
+    notes = [f"{environment.name} is left out: {why.message}" for environment, why in failed]
+    locked = put_together(settled, solver, policy=policy, where=where, folder=folder, old=old)
+    return Locked(locked.lock, locked.settled, (*notes, *locked.notes))
+
+
+def put_together(
+    settled: Sequence[Settled],
+    solver: Solver,
+    *,
+    policy: MetadataPolicy,
+    where: str = "",
+    folder: Path | None = None,
+    old: Lock | None = None,
+) -> Locked:
+    """Return one lock for what several environments get.
+
+    :param settled: what each of them gets.
+    :param solver: what was asked, and where to look.
+    :param policy: how strict to be about metadata of variants.
+    :param where: the file, for messages.
+    :param folder: where it will lie.
+    :param old: an older lock, of which the tables of other tools are kept.
+    :raises NoFit: two environments that no marker tells apart need different versions.
+    """
+    request = solver.request
+    merged = merge(settled, request, solver.repository, policy=policy, folder=folder)
+    conditions = Conditions(one.environment for one in settled)
+    pythons = sorted({one.environment.python for one in settled})
+    extras, groups = _extras(request), _groups(request)
+    lock = new_lock(
+        merged.packages,
+        roots=[str(root) for root in request.roots],
+        requires_python=requires_python(pythons, request.requires_python),
+        environments=conditions.environments(),
+        extras=extras,
+        dependency_groups=groups,
+        default_groups=request.default_groups,
+        where=where,
+    )
+    if old is not None:
+        lock = _with_foreign_tables(lock, old, where)
+    resolutions = [one.solution.resolution for one in settled]
+    notes = dict.fromkeys(note for resolution in resolutions for note in resolution.notes)
+    return Locked(lock, tuple(settled), (*notes, *merged.notes))
+
+
+def locked_versions(
+    lock: Lock, target: Target, free: Collection[NormalizedName] | None = ()
+) -> Versions:
+    """Return the versions that a lock has for a target, whatever extras and groups.
+
+    :param lock: the lock.
+    :param target: the environment.
+    :param free: projects to leave out; None: all.
+    """
+    if free is None:
+        return {}
+    asked: dict[str, str | frozenset[str]] = {
+        **target.environment,
+        "extras": frozenset(lock.pylock.extras or ()),
+        "dependency_groups": frozenset(
+            (*(lock.pylock.dependency_groups or ()), *(lock.pylock.default_groups or ()))
+        ),
+    }
+    found: Versions = {}
+    for package in lock.packages:
+        if package.version is None or package.name in free:
+            continue
+        try:
+            if package.marker is not None and not package.marker.evaluate(asked):
+                continue
+        except InvalidMarker:
+            continue
+        found[package.name] = package.version
+    return found
+
+
+def _extras(request: LockRequest) -> set[str]:
+    return {*request.extras, *(root.extra for root in request.roots if root.extra is not None)}
+
+
+def _groups(request: LockRequest) -> set[str]:
+    groups = {root.group for root in request.roots if root.group is not None}
+    return {*request.groups, *groups, *map(canonicalize_name, request.default_groups)}
+
+
+def _with_foreign_tables(lock: Lock, old: Lock, where: str) -> Lock:
+    """Keep what other tools wrote about the lock as a whole."""
+    kept = old.to_mapping().get("tool", {})
+    kept.pop("wheelfit", None)
+    if not kept:
+        return lock
+    table = lock.to_mapping()
+    table["tool"] = {**kept, **table.get("tool", {})}
+    return Lock.of(table, where=where)
+
+
+def _placed(error: NoFit, environment: LockEnvironment) -> NoFit:
+    """Say of an error for which environment it is."""
+    if error.where is None:
+        error.where = environment.name
+    return error

@@ -1,0 +1,244 @@
+"""One lock from what its environments get."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.errors import FileProblem, NoFit
+from wheelfit.lock.conditions import Conditions
+from wheelfit.lock.release import lock_release
+from wheelfit.resolve.release_metadata import ReleaseMetadata, obtain
+from wheelfit.sources.urls import file_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.lock.conditions import Place
+    from wheelfit.lock.request import LockRequest, Root
+    from wheelfit.lock.settling import Part, Settled
+    from wheelfit.resolve.listing import Release, Wheel
+    from wheelfit.resolve.release_metadata import MetadataPolicy
+    from wheelfit.sources.repository import Repository
+
+__all__ = ["Merged", "merge"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Hold the entries of a lock."""
+
+    packages: tuple[dict[str, Any], ...]
+    """As plain data, for ``wheelfit.lock.writing.new_lock``."""
+    notes: tuple[str, ...] = ()
+    """What was left out and why, one sentence each."""
+
+
+def merge(
+    settled: Sequence[Settled],
+    request: LockRequest,
+    repository: Repository,
+    *,
+    policy: MetadataPolicy,
+    folder: Path | None = None,
+) -> Merged:
+    """Return the entries for several environments together.
+
+    :param settled: what each of them gets.
+    :param request: what was asked; its extras and groups decide when entries count.
+    :param repository: where to read the metadata of variants.
+    :param policy: how strict to be.
+    :param folder: where the lock will lie.
+    :raises NoFit: two environments that no marker tells apart need different versions.
+    """
+    return _Merging(settled, request, repository, policy, folder).merged()
+
+
+@dataclass(slots=True)
+class _Entry:
+    """Gather one release from all environments that have it."""
+
+    parts: list[tuple[Settled, Part]] = field(default_factory=list)
+    kinds: dict[Place, frozenset[str]] = field(default_factory=dict)
+
+
+class _Merging:
+    def __init__(
+        self,
+        settled: Sequence[Settled],
+        request: LockRequest,
+        repository: Repository,
+        policy: MetadataPolicy,
+        folder: Path | None,
+    ) -> None:
+        self._settled = settled
+        self._request = request
+        self._repository = repository
+        self._policy = policy
+        self._folder = folder
+        self._conditions = Conditions(one.environment for one in settled)
+        self._entries: dict[tuple[NormalizedName, Version], _Entry] = {}
+        self._notes: dict[str, None] = {}
+
+    def merged(self) -> Merged:
+        for one in self._settled:
+            self._add(one)
+        self._check_places()
+        tables = [self._table(entry) for entry in self._entries.values()]
+        return Merged(tuple(tables), tuple(self._notes))
+
+    def _add(self, one: Settled) -> None:
+        place = (one.environment.platform, one.environment.python)
+        kinds = _kinds(one, self._request)
+        for part in one.parts.values():
+            entry = self._entries.setdefault((part.name, part.version), _Entry())
+            entry.parts.append((one, part))
+            asked = kinds.get(part.name, frozenset())
+            known = entry.kinds.get(place)
+            # Of two machines that no marker tells apart one may need it always.
+            entry.kinds[place] = (
+                asked if known is None else known | asked if known and asked else frozenset()
+            )
+
+    def _check_places(self) -> None:
+        seen: dict[tuple[NormalizedName, Place], tuple[Version, str]] = {}
+        for (name, version), entry in self._entries.items():
+            for one, _ in entry.parts:
+                place = (one.environment.platform, one.environment.python)
+                other, called = seen.setdefault((name, place), (version, one.environment.name))
+                if other != version:
+                    raise NoFit(
+                        f"{called} needs {name} {other}, {one.environment.name} {version}, and "
+                        "no marker of a lock file tells the two apart",
+                        hint="lock them one by one, each into its own file: -o pylock.NAME.toml",
+                    )
+
+    def _table(self, entry: _Entry) -> dict[str, Any]:
+        release = self._release(entry)
+        metadata = ReleaseMetadata()
+        variants = [wheel for wheel in release.wheels if wheel.filename.is_variant]
+        if variants:
+            metadata = obtain(release, variants, self._repository, self._policy)
+        locked = lock_release(
+            release,
+            metadata,
+            needs=self._needs(entry),
+            marker=self._conditions.marker(entry.kinds),
+            index=_index(release),
+            folder=self._folder,
+            strict=self._policy.strict,
+        )
+        self._notes |= dict.fromkeys(locked.notes)
+        self._tell_versions(locked.table, entry)
+        return locked.table
+
+    def _release(self, entry: _Entry) -> Release:
+        """Return the release with every wheel that may be locked, by name."""
+        wheels: dict[str, Wheel] = {}
+        refused: dict[str, str] = {}
+        for _, part in entry.parts:
+            refused.update(part.refused)
+            for wheel in part.release.wheels:
+                if wheel.filename.text in part.wheels:
+                    wheels.setdefault(wheel.filename.text, wheel)
+        first = entry.parts[0][1].release
+        reasons: dict[str, list[str]] = {}
+        for text, reason in sorted(refused.items()):
+            reasons.setdefault(reason, []).append(text)
+        for reason, texts in reasons.items():
+            told = f"{first.name} {first.version}: {', '.join(texts)} not locked, {reason}"
+            self._notes[told] = None
+        kept = [_hashed(wheels[text]) for text in sorted(wheels) if text not in refused]
+        return replace(first, wheels=tuple(kept))
+
+    def _needs(self, entry: _Entry) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for one, part in entry.parts:
+            for label, needs in part.needs.items():
+                names = found.setdefault(label or "", set())
+                names |= {need.name for _, need in needs if need.name in one.parts}
+        return found
+
+    def _tell_versions(self, table: dict[str, Any], entry: _Entry) -> None:
+        """Say which entry is meant where several have the name."""
+        listed = table.get("dependencies", ())
+        told: list[dict[str, str]] = []
+        for item in listed:
+            name = item["name"]
+            versions = {str(one.parts[name].version) for one, _ in entry.parts if name in one.parts}
+            if sum(1 for other, _ in self._entries if other == name) > 1:
+                told += [{"name": name, "version": version} for version in sorted(versions)]
+            else:
+                told.append(item)
+        if told:
+            table["dependencies"] = told
+
+
+def _kinds(one: Settled, request: LockRequest) -> Mapping[NormalizedName, frozenset[str]]:
+    """Return for each project by which extras and groups it is needed; empty: by none of them.
+
+    Not listed is what is needed whatever is asked for.
+    """
+    if not any(root.kind for root in request.roots):
+        return {}
+    reached: dict[str | None, set[NormalizedName]] = {}
+    for root in request.roots:
+        reached.setdefault(root.kind, set()).update(_reached(one, request, root))
+    base = reached.pop(None, set())
+    return {
+        name: frozenset(kind or "" for kind, names in reached.items() if name in names)
+        for name in one.parts
+        if name not in base
+    }
+
+
+def _reached(one: Settled, request: LockRequest, root: Root) -> set[NormalizedName]:
+    """Return what a root needs, directly or not, by any label."""
+    target = one.environment.target
+    if not root.requirement.applies(target.environment):
+        return set()
+    pending: list[tuple[NormalizedName, NormalizedName | None]] = []
+    for first in request.instead(root.requirement, target):
+        pending += [(first.name, extra) for extra in (None, *first.extras)]
+    seen: set[tuple[NormalizedName, NormalizedName | None]] = set()
+    while pending:
+        name, extra = node = pending.pop()
+        part = one.parts.get(name)
+        if node in seen or part is None:
+            continue
+        seen.add(node)
+        for needs in part.needs.values():
+            for asked_by, written in needs:
+                if asked_by == extra:
+                    for needed in request.instead(written, target):
+                        pending += [(needed.name, more) for more in (None, *needed.extras)]
+    return {name for name, _ in seen}
+
+
+def _index(release: Release) -> str | None:
+    source = next((wheel.file.source for wheel in release.wheels), "")
+    return source if source.startswith(("https://", "http://")) else None
+
+
+def _hashed(wheel: Wheel) -> Wheel:
+    """Give a wheel of this machine the hash that nobody else can promise."""
+    if wheel.file.hashes or not wheel.file.is_local:
+        return wheel
+    path = Path(file_path(wheel.file.url))
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            size = os.fstat(file.fileno()).st_size
+    except OSError as error:
+        raise FileProblem(f"the wheel cannot be read: {error.strerror}", where=str(path)) from None
+    return replace(wheel, file=replace(wheel.file, hashes={"sha256": digest}, size=size))

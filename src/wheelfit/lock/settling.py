@@ -1,0 +1,226 @@
+"""Which wheels of a resolved release a lock lists, and what each label of them needs.
+
+The resolver chose one wheel of each release. A lock holds the others too, as far as what they
+need goes together with the versions that are locked (F-120); what only they need is locked with
+them. A label that wants something else is left out, with a reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
+from wheelfit.core.markers import VariantContext
+from wheelfit.errors import InvalidMarker, NoFit
+from wheelfit.resolve.request import Asked
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.labels import Label
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.core.target import Target
+    from wheelfit.lock.environments import LockEnvironment
+    from wheelfit.lock.request import LockRequest
+    from wheelfit.lock.solving import Solution, Solver
+    from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.listing import Release
+    from wheelfit.resolve.resolution import Pin
+
+__all__ = ["Part", "Settled", "possible_needs", "settle"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+Needs = tuple[tuple["NormalizedName | None", "Requirement"], ...]
+"""Requirements, each with the extra that it belongs to; None: it counts without any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Hold what a lock has of one project in one environment."""
+
+    name: NormalizedName
+    version: Version
+    release: Release
+    """Everything that is listed of it."""
+    wheels: frozenset[str]
+    """File names of those that may be locked."""
+    refused: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """File names of those that fit and may not, with the reason."""
+    needs: Mapping[Label | None, Needs] = field(default_factory=dict, hash=False)
+    """What the wheel of each label may need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Hold what a lock has for one environment."""
+
+    environment: LockEnvironment
+    solution: Solution
+    parts: Mapping[NormalizedName, Part]
+
+
+def settle(solver: Solver, solution: Solution) -> Settled:
+    """Find every wheel that some machine of an environment could want.
+
+    :param solver: by which it was solved.
+    :param solution: what the environment gets, by the best labels.
+    """
+    return _Settling(solver, solution).settled()
+
+
+def possible_needs(
+    core: CoreMetadata,
+    context: VariantContext,
+    target: Target,
+    extras: Collection[NormalizedName],
+) -> Iterator[tuple[NormalizedName | None, Requirement]]:
+    """Yield what a wheel may need on a target, with the extra that asks for it (F-103).
+
+    :param core: metadata of the wheel.
+    :param context: its label with all properties that the label declares.
+    :param target: the environment.
+    :param extras: those of its project that are asked for.
+    """
+    environment = target.environment
+    for requirement in core.requires:
+        marker = requirement.marker
+        rest = True if marker is None else marker.resolve_variants(context, filtered=False)
+        if isinstance(rest, bool):
+            if rest:
+                yield None, requirement
+            continue
+        if rest.uses_variants:
+            yield None, requirement  # the machine decides
+            continue
+        try:
+            if rest.evaluate(environment):
+                yield None, requirement
+                continue
+            for extra in extras:
+                if rest.evaluate(environment, extra):
+                    yield extra, requirement
+        except InvalidMarker:
+            continue  # the resolver has told of it
+
+
+class _Settling:
+    """Look at label after label, until none brings anything new."""
+
+    def __init__(self, solver: Solver, solution: Solution) -> None:
+        self._solver = solver
+        self._solution = solution
+        self._request: LockRequest = solver.request
+        self._target = solution.environment.target
+        self._refused: dict[tuple[NormalizedName, Label | None], str] = {}
+        self._needs: dict[
+            tuple[NormalizedName, Label | None], tuple[frozenset[NormalizedName], Needs]
+        ] = {}
+
+    def settled(self) -> Settled:
+        candidates = self._look_at_all()
+        parts = {
+            pin.name: self._part(pin, self._chooser(pin, candidates))
+            for pin in self._solution.resolution.pins
+        }
+        return Settled(self._solution.environment, self._solution, parts)
+
+    def _look_at_all(self) -> Candidates:
+        while True:
+            candidates = self._solver.pinned(self._solution)
+            candidates.suppose(
+                KnownVersions(
+                    {
+                        name: KnownVersion(version, "is in the lock")
+                        for name, version in self._solution.versions.items()
+                    }
+                )
+            )
+            before = self._solution
+            for pin in self._solution.resolution.pins:
+                self._look_at(pin, self._chooser(pin, candidates))
+            if self._solution is before:
+                return candidates
+
+    def _chooser(self, pin: Pin, closed: Candidates) -> Candidates:
+        """Return who judges a release: of plain wheels what did already."""
+        has_choice = any(wheel.filename.is_variant for wheel in pin.choice.release.wheels)
+        return closed if has_choice else self._solution.candidates
+
+    def _look_at(self, pin: Pin, candidates: Candidates) -> None:
+        choice = candidates.choice(pin.name, pin.version)
+        for label in choice.labels:
+            key = (pin.name, label)
+            extras = self._solution.extras[pin.name]
+            known = self._needs.get(key)
+            if key in self._refused or (known is not None and known[0] == extras):
+                continue
+            wheel = candidates.wheel_of(pin.name, pin.version, label)
+            if wheel is None:
+                continue
+            core = candidates.core_metadata(wheel)
+            context = VariantContext(label or "", choice.declared(label))
+            needs = tuple(possible_needs(core, context, self._target, extras))
+            self._needs[key] = (extras, needs)
+            if len(choice.labels) > 1 or label is not None:
+                self._check(key, [requirement for _, requirement in needs], pin)
+
+    def _check(
+        self, key: tuple[NormalizedName, Label | None], needs: Iterable[Requirement], pin: Pin
+    ) -> None:
+        """Hold what a label needs against what is locked, and add what is new."""
+        name, label = key
+        called = f"{name} {pin.version}" + (f" ({label})" if label else "")
+        fresh: dict[Asked, None] = {}
+        for written in needs:
+            for needed in self._request.instead(written, self._target):
+                plain = replace(needed, marker=None)
+                if plain.url is not None:
+                    self._refused[key] = f"it needs {plain.name} from a URL"
+                    return
+                version = self._solution.versions.get(plain.name)
+                if version is not None and not plain.specifier.contains(version, prereleases=True):
+                    self._refused[key] = f"it needs {plain}, and {version} is locked"
+                    return
+                if version is None or not plain.extras <= self._solution.extras[plain.name]:
+                    fresh[Asked(plain, called)] = None
+        if not fresh:
+            return
+        try:
+            self._solution = self._solver.again(self._solution, tuple(fresh))
+        except NoFit as error:
+            names = ", ".join(str(asked.requirement) for asked in fresh)
+            self._refused[key] = (
+                f"it needs {names}, which cannot be had with the locked versions: {error.message}"
+            )
+
+    def _part(self, pin: Pin, candidates: Candidates) -> Part:
+        choice = candidates.choice(pin.name, pin.version)
+        refused = {
+            verdict.filename.text: verdict.reason
+            for verdict in choice.selection.verdicts
+            if verdict.verdict == "rejected"
+            and verdict.filename.is_variant
+            and self._target.tags.best(verdict.filename.tags) is not None
+        }
+        wheels = set()
+        for filename in choice.fitting:
+            key = (pin.name, filename.label)
+            if key in self._refused:
+                refused[filename.text] = self._refused[key]
+            elif key in self._needs:
+                wheels.add(filename.text)
+        labels = {
+            label: needs
+            for (name, label), (_, needs) in self._needs.items()
+            if name == pin.name and (name, label) not in self._refused
+        }
+        return Part(pin.name, pin.version, choice.release, frozenset(wheels), refused, labels)
