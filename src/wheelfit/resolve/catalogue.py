@@ -124,8 +124,8 @@ class Catalogue:
             listing, kept = self._candidates.listing(name), self.kept(name)
             yanked = self._yanked[name] = frozenset(
                 version
-                for version, release in ({} if listing is None else listing.releases).items()
-                if release.is_yanked and version != kept
+                for version in (() if listing is None else listing.releases.yanked())
+                if version != kept
             )
         return yanked
 

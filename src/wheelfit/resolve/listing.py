@@ -7,30 +7,32 @@ are looked at, so that a chosen label cannot fail the version afterwards (F-94).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier
 from packaging.utils import parse_sdist_filename
+from packaging.version import Version
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.versions import parse_specifiers
 from wheelfit.errors import InvalidFilename
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator
 
     from packaging.tags import Tag
     from packaging.utils import NormalizedName
-    from packaging.version import Version
 
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.target import Target
     from wheelfit.sources.page import File, ProjectPage
 
-__all__ = ["AllowedHashes", "Listing", "Release", "Wheel", "sort_page"]
+__all__ = ["AllowedHashes", "Listing", "Release", "Releases", "Wheel", "sort_page"]
 
 
 def __dir__() -> list[str]:
@@ -87,12 +89,82 @@ class Release:
         return bool(left) and all(wheel.is_yanked for wheel in left)
 
 
+@dataclass(slots=True)
+class _Files:
+    wheels: list[tuple[File, WheelFilename]] = field(default_factory=list)
+    index_files: list[File] = field(default_factory=list)
+    others: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Releases(Mapping[Version, Release]):
+    """Hold the releases of a project by version, newest first.
+
+    A release is made when somebody looks at it, for of most only the version matters.
+
+    :param name: of the project.
+    :param files: of each release, newest first.
+    :param judge: says of a wheel what is promised of it, and why it is out of the question.
+    :param is_given: the files were named by the user.
+    """
+
+    def __init__(
+        self,
+        name: NormalizedName,
+        files: Mapping[Version, _Files],
+        judge: Callable[[File, WheelFilename], tuple[File, str | None]],
+        *,
+        is_given: bool,
+    ) -> None:
+        self._name = name
+        self._files = files
+        self._judge = judge
+        self._is_given = is_given
+        self._made: dict[Version, Release] = {}
+
+    def __getitem__(self, version: Version) -> Release:
+        release = self._made.get(version)
+        if release is None:
+            files = self._files[version]
+            wheels = ((*self._judge(file, filename), filename) for file, filename in files.wheels)
+            release = self._made[version] = Release(
+                self._name,
+                version,
+                tuple(Wheel(file, filename, rejection) for file, rejection, filename in wheels),
+                tuple(files.index_files),
+                tuple(files.others),
+                self._is_given,
+            )
+        return release
+
+    def __iter__(self) -> Iterator[Version]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def possible(self) -> tuple[Version, ...]:
+        """Return the versions with a wheel that is left at first sight, newest first."""
+        return tuple(
+            version
+            for version, files in self._files.items()
+            if any(self._judge(file, filename)[1] is None for file, filename in files.wheels)
+        )
+
+    def yanked(self) -> tuple[Version, ...]:
+        """Return the versions of which every wheel that is left was taken back, newest first."""
+        return tuple(
+            version
+            for version, files in self._files.items()
+            if any(file.yanked is not None for file, _ in files.wheels) and self[version].is_yanked
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Hold everything a source lists of a project."""
 
     name: NormalizedName
-    releases: Mapping[Version, Release] = field(hash=False)
+    releases: Releases = field(hash=False)
     """Newest first."""
     source: str = ""
     """Name of the source, without credentials."""
@@ -110,14 +182,7 @@ class Listing:
 
     def possible(self) -> tuple[Version, ...]:
         """Return the versions with a wheel that is left at first sight, newest first."""
-        return tuple(version for version, one in self.releases.items() if one.is_possible)
-
-
-@dataclass(slots=True)
-class _Files:
-    wheels: list[Wheel] = field(default_factory=list)
-    index_files: list[File] = field(default_factory=list)
-    others: list[tuple[str, str]] = field(default_factory=list)
+        return self.releases.possible()
 
 
 def sort_page(
@@ -134,24 +199,13 @@ def sort_page(
     :param allowed: digests of which a file must have one; empty: any file will do.
     :param is_given: the files were named by the user.
     """
-    sorting = _Sorting(page.name, target, allowed)
+    sorting = _Sorting(page.name)
     for file in page.files:
         sorting.place(file)
-    found = sorted(sorting.found.items(), key=lambda item: item[0], reverse=True)
-    releases = {
-        version: Release(
-            page.name,
-            version,
-            tuple(files.wheels),
-            tuple(files.index_files),
-            tuple(files.others),
-            is_given,
-        )
-        for version, files in found
-    }
-    return Listing(
-        page.name, MappingProxyType(releases), page.source, page.notes, tuple(sorting.ignored)
-    )
+    found = dict(sorted(sorting.found.items(), key=itemgetter(0), reverse=True))
+    judge = _Judge(target, allowed)
+    releases = Releases(page.name, found, judge, is_given=is_given)
+    return Listing(page.name, releases, page.source, page.notes, tuple(sorting.ignored))
 
 
 @dataclass(slots=True)
@@ -159,11 +213,8 @@ class _Sorting:
     """Put file after file where it belongs."""
 
     name: NormalizedName
-    target: Target
-    allowed: AllowedHashes
     ignored: list[str] = field(default_factory=list)
     found: dict[Version, _Files] = field(default_factory=dict)
-    fitting: dict[frozenset[Tag], bool] = field(default_factory=dict)
 
     def place(self, file: File) -> None:
         if file.filename.endswith(".whl"):
@@ -191,10 +242,28 @@ class _Sorting:
         if filename.name != self.name:
             self.ignored.append(f"{file.filename} belongs to {filename.name}")
             return
+        self._files(filename.version).wheels.append((file, filename))
+
+    def _files(self, version: Version) -> _Files:
+        files = self.found.get(version)
+        if files is None:
+            files = self.found[version] = _Files()
+        return files
+
+
+@dataclass(slots=True)
+class _Judge:
+    """Say why wheels are out of the question by their listing entries alone."""
+
+    target: Target
+    allowed: AllowedHashes
+    fitting: dict[frozenset[Tag], bool] = field(default_factory=dict)
+
+    def __call__(self, file: File, filename: WheelFilename) -> tuple[File, str | None]:
         rejection = self._rejection(file, filename)
         if self.allowed and rejection is None:
-            file, rejection = _promised(file, self.allowed)
-        self._files(filename.version).wheels.append(Wheel(file, filename, rejection))
+            return _promised(file, self.allowed)
+        return file, rejection
 
     def _rejection(self, file: File, filename: WheelFilename) -> str | None:
         fits = self.fitting.get(filename.tags)  # a page has few sets of tags, many files
@@ -206,12 +275,6 @@ class _Sorting:
         if file.requires_python is not None:
             return _wrong_python(file.requires_python, self.target.python_full_version)
         return None
-
-    def _files(self, version: Version) -> _Files:
-        files = self.found.get(version)
-        if files is None:
-            files = self.found[version] = _Files()
-        return files
 
 
 def _promised(file: File, allowed: AllowedHashes) -> tuple[File, str | None]:
