@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
@@ -12,6 +11,8 @@ from wheelfit.errors import InvalidMarker, WheelfitError
 from wheelfit.resolve.builds import builds_of_label, builds_of_release, is_bound
 from wheelfit.resolve.once import Once
 from wheelfit.resolve.problem import Need, Package, place_of
+from wheelfit.resolve.replacements import Replacements
+from wheelfit.resolve.request import Asked
 from wheelfit.resolve.version_set import VersionSet, is_pin
 from wheelfit.sources.urls import redact
 
@@ -97,9 +98,9 @@ class Catalogue:
             tuple[CoreMetadata, NormalizedName | None, VariantContext], tuple[list[Need], list[str]]
         ] = Once()
         self._roots = {need.package.name for need in roots}
-        self._overrides: dict[NormalizedName, list[Requirement]] = {}
-        for asked in request.overrides:
-            self._overrides.setdefault(asked.requirement.name, []).append(asked.requirement)
+        self._replacements = Replacements(
+            request.overrides, request.excluded, candidates.target.environment
+        )
         self.notes: dict[str, None] = {}
         """What was noticed on the way, in order."""
 
@@ -212,21 +213,6 @@ class Catalogue:
             self.note(f"{package.name} {version}: {reason}")
         return needs
 
-    def instead(self, requirement: Requirement) -> Iterator[Requirement]:
-        """Yield what counts in place of a requirement: mostly itself.
-
-        :param requirement: of the user or of a package; its marker holds.
-        """
-        name = requirement.name
-        if name in self._request.excluded:
-            return
-        if name not in self._overrides:
-            yield requirement
-            return
-        for override in self._overrides[name]:
-            if override.applies(self._candidates.target.environment):
-                yield replace(override, extras=requirement.extras | override.extras)
-
     def announce(self, needs: Sequence[Need]) -> None:
         """Fetch ahead what is not kept anyway."""
         for need in needs:
@@ -338,8 +324,7 @@ class Catalogue:
                 continue
             # An extra adds to what its project needs anyway.
             if applies and without == (extra is None):
-                for one in self.instead(requirement):
-                    found += self._one(one, label)
+                found += self._instead(requirement, label)
         return found, ignored
 
     def note(self, text: str) -> None:
@@ -427,6 +412,15 @@ class Catalogue:
             raise ValueError(name, release, place)  # the solver asks for sound builds only
         return self._candidates.core_metadata(wheel), found.context, found.context.label
 
+    def _instead(self, requirement: Requirement, label: str) -> Iterator[Need]:
+        """Yield what is needed: by the requirement, or by what the user says in its place."""
+        if not self._replacements.concern(requirement.name):
+            yield from self._one(requirement, label)
+            return
+        for override in self._replacements.instead(Asked(requirement)):
+            one = override.requirement
+            yield from needs_of(one, f"{_cited(one)} ({override.where})")
+
     def _one(self, requirement: Requirement, label: str) -> Iterable[Need]:
         if requirement.url is not None and not self._is_given(requirement):
             # Of an extra only; a release that needs one anyway is not usable at all.
@@ -467,6 +461,8 @@ class Catalogue:
         environment = self._candidates.target.environment
         for requirement in self._candidates.core_metadata(wheel).requires:
             if requirement.url is None or self._is_given(requirement):
+                continue
+            if self._replacements.concern(requirement.name):
                 continue
             with suppress(InvalidMarker):
                 if requirement.applies(environment, "", context):

@@ -28,6 +28,7 @@ from wheelfit.resolve.lack import Lack
 from wheelfit.resolve.lookahead import Lookahead
 from wheelfit.resolve.problem import Need, Package
 from wheelfit.resolve.proof import Kind, is_long, steps, tell, tell_newest
+from wheelfit.resolve.replacements import Replacements
 from wheelfit.resolve.request import Asked, GivenWheel, given_wheel
 from wheelfit.resolve.resolution import Edge, Pin, Resolution
 from wheelfit.resolve.solver import Exhausted, Unsolvable, solve
@@ -100,7 +101,15 @@ class _Resolving:
     def __init__(self, request: Request, candidates: Candidates) -> None:
         self._candidates = candidates
         self._details: list[str] = []
-        self._asked = [asked for asked in request.requirements if self._applies(asked)]
+        self._replacements = Replacements(
+            request.overrides, request.excluded, candidates.target.environment
+        )
+        self._asked = [
+            one
+            for asked in request.requirements
+            if self._applies(asked)
+            for one in self._instead(asked)
+        ]
         self._limits = [asked for asked in request.constraints if self._applies(asked)]
         self._wheels = [*request.wheels, *_from_urls(self._asked)]
         self._request = request
@@ -240,6 +249,15 @@ class _Resolving:
         self._details.append(f"{asked}: its marker does not match, so it is left out")
         return False
 
+    def _instead(self, asked: Asked) -> list[Asked]:
+        """Return what counts in place of what the user asks for."""
+        if not self._replacements.concern(asked.requirement.name):
+            return [asked]
+        found = list(self._replacements.instead(asked))
+        instead = ", ".join(map(str, found)) or "nothing"
+        self._details.append(f"{asked} is replaced by {instead}")
+        return found
+
     def _check_constraints(self) -> None:
         for asked in self._limits:
             requirement = asked.requirement
@@ -254,6 +272,11 @@ class _Resolving:
         """Let given wheels stand for their projects, and see that they fit (F-125)."""
         pages: dict[NormalizedName, list[GivenWheel]] = {}
         for wheel in self._wheels:
+            if _name(wheel) in self._request.excluded:
+                raise UserError(
+                    f"{_name(wheel)} is excluded, and {wheel.file.filename} is given",
+                    where=wheel.where or None,
+                )
             pages.setdefault(_name(wheel), []).append(wheel)
         for name, wheels in pages.items():
             files = tuple({wheel.file.url: wheel.file for wheel in wheels}.values())

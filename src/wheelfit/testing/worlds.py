@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from packaging.tags import Tag
+from packaging.utils import canonicalize_name
 
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.target import Target
@@ -106,6 +107,8 @@ class World:
         self,
         *requirements: str,
         constraints: Sequence[str] = (),
+        overrides: Sequence[str] = (),
+        excluded: Sequence[str] = (),
         wheels: Sequence[GivenWheel] = (),
         installed: Sequence[Present] = (),
         candidates: Candidates | None = None,
@@ -119,6 +122,8 @@ class World:
             requirements=asked(*requirements),
             wheels=tuple(wheels),
             constraints=asked(*constraints),
+            overrides=asked(*overrides),
+            excluded=frozenset(map(canonicalize_name, excluded)),
             installed={present.name: present for present in installed},
             upgrade=upgrade,
             prereleases=prereleases,
