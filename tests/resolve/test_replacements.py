@@ -101,5 +101,5 @@ def test_what_is_excluded_nobody_gets(world: World) -> None:
 def test_excluded_and_given(world: World) -> None:
     """F-125: a wheel cannot be given of a project that is excluded."""
     wheel = given_wheel("https://x.test/lib-9-py3-none-any.whl")
-    with pytest.raises(UserError, match="lib is excluded, and lib-9-py3-none-any.whl is given"):
+    with pytest.raises(UserError, match=r"lib is excluded, and lib-9-py3-none-any\.whl is given"):
         world.resolve("app", wheels=[wheel], excluded=["lib"])
