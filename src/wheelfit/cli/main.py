@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, str] = {
     "explain": "show which wheel would be chosen, and why not the others",
     "tree": "show what needs what in a lock, for every machine or for one",
     "bundle": "make a folder from a lock that installs with no network",
+    "export": "write what a machine gets as requirements, SBOM or list of licences",
     "check": "find everything that is wrong with wheels, index files and releases",
     "probe": "show what this machine supports, and how that was found",
     "host": "list, show, compare and write descriptions of other machines",

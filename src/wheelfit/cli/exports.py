@@ -1,0 +1,286 @@
+"""Exports of a lock for some machines: what each says, and where it goes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.cli.columns import columns
+from wheelfit.cli.downloads import download, named_by_origin
+from wheelfit.cli.locks import open_lock
+from wheelfit.cli.output import in_one_line
+from wheelfit.cli.progress import Bars
+from wheelfit.core.core_metadata import without_variant_markers
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import FileProblem, UsageError, UserError
+from wheelfit.lock.export.contents import Contents, TargetWords, contents_of
+from wheelfit.lock.export.cyclonedx import cyclonedx_document
+from wheelfit.lock.export.requirements import requirements_text
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.rewrite import rewrite
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.cli.locks import OpenedLock
+    from wheelfit.cli.machine import ChosenMachine
+    from wheelfit.cli.output import Output
+    from wheelfit.lock.selection import LockCandidates, LockSelection
+    from wheelfit.resolve.resolution import Pin
+
+__all__ = ["Export", "Exporting"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_NAMES = {
+    "requirements": "requirements.{}.txt",
+    "cyclonedx": "bom.{}.cdx.json",
+    "licenses": "licenses.{}.txt",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Hold the export for one machine."""
+
+    contents: Contents
+    machine: ChosenMachine
+    text: str
+    """All of the file."""
+    document: object
+    """The same for ``--json``: text, or plain data; None: the packages say it all."""
+    path: str | None
+    """Where it goes; None: standard output."""
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        target = self.contents.target
+        return {
+            "target": target.name,
+            **self.machine.to_mapping(),
+            "python": target.python,
+            "platform": target.platform,
+            "file": self.path,
+            "document": self.document if self.path is None else None,
+            "packages": [one.to_mapping() for one in self.contents.packages],
+            "notes": list(self.contents.notes),
+        }
+
+
+class Exporting:
+    """Make the exports that the options ask for.
+
+    :param arguments: the options of ``wheelfit export``.
+    :param environ: the environment of the process; ``SOURCE_DATE_EPOCH`` counts.
+    :param output: told of everything that deserves notice.
+    :raises UsageError: options contradict each other.
+    """
+
+    def __init__(self, arguments: Namespace, environ: Mapping[str, str], output: Output) -> None:
+        self._arguments = arguments
+        self._environ = environ
+        self._output = output
+        self._epoch = _epoch(environ)
+        self._hosts: Sequence[str | None] = arguments.hosts or [None]
+        place = arguments.output
+        self._folder = place if place is not None and _is_folder(place) else None
+        if arguments.wheels is not None and arguments.format != "requirements":
+            raise UsageError("--wheels belongs to --format requirements")
+        several = len(self._hosts) > 1
+        if several and self._folder is None and (place is not None or not arguments.json):
+            raise UsageError(
+                "several machines do not go into one file",
+                where=place,
+                hint="name a folder: -o DIR/",
+            )
+
+    def exports(self) -> tuple[Export, ...]:
+        """Return an export for each machine; copies of wheels are in their place by then.
+
+        :raises UsageError: two machines are called the same.
+        :raises NoFit: a machine gets nothing that works.
+        :raises FileProblem: something cannot be read or written.
+        """
+        opened = open_lock(self._arguments, self._environ, self._output)
+        try:
+            digest = hashlib.sha256(opened.path.read_bytes()).hexdigest()
+        except OSError as error:
+            raise FileProblem(
+                f"the lock file cannot be read: {error.strerror}", where=str(opened.path)
+            ) from None
+        found: dict[str, Export] = {}
+        with opened.repository:
+            for host in self._hosts:
+                machine = opened.machine(host)
+                name = machine.name if machine.host is None else machine.host.record
+                slug = _slug(name)
+                if slug in found:
+                    raise UsageError(f"two machines are called {name}", where=machine.name)
+                found[slug] = self._export(opened, machine, name, digest)
+        if self._folder is not None:
+            _make(self._folder)
+        return tuple(found.values())
+
+    def _export(self, opened: OpenedLock, machine: ChosenMachine, name: str, digest: str) -> Export:
+        candidates = opened.candidates(machine)
+        copies: Mapping[NormalizedName, str] | None = None
+        folder = self._wheels_folder(name)
+        if folder is None:
+            selection = candidates.select()
+        else:
+            selection, copies = self._copied(candidates, folder)
+        words = "" if machine.host is None else machine.host.words
+        contents = contents_of(
+            selection,
+            candidates.candidates,
+            TargetWords.of(machine.target, name, words, machine.in_effect),
+            lock=opened.path.name,
+            digest=digest,
+            with_licenses=self._arguments.format != "requirements",
+        )
+        for note in contents.notes:
+            self._output.warn(in_one_line(note))
+        path = self._path(name)
+        document: object
+        match self._arguments.format:
+            case "cyclonedx":
+                document = cyclonedx_document(contents, epoch=self._epoch)
+                text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+            case "licenses":
+                text, document = _licenses_text(contents), None
+            case _:
+                if copies is None:
+                    self._tell_of_variants(contents)
+                near = None if not copies or folder is None else _from(folder, path)
+                document = text = requirements_text(contents, copies, near)
+        return Export(contents, machine, text, document, path)
+
+    def _path(self, name: str) -> str | None:
+        if self._folder is None:
+            return str(self._arguments.output) if self._arguments.output is not None else None
+        return str(Path(self._folder, _NAMES[self._arguments.format].format(_slug(name))))
+
+    def _wheels_folder(self, name: str) -> Path | None:
+        if self._arguments.wheels is None:
+            return None
+        folder = Path(self._arguments.wheels)
+        # Variants of one release have one name as plain wheels.
+        return folder / _slug(name) if len(self._hosts) > 1 else folder
+
+    def _tell_of_variants(self, contents: Contents) -> None:
+        labelled = [str(one.pin) for one in contents.packages if one.pin.label is not None]
+        if labelled:
+            self._output.warn(
+                f"pip and uv refuse variant wheels by their names: {', '.join(labelled)}; "
+                "--wheels DIR writes copies that they install"
+            )
+
+    # --- copies of variant wheels ---------------------------------------------------------
+
+    def _copied(
+        self, candidates: LockCandidates, folder: Path
+    ) -> tuple[LockSelection, Mapping[NormalizedName, str]]:
+        """Fetch the variant wheels and write them under the names of plain ones."""
+        _make(str(folder))
+        with TemporaryDirectory(prefix="wheelfit-") as scratch, Bars(self._output) as bars:
+            while True:
+                selection = candidates.select()
+                pins = [one for one in selection.resolution().pins if one.label is not None]
+                paths, refused = download(pins, candidates.candidates, Path(scratch), bars)
+                if not refused:
+                    break
+                for pin, reason in refused:  # F-93: the next wheel takes its place
+                    candidates.candidates.reject(pin.filename, reason)
+            with named_by_origin(pins, paths):
+                copies = {pin.name: _copy(pin, paths[pin.name], folder) for pin in pins}
+        return selection, copies
+
+
+def _copy(pin: Pin, source: Path, folder: Path) -> str:
+    """Write a variant wheel as a plain one, and return its SHA-256.
+
+    The content is the same, but for variant markers in METADATA: no other tool reads them, and
+    here it is known what they say.
+    """
+    plain = parse_wheel_filename(pin.filename.plain)
+    with WheelArchive(source, plain) as archive:
+        given = archive.metadata()
+        metadata = f"{archive.dist_info}/METADATA"
+    resolved = without_variant_markers(given, pin.context, where=pin.filename.text)
+    replaced = {} if resolved == given else {metadata: resolved}
+    destination = folder / plain.text
+    with TemporaryDirectory(dir=source.parent) as apart:
+        named = source.rename(Path(apart, plain.text))  # the plain wheel may be fetched too
+        rewrite(named, destination, replace_members=replaced, overwrite=True)
+    return hashlib.sha256(destination.read_bytes()).hexdigest()
+
+
+# --- words --------------------------------------------------------------------------------
+
+
+def _licenses_text(contents: Contents) -> str:
+    target = contents.target
+    rows = []
+    for one in contents.packages:
+        pin, license_ = one.pin, one.license
+        text = "not read" if one.unread else license_.text
+        cells = (str(pin.name), str(pin.version), pin.label or "", text, " ".join(license_.files))
+        rows.append(tuple(map(in_one_line, cells)))
+    words = ", ".join(filter(None, (target.words, target.python, target.platform)))
+    head = [
+        f"Licences of what {in_one_line(target.name)} gets from {in_one_line(contents.lock)}",
+        f"Machine: {in_one_line(words)}",
+        "",
+    ]
+    table = columns(("Package", "Version", "Label", "License", "Files"), rows)
+    return "\n".join((*head, *table, ""))
+
+
+def _slug(name: str) -> str:
+    """Return the part of a file name that stands for a machine."""
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", name.removesuffix(".toml")).strip("-.") or "machine"
+
+
+def _is_folder(place: str) -> bool:
+    return place.endswith(("/", os.sep)) or Path(place).is_dir()
+
+
+def _from(folder: Path, path: str | None) -> str:
+    """Return a folder as seen from beside a file: pip and uv look there."""
+    start = Path.cwd() if path is None else Path(path).parent
+    return Path(os.path.relpath(folder, start)).as_posix()
+
+
+def _make(folder: str) -> None:
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileProblem(f"the folder cannot be made: {error.strerror}", where=folder) from None
+
+
+def _epoch(environ: Mapping[str, str]) -> int | None:
+    text = environ.get("SOURCE_DATE_EPOCH", "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
+        raise UserError(
+            "SOURCE_DATE_EPOCH is not a number of seconds since 1970",
+            where=f"SOURCE_DATE_EPOCH={text[:40]}",
+        )
+    return int(text)
+
+
+_DIGITS = 11
+"""Of a moment before the year 5139; dates end at 9999."""

@@ -1,0 +1,76 @@
+"""Which licence a project declares, from the fields of all ages of core metadata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
+if TYPE_CHECKING:
+    from wheelfit.core.core_metadata import LicenseFields
+
+__all__ = ["UNKNOWN", "License", "license_of"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_LONG = 120
+"""Characters of a licence's name; what is longer is its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class License:
+    """Hold a declared licence."""
+
+    kind: Literal["expression", "name", "unknown"]
+    """An SPDX expression, or what its author calls it."""
+    text: str
+    """In one line."""
+    source: str = ""
+    """The field that says so; empty: none does."""
+    files: tuple[str, ...] = ()
+    """Paths of its texts in the wheel, as far as they are declared."""
+
+
+UNKNOWN = License("unknown", "unknown")
+
+
+def license_of(fields: LicenseFields) -> License:
+    """Return the licence that metadata declares (PEP 639, and what was before).
+
+    >>> from wheelfit.core.core_metadata import LicenseFields
+    >>> license_of(LicenseFields(expression="mit OR apache-2.0")).text
+    'MIT OR Apache-2.0'
+
+    :param fields: as written.
+    """
+    files = tuple(map(_clean, fields.files))
+    if fields.expression:
+        try:
+            expression = canonicalize_license_expression(fields.expression)
+        except InvalidLicenseExpression:
+            name = _shortened(_clean(fields.expression))
+            return License("name", name, "License-Expression", files)
+        return License("expression", str(expression), "License-Expression", files)
+    text = _clean(fields.text)
+    if text and len(text) <= _LONG:
+        return License("name", text, "License", files)
+    names = [_clean(one.rpartition("::")[2]) for one in fields.classifiers]
+    if names:
+        return License("name", _shortened("; ".join(dict.fromkeys(names))), "Classifier", files)
+    if text:  # all of it, where a name was wanted; how it begins says which one it is
+        return License("name", _shortened(text), "License", files)
+    return License("unknown", UNKNOWN.text, "", files)
+
+
+def _clean(text: str) -> str:
+    """Return words of others in one line, in characters that every format can hold."""
+    sound = text.encode("utf-8", "replace").decode("utf-8")
+    return " ".join("".join(c if c.isprintable() else " " for c in sound).split())
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONG else f"{text[: _LONG - 1]}…"
