@@ -240,22 +240,90 @@ class TestFinalBoss:
             (line,) = lines[lines.index("vllm 0.11.0:") + 1 :]
             assert line == f"  cu128_pyt2.8.0: {CUDA_12} is forbidden"
 
-    def test_a47_two_majors(self, boss: Boss) -> None:
-        """A-47: a CUDA 13 torch beside builds for CUDA 12 is told in a warning, by explain too."""
+    def test_a47_one_major(self, boss: Boss) -> None:
+        """A-47: the better torch gives way to the CUDA 12 that others need; it is told who did."""
         boss.driver("13.0")
-        assert boss.would_install("flash-attn", "vllm") == {
+        expected = {
             "vllm": "0.11.0 cu128_pyt2.8.0",
             "flash-attn": "2.8.0 cu12_pyt2.8.0",
-            "torch": "2.8.0 cuda13.0",
+            "torch": "2.8.0 cuda12.8",
         }
-        mixed = "CUDA majors are mixed (CUDA 12: flash-attn, vllm; CUDA 13: torch)"
-        assert mixed in boss.said
-        boss.run("explain", "--with-deps", "flash-attn", "vllm")
-        assert mixed in boss.said
-        cuda_13 = "nvidia :: cuda_version_lower_bound :: 13.0"
-        answer = boss.run("install", "--dry-run", "flash-attn", "vllm", "--forbid", cuda_13)
-        assert {one["name"]: one["label"] for one in answer["install"]}["torch"] == "cuda12.8"
+        assert boss.would_install("flash-attn", "vllm") == expected
         assert "mixed" not in boss.said
+        boss.text("install", "--dry-run", "flash-attn", "vllm")
+        assert (
+            "note: CUDA 12 for all, because vllm 0.11.0 has only builds for CUDA 12: "
+            "cuda12.8 of torch 2.8.0, not cuda13.0"
+        ) in boss.said
+        answer = boss.run("explain", "--with-deps", "flash-attn", "vllm")
+        assert answer["agreements"] == [
+            {
+                "name": "cuda",
+                "values": ["12"],
+                "packages": {"flash-attn": ["12"], "torch": ["12"], "vllm": ["12"]},
+                "forced_by": ["vllm"],
+                "because": ["vllm 0.11.0 has only builds for CUDA 12"],
+                "changes": [
+                    {
+                        "name": "torch",
+                        "version": "2.8.0",
+                        "label": "cuda12.8",
+                        "instead_of": {"version": "2.8.0", "label": "cuda13.0"},
+                    }
+                ],
+            }
+        ]
+        torch = answer["projects"][-1]
+        reasons = {one["label"]: one["reason"] for one in torch["candidates"]}
+        assert reasons["cuda13.0"] == (
+            "is built for CUDA 13, this environment has CUDA 12 because of vllm"
+        )
+        words = boss.text("explain", "--with-deps", "flash-attn", "vllm")
+        assert words.startswith("CUDA 12 for all, because vllm 0.11.0 has only builds for CUDA 12")
+
+    def test_a47_no_set_agrees(self, boss: Boss) -> None:
+        """A-47: where only the CUDA 13 torch is allowed, the closest sets are named."""
+        boss.driver("13.0")
+        only = ("--label", "torch=cuda13.0")
+        error = boss.run("install", "--dry-run", "flash-attn", "vllm", *only, code=3)
+        assert error["code"] == "no-consistent-set"
+        assert error["message"] == (
+            "what is installed together must agree on CUDA, and these cannot: "
+            "CUDA 12: flash-attn, vllm; CUDA 13: torch"
+        )
+        assert [(one["values"], one["packages"], one["lacks"]) for one in error["closest"]] == [
+            ({"cuda": "13"}, ["flash-attn", "torch"], ["vllm"]),
+            ({"cuda": "12"}, ["flash-attn", "vllm"], ["torch"]),
+        ]
+        lines = error["note"].splitlines()
+        assert "    cu128_pyt2.8.0: is built for CUDA 12, not for CUDA 13" in lines
+        assert "--allow-mixed cuda" in error["hint"]
+
+    def test_a47_mixing_is_allowed(self, boss: Boss) -> None:
+        """A-47: with mixing allowed each package takes its best build, and it is warned of."""
+        boss.driver("13.0")
+        mixed = "CUDA majors are mixed (CUDA 12: flash-attn, vllm; CUDA 13: torch)"
+        lower_bound = "nvidia :: cuda_version_lower_bound"
+        for allowed in ("cuda", lower_bound, ":all:"):
+            found = boss.would_install("flash-attn", "vllm", "--allow-mixed", allowed)
+            assert found["torch"] == "2.8.0 cuda13.0"
+            assert mixed in boss.said
+        answer = boss.run("explain", "--with-deps", "flash-attn", "vllm", "--allow-mixed", "cuda")
+        assert mixed in boss.said
+        assert (answer["agreements"][0]["values"], answer["agreements"][0]["because"]) == ([], [])
+        error = boss.run("install", "vllm", "--allow-mixed", "cuda_version", code=1)
+        assert error["hint"] == "they agree on cuda, rocm, blas, openmp, mpi"
+
+    def test_a47_what_is_installed_takes_part(self, boss: Boss, tmp_path: Path) -> None:
+        """A-47: an installed build for CUDA 12 decides about what comes later."""
+        place = ("--target", tmp_path / "place")
+        boss.run("install", *place, "torch==2.9.0")
+        boss.driver("13.0")
+        answer = boss.run("install", "--dry-run", *place, "flash-attn")
+        assert [one["label"] for one in answer["install"]] == ["cu12_pyt2.9.0"]
+        assert answer["agreements"][0]["because"] == [
+            "torch 2.9.0 (cuda12.8) is installed, which is built for CUDA 12"
+        ]
 
     def test_a48_another_torch_is_installed(self, boss: Boss, tmp_path: Path) -> None:
         """A-48, P-56: an installed torch is in the way; it is said so, and what would help."""

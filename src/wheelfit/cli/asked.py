@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name
 
+from wheelfit.core.agreements import named, with_own
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import DEFAULT_LIMITS
 from wheelfit.core.ordering import Preferences, parse_preference
@@ -31,11 +32,19 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.core.agreements import Agreement
     from wheelfit.core.labels import Label
     from wheelfit.core.ordering import Choice
     from wheelfit.core.requirements import Requirement
 
-__all__ = ["Wanted", "limited", "metadata_policy", "read_preferences", "read_wanted"]
+__all__ = [
+    "Wanted",
+    "limited",
+    "metadata_policy",
+    "read_agreements",
+    "read_preferences",
+    "read_wanted",
+]
 
 
 def __dir__() -> list[str]:
@@ -242,6 +251,17 @@ def read_preferences(arguments: Namespace) -> Preferences:
 
 def _wishes(texts: Iterable[str]) -> tuple[Choice, ...]:
     return tuple(parse_preference(text) for text in texts)
+
+
+def read_agreements(arguments: Namespace) -> tuple[tuple[Agreement, ...], frozenset[str]]:
+    """Read what packages must agree on, and the names of what they may mix all the same.
+
+    :param arguments: the options of `wheelfit.cli.options.add_choice`.
+    :raises InvalidProperty: what may be mixed is no feature, or none that must be agreed on.
+    """
+    agreements = with_own(arguments.agreement_table)
+    mixed = (named(text, agreements) for text in arguments.allow_mixed)
+    return agreements, frozenset().union(*mixed)
 
 
 def metadata_policy(arguments: Namespace) -> MetadataPolicy:

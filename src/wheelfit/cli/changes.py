@@ -301,6 +301,7 @@ def report(
             "keep": [_kept(entry, resolution) for entry in planned.keep],
             "variant_changes": [one.to_mapping() for one in decision.changes],
             "misfits": [_misfit(one) for one in decision.misfits],
+            "agreements": [one.to_mapping() for one in resolution.held],
             "breaks": [one.to_mapping() for one in broken],
             "plugins": _plugins(resolution),
             "degradations": [
@@ -314,6 +315,9 @@ def report(
         output.warn(str(note))
     for one in decision.misfits:
         output.warn(f"{one.variant} does not fit any more: {one.reason} (--refit exchanges it)")
+    for held in resolution.held:
+        if held.forced.because:
+            output.say(f"note: {held}")
     for change in decision.changes:
         output.say(f"note: {change}")
     for pin in planned.install:

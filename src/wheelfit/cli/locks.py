@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.asked import metadata_policy, read_preferences
+from wheelfit.cli.asked import metadata_policy, read_agreements, read_preferences
 from wheelfit.cli.environments import open_environment_of
 from wheelfit.cli.indexes import open_indexes, read_settings
 from wheelfit.cli.machine import choose_machine
@@ -66,6 +66,7 @@ class OpenedLock:
         :raises NoFit: the lock was not made for the machine.
         """
         arguments = self.arguments
+        agreements, mixed = read_agreements(arguments)
         return LockCandidates(
             self.lock,
             machine.target,
@@ -74,6 +75,8 @@ class OpenedLock:
                 providers=machine.policy,
                 preferences=read_preferences(arguments),
                 metadata=metadata_policy(arguments),
+                agreements=agreements,
+                mixed=mixed,
             ),
             user_lists=machine.user_lists,
             plugins=OnDemandPlugins(

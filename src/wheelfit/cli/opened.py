@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.asked import limited, metadata_policy, read_preferences, read_wanted
+from wheelfit.cli.asked import (
+    limited,
+    metadata_policy,
+    read_agreements,
+    read_preferences,
+    read_wanted,
+)
 from wheelfit.cli.environments import open_environment_of
 from wheelfit.cli.indexes import open_indexes, read_settings
 from wheelfit.cli.machine import choose_machine
@@ -55,6 +61,7 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
     """
     wanted = read_wanted(arguments, environ)
     preferences = read_preferences(arguments)
+    agreements, mixed = read_agreements(arguments)
     environment = open_environment_of(arguments, environ)
     rules = read_rules(environ, environment.interpreter.prefix)
     check_choice(rules)
@@ -74,6 +81,8 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
             preferences=preferences,
             metadata=metadata_policy(arguments),
             hashes=wanted.hashes,
+            agreements=agreements,
+            mixed=mixed,
         ),
         user_lists=machine.user_lists,
         plugins=OnDemandPlugins(

@@ -312,6 +312,15 @@ def add_choice(parser: ArgumentParser) -> None:
         metavar="NAME=LABEL",
         help="take this variant of NAME",
     )
+    parser.set_defaults(agreement_table=())  # only a file can set it
+    group.add_argument(
+        "--allow-mixed",
+        action="append",
+        default=[],
+        metavar="FEATURE",
+        help="let packages disagree on this: cuda, rocm, blas, openmp, mpi, a feature that one of "
+        "them is about, or :all:",
+    )
     group.add_argument("--no-variants", action="store_true", help="take plain wheels only")
     group.add_argument(
         "--strict", action="store_true", help="stop where bad metadata would only be skipped"

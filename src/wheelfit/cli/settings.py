@@ -435,6 +435,43 @@ def _shown_provider(row: Any) -> object:
     }
 
 
+_AGREEMENT = ("bound", "features", "name", "part", "title")
+
+
+def _agreement(path: str, row: Mapping[str, Any], place: Place) -> object:
+    """Read something more that packages must agree on."""
+    from wheelfit.core.agreements import Agreement
+    from wheelfit.core.properties import is_name, parse_feature
+
+    for key in row:
+        if key not in _AGREEMENT:
+            raise unknown_setting(f"{path}.{key}", [f"{path}.{one}" for one in _AGREEMENT], place)
+    name, part, bound = row.get("name"), row.get("part", "whole"), row.get("bound", False)
+    title = row.get("title", name)
+    if not isinstance(name, str) or not is_name(name):
+        place.refuse(f"{path}.name", "is no name: lower-case letters, digits and '_'")
+    if not isinstance(title, str) or not title:
+        place.refuse(f"{path}.title", "is no text")
+    if part not in ("major", "whole"):
+        place.refuse(f"{path}.part", "is none of major, whole")
+    if not isinstance(bound, bool):
+        place.refuse(f"{path}.bound", "is neither true nor false")
+    features = Texts(parse_feature).read(f"{path}.features", row.get("features", []), place)
+    if not features:
+        place.refuse(f"{path}.features", "names no feature")
+    return Agreement(name, title, tuple(map(parse_feature, features)), part, is_bound=bound)
+
+
+def _shown_agreement(row: Any) -> object:
+    return {
+        "name": row.name,
+        "title": row.title,
+        "features": [str(feature) for feature in row.features],
+        "part": row.part,
+        "bound": row.is_bound,
+    }
+
+
 # --- the table ----------------------------------------------------------------------------
 
 
@@ -459,6 +496,10 @@ _WISHES = Texts(_wish)
 
 SETTINGS: Mapping[str, Setting] = {
     "accept-unknown-drafts": Setting(_FLAG),
+    "agreement": Setting(
+        Rows(_agreement, _shown_agreement), ProjectMay.SET_IT, destination="agreement_table"
+    ),
+    "allow-mixed": Setting(_TEXTS, ProjectMay.SET_IT),
     "compare-sources": Setting(_FLAG),
     "constraints": Setting(Requirements(_requirement), ProjectMay.SET_IT),
     "default-groups": Setting(Texts(_name), ProjectMay.ALONE_SET_IT),

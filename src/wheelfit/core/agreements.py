@@ -123,9 +123,10 @@ class Agreed:
         values = self.agreement.values(properties)
         if not values or self.value in values:
             return None
-        here = self.agreement.called([self.value])
-        because = f" {self.because}" if self.because else ""
-        return f"is built for {self.agreement.called(values)}, this environment has {here}{because}"
+        built = f"is built for {self.agreement.called(values)}"
+        if not self.because:
+            return f"{built}, not for {self}"
+        return f"{built}, this environment has {self} {self.because}"
 
     def __str__(self) -> str:
         return self.agreement.called([self.value])
@@ -167,9 +168,9 @@ def named(text: str, agreements: Iterable[Agreement]) -> frozenset[str]:
 def with_own(own: Iterable[Agreement]) -> tuple[Agreement, ...]:
     """Return the built-in agreements with those of a user; one of the same name replaces.
 
-    :param own: those of the user.
+    :param own: those of the user; of several with one name the first counts.
     """
-    return (*{one.name: one for one in (*AGREEMENTS, *own)}.values(),)
+    return tuple({one.name: one for one in (*AGREEMENTS, *reversed([*own]))}.values())
 
 
 _DIGITS = re.compile(r"(\d+)")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.opened import Opened
     from wheelfit.cli.output import Output
+    from wheelfit.resolve.agreement import Held
     from wheelfit.resolve.explain import Explanation
     from wheelfit.resolve.listing import Release
 
@@ -59,8 +60,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     if arguments.all:
         return _for_everybody(arguments, opened, environ, output)
     with opened.repository:
-        explanations = (
-            _together(arguments, opened, output) if arguments.with_deps else _apart(opened)
+        explanations, held = (
+            _together(arguments, opened, output) if arguments.with_deps else (_apart(opened), ())
         )
     output.result_json(
         {
@@ -68,8 +69,13 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             "target": opened.machine.name,
             **opened.machine.to_mapping(),
             "projects": [one.to_mapping() for one in explanations],
+            "agreements": [one.to_mapping() for one in held],
         }
     )
+    for one in held:
+        if one.forced.because or (one.values and output.verbosity > 0):
+            output.result(str(one), "strong")
+            output.result()
     for number, explanation in enumerate(explanations):
         if number:
             output.result()
@@ -112,7 +118,9 @@ def _apart(opened: Opened) -> list[Explanation]:
     ]
 
 
-def _together(arguments: Namespace, opened: Opened, output: Output) -> list[Explanation]:
+def _together(
+    arguments: Namespace, opened: Opened, output: Output
+) -> tuple[list[Explanation], tuple[Held, ...]]:
     from wheelfit.resolve.cautions import about_mixture
     from wheelfit.resolve.explain import explain_choice
     from wheelfit.resolve.request import Request
@@ -129,11 +137,12 @@ def _together(arguments: Namespace, opened: Opened, output: Output) -> list[Expl
     resolution = resolve(request, opened.candidates)
     for caution in about_mixture(resolution.held):
         output.warn(caution)  # of all together; what concerns one stands in its explanation
-    return [
+    explanations = [
         explain_choice(opened.candidates, pin.choice)
         for pin in sorted(resolution.pins, key=lambda pin: (not pin.requested, pin.name))
         if pin.requested or any(verdict.filename.label for verdict in pin.choice.selection.verdicts)
     ]
+    return explanations, resolution.held
 
 
 def _check(arguments: Namespace) -> None:

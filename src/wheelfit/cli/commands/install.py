@@ -156,6 +156,7 @@ def _request(arguments: Namespace, opened: Opened, present: Present) -> Request:
             if entry.label is not None and name not in again
         },
         installed={name: entry.present() for name, entry in staying.items()},
+        around={name: entry.present() for name, entry in there.items()},
         there={name: entry.version for name, entry in there.items()},
         upgrade=arguments.upgrade,
         upgrade_only=upgrade_only,
