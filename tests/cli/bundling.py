@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,13 +119,26 @@ def targets() -> list[Target]:
     return found
 
 
-def write_a_lock(index_url: str, path: Path, **options: Any) -> Path:
-    """Lock everything that an index has."""
+def write_a_lock(
+    index_url: str,
+    path: Path,
+    *,
+    names: Sequence[tuple[str, str]] = NAMES,
+    environments: Sequence[Target] = (),
+    **options: Any,
+) -> Path:
+    """Lock releases that an index has, by default all of them for every machine."""
     settings = SourceSettings(index_url=index_url)
     with open_sources(settings, cache_folder=None, environ={}) as repository:
         tables = [
-            locked(repository, name, version, targets=targets(), index=index_url).table  # type: ignore[arg-type]
-            for name, version in NAMES
+            locked(
+                repository,  # type: ignore[arg-type]
+                name,
+                version,
+                targets=environments or targets(),
+                index=index_url,
+            ).table
+            for name, version in names
         ]
     options = {"roots": ["fast>=2"], **options}
     path.parent.mkdir(parents=True, exist_ok=True)

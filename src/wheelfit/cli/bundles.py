@@ -8,10 +8,11 @@ import re
 import shutil
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from shlex import quote as shell_quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from packaging.utils import canonicalize_name
@@ -46,6 +47,7 @@ from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
@@ -89,19 +91,21 @@ class Wanted:
     """Says of its ``variant.json`` why it is not what it was chosen for (F-93)."""
 
 
-@dataclass(slots=True)
 class HostChoice:
-    """Hold what one machine gets."""
+    """Choose what one machine gets.
 
-    name: str
-    """Of its host file in the bundle."""
-    called: str
-    """As the user calls it."""
-    machine: ChosenMachine
-    candidates: LockCandidates
-    selection: LockSelection = field(init=False)
+    :param name: of its host file in the bundle.
+    :param machine: the machine.
+    :param candidates: what chooses for it.
+    :raises NoFit: it cannot be served; says which it is.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(self, name: str, machine: ChosenMachine, candidates: LockCandidates) -> None:
+        self.name = name
+        self.machine = machine
+        self.candidates = candidates
+        self.selection: LockSelection
+        """What it gets."""
         self.select()
 
     def select(self) -> None:
@@ -109,7 +113,7 @@ class HostChoice:
 
         :raises NoFit: the machine cannot be served; says which it is.
         """
-        with _naming(self.called):
+        with _naming(self.machine.name):
             self.selection = self.candidates.select()
 
     @property
@@ -117,12 +121,12 @@ class HostChoice:
         """The wheels by file name."""
         candidates = self.candidates.candidates
 
-        def confirming(one: Any) -> Callable[[bytes | None], str | None]:
-            return lambda data: candidates.confirm(one.choice, data)
-
         return {
             pin.filename.text: Wanted(
-                pin.filename, pin.file, candidates.repository, confirming(pin)
+                pin.filename,
+                pin.file,
+                candidates.repository,
+                partial(candidates.confirm, pin.choice),
             )
             for pin in self.selection.resolution().pins
         }
@@ -140,12 +144,12 @@ class HostChoice:
                 for name in machine.namespaces
             }
             answers = {**self._answers(), **{n: a for n, a in asked.items() if a is not None}}
-            options = options_in_effect_of(machine)
             file = HostFile.from_detections(
                 answers.values(),
                 created_by=f"wheelfit {__version__}",
                 origin="this machine",
-                overrides=[text for text in machine.overrides if text not in options],
+                # Options are in the manifest.
+                overrides=[text for text in machine.overrides if not text.startswith("--")],
                 scrub=scrub,
             )
             stated: Mapping[str, str] = {}
@@ -177,11 +181,6 @@ class HostChoice:
         }
 
 
-def options_in_effect_of(machine: ChosenMachine) -> frozenset[str]:
-    """Return what of the overrides of a machine are options, which the manifest has."""
-    return frozenset(text for text in machine.overrides if text.startswith("--"))
-
-
 class ForHosts:
     """Choose what some machines need of a lock.
 
@@ -199,7 +198,7 @@ class ForHosts:
             with _naming(machine.name):
                 candidates = opened.candidates(machine)
             file = _host_name(machine, {host.name.casefold() for host in self.hosts})
-            self.hosts.append(HostChoice(file, machine.name, machine, candidates))
+            self.hosts.append(HostChoice(file, machine, candidates))
         pylock = opened.lock.pylock
         self.extras = _spelled(arguments.extra, pylock.extras or ())
         default = tuple(pylock.default_groups or ())
@@ -602,15 +601,22 @@ Whether the copy is complete and unchanged:
 """
 
 
-def words_in_effect(arguments: Any) -> tuple[str, ...]:
-    """Return the options that wheels are chosen by, as they can be given again.
+def words_in_effect(arguments: Namespace) -> tuple[str, ...]:
+    """Return the options that wheels are chosen by, as they can be given again anywhere.
+
+    A shorthand of the user's own is no word elsewhere, so what it stands for is returned.
 
     :param arguments: of the command.
     """
     found: list[str] = []
     for text in options_in_effect(arguments):
         option, _, value = text.partition(" ")
-        found += [option, value] if value else [option]
+        own = [one for one in arguments.shorthands if one.name == value]
+        if option == "--variant" and own:
+            for key in ("prefer", "require", "forbid"):
+                found += [word for wish in getattr(own[0], key) for word in (f"--{key}", str(wish))]
+        else:
+            found += [option, value] if value else [option]
     return tuple(found)
 
 

@@ -231,15 +231,18 @@ def _policy(
     arguments: Namespace, target: Target, environ: Mapping[str, str], output: Output
 ) -> ChoicePolicy:
     """Return what the wheels of a bundle are chosen by, whichever machine is meant."""
-    from wheelfit.cli.asked import metadata_policy, read_preferences
+    from wheelfit.cli.asked import metadata_policy, read_agreements, read_preferences
     from wheelfit.cli.machine import choose_machine
     from wheelfit.resolve.candidates import ChoicePolicy
 
     machine = choose_machine(arguments, target, environ, output)
+    agreements, mixed = read_agreements(arguments)
     return ChoicePolicy(
         providers=machine.policy,
         preferences=read_preferences(arguments),
         metadata=metadata_policy(arguments),
+        agreements=agreements,
+        mixed=mixed,
     )
 
 

@@ -1,0 +1,202 @@
+"""Bundles, with every server gone: real installations by wheelfit, pip and uv."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from cli.bundling import DOCUMENT, write_a_lock
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+from wheelfit.testing.worlds import linux_target
+
+NOWHERE = "http://127.0.0.1:9"
+NO_NETWORK = {
+    "HTTP_PROXY": NOWHERE, "HTTPS_PROXY": NOWHERE, "http_proxy": NOWHERE, "https_proxy": NOWHERE,
+}  # fmt: skip
+"""Lets every connection to another machine fail."""
+
+_GPU = """
+[metadata]
+created-by = "a test"
+version = "0.1"
+
+[[provider]]
+namespace = "nvidia"
+feature-order = ["cuda_version_lower_bound"]
+
+[provider.properties]
+cuda_version_lower_bound = [{values}]
+"""
+_LEVEL = """
+[metadata]
+created-by = "a test"
+version = "0.1"
+
+[[provider]]
+namespace = "x86_64"
+feature-order = ["level"]
+
+[provider.properties]
+level = ["v3"]
+"""
+HOSTS = {
+    "new": _GPU.format(values='"12.9", "12.8", "11.8"'),
+    "old": _GPU.format(values='"11.8"'),
+    "v3": _LEVEL,
+    "none": _LEVEL.replace('"v3"', '"v1"'),
+}
+CHOSEN = {"new": "cu12.8", "old": "cu11.8", "v3": "v3", "none": "null"}
+
+
+@pytest.fixture(autouse=True)
+def own_settings(bare_environment: None) -> None:
+    """Let nothing come in from whoever runs the tests."""
+    del bare_environment
+
+
+@pytest.fixture
+def bundle(wheelfit: Callable[..., str], tmp_path: Path) -> Path:
+    """Make a bundle for four machines from an index that is gone then."""
+    wheels, hosts = tmp_path / "index", []
+    requires = ["plain", 'gpu-lib; "nvidia" in variant_namespaces']
+    for label in (None, *CHOSEN.values()):
+        document = None if label is None else DOCUMENT
+        build_wheel(wheels, "fast", "2.0", label=label, document=document, requires=requires)
+    build_wheel(wheels, "plain", "1", requires_python=">=3.9")
+    build_wheel(wheels, "gpu-lib", "1")
+    for name, text in HOSTS.items():
+        path = tmp_path / f"{name}.toml"
+        path.write_text(text)
+        hosts += ["--for", str(path)]
+    with RecordingIndex(wheels) as index:
+        lock = write_a_lock(
+            index.url,
+            tmp_path / "pylock.toml",
+            names=[("fast", "2.0"), ("gpu-lib", "1"), ("plain", "1")],
+            environments=[linux_target()],
+            roots=["fast"],
+        )
+        wheelfit("bundle", lock, *hosts, "-o", tmp_path / "bundle")
+    moved = tmp_path / "elsewhere" / "the bundle"
+    moved.parent.mkdir()
+    (tmp_path / "bundle").rename(moved)
+    lock.unlink()
+    return moved
+
+
+def variant_in(python: Path) -> str:
+    """Return which build an environment has, as the package itself says."""
+    done = subprocess.run(
+        [python, "-I", "-c", "import fast, plain; print(fast.__variant__)"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+def test_each_machine_gets_its_own_by_sync(
+    bundle: Path, environment: Callable[[], Path], wheelfit: Callable[..., str]
+) -> None:
+    """From the lock of the bundle, without a network, real environments get their builds."""
+    for host, label in CHOSEN.items():
+        python = environment()
+        words = ["--for", bundle / "hosts" / f"{host}.toml", "--python", python, "--no-cache-dir"]
+        wheelfit("sync", bundle / "pylock.toml", *words, environ=NO_NETWORK)
+        assert variant_in(python) == label
+        names = {path.name for path in python.parent.parent.glob("lib/*/site-packages/*")}
+        assert ("gpu_lib" in names) == label.startswith("cu")
+
+
+def test_each_machine_gets_its_own_from_the_index(
+    bundle: Path, environment: Callable[[], Path], wheelfit: Callable[..., str]
+) -> None:
+    """The same from its index: as a folder, and as a ``file:`` URL."""
+    for host, label in CHOSEN.items():
+        python = environment()
+        simple = bundle / "simple"
+        wheelfit(
+            "install", "--index-url", simple.as_uri() if host == "old" else simple,
+            "--for", bundle / "hosts" / f"{host}.toml", "--python", python, "--no-cache-dir",
+            "fast", environ=NO_NETWORK,
+        )  # fmt: skip
+        assert variant_in(python) == label
+
+
+@pytest.fixture
+def web(bundle: Path) -> Iterator[str]:
+    """Serve the bundle as any static server would; return the URL of its index."""
+    handler = partial(_Quiet, directory=str(bundle))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/simple/"
+        server.shutdown()
+        thread.join()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_a_static_server(
+    web: str, bundle: Path, environment: Callable[[], Path], wheelfit: Callable[..., str]
+) -> None:
+    """Whatever server offers the folder, wheelfit takes it for an index."""
+    python = environment()
+    host = bundle / "hosts" / "new.toml"
+    wheelfit(
+        "install", "--index-url", web, "--for", host, "--python", python, "--no-cache-dir", "fast",
+        environ={"NO_PROXY": "127.0.0.1", **NO_NETWORK},
+    )  # fmt: skip
+    assert variant_in(python) == "cu12.8"
+
+
+@pytest.mark.network
+def test_pip(
+    web: str,
+    bundle: Path,
+    environment: Callable[[], Path],
+    pip: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pip takes plain wheels from the index, as a folder and from a server, and finds no others."""
+    for name, value in NO_NETWORK.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    for url in ((bundle / "simple").as_uri(), web):
+        words = ["--index-url", url, "--no-cache-dir", "--disable-pip-version-check"]
+        python = environment()
+        command = [str(pip), "--python", str(python), "install", *words]
+        subprocess.run([*command, "plain", "gpu-lib"], check=True, capture_output=True)
+        subprocess.run([python, "-I", "-c", "import plain, gpu_lib"], check=True)
+        refused = subprocess.run([*command, "fast"], check=False, capture_output=True, text=True)
+        assert "No matching distribution found for fast" in refused.stderr
+
+
+@pytest.mark.network
+def test_uv(
+    web: str,
+    bundle: Path,
+    environment: Callable[[], Path],
+    uv: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same with uv."""
+    for name, value in NO_NETWORK.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    for url in ((bundle / "simple").as_uri(), web):
+        python = environment()
+        words = ["--default-index", url, "--no-cache", "--no-config", "--python", str(python)]
+        command = [str(uv), "pip", "install", *words]
+        subprocess.run([*command, "plain", "gpu-lib"], check=True, capture_output=True)
+        subprocess.run([python, "-I", "-c", "import plain, gpu_lib"], check=True)
+        refused = subprocess.run([*command, "fast"], check=False, capture_output=True, text=True)
+        assert "No solution found" in refused.stderr
