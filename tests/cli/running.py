@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from wheelfit.cli.main import Command, main, make_parser
+from wheelfit.cli.main import Command, main, make_parser, module_of
 
 _REPORTING = ("check", "demo", "doctor", "explain", "host")
 """Commands that have a result even where they fail."""
@@ -71,7 +71,7 @@ class Runner:
 
 def arguments(command: str, *words: str | Path) -> argparse.Namespace:
     """Parse the words of a command as the program does."""
-    module = cast(Command, importlib.import_module(f"wheelfit.cli.commands.{command}"))
+    module = cast(Command, importlib.import_module(module_of(command)))
     return make_parser(command, module).parse_args([str(word) for word in words])
 
 

@@ -24,7 +24,7 @@ from wheelfit.cli.configuration import (
     site_folder,
     strays,
 )
-from wheelfit.cli.main import Command, make_parser
+from wheelfit.cli.main import Command, make_parser, module_of
 from wheelfit.cli.settings import SETTINGS, ProjectMay
 from wheelfit.core.provider_table import EmulatedPlugin
 from wheelfit.errors import InvalidConfiguration, UsageError, UserError
@@ -112,7 +112,7 @@ class Place:
 
     def parsed(self, command: str, *words: str, **variables: str) -> dict[str, Any]:
         """Parse words as the program does."""
-        module = importlib.import_module(f"wheelfit.cli.commands.{command}")
+        module = importlib.import_module(module_of(command))
         parser = make_parser(command, cast(Command, module))
         own = set_aside(parser)
         arguments = parser.parse_args(list(words))

@@ -26,6 +26,7 @@ SCHEMAS = {
 COMMANDS = [
     "explain",
     "install",
+    "sync",
     "probe",
     "host",
     "list",

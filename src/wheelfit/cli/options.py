@@ -5,19 +5,22 @@ Spelled as pip spells them wherever pip has the same thing.
 
 from __future__ import annotations
 
-from argparse import Action
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import ArgumentParser, _ArgumentGroup
 
 __all__ = [
+    "add_changing",
+    "add_bounds",
     "add_choice",
     "add_consent",
     "add_environment",
+    "add_groups",
     "add_lock",
     "add_machine",
     "add_output",
+    "add_project",
     "add_requirements",
     "add_sources",
     "given",
@@ -60,7 +63,7 @@ def add_requirements(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="read requirements from a file in pip's format",
+        help="read requirements from a file in pip's format, or from a pyproject.toml",
     )
     group.add_argument(
         "-c",
@@ -72,10 +75,64 @@ def add_requirements(parser: ArgumentParser) -> None:
         help="limit versions by a file in pip's format",
     )
     group.add_argument(
+        "--override",
+        type=given,
+        action="append",
+        default=[],
+        metavar="REQUIREMENT",
+        help="what counts in place of what anybody needs of this project; or a file of such",
+    )
+    group.add_argument(
+        "--exclude",
+        type=given,
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="leave this project out, whoever needs it",
+    )
+    # What files and variables say of these knows where it was written.
+    parser.set_defaults(constraints=(), overrides=(), excludes=(), of_group=[])
+    group.add_argument(
         "-e", "--editable", metavar="PATH", help="not supported: build a wheel, and name that"
     )
     group.add_argument("--pre", action="store_true", help="take pre-releases too")
     group.add_argument("--no-deps", action="store_true", help="leave dependencies alone")
+
+
+def add_groups(parser: ArgumentParser) -> None:
+    """Add dependency groups to what is asked for."""
+    parser.add_argument(
+        "--group",
+        dest="of_group",
+        type=given,
+        action="append",
+        default=[],
+        metavar="[PATH:]NAME",
+        help="a dependency group of a pyproject.toml (default: of the current folder)",
+    )
+
+
+def add_project(parser: ArgumentParser) -> None:
+    """Add which project is worked on, and which of its extras and groups."""
+    group = parser.add_argument_group("project (default: the current folder's, if nothing is named)")
+    group.add_argument(
+        "--project", type=given, metavar="PATH", help="a pyproject.toml, or the folder of one"
+    )
+    for what, word in (("extra", "extra"), ("group", "dependency group")):
+        group.add_argument(
+            f"--{what}",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help=f"this {word} only (default: all of them)",
+        )
+        group.add_argument(
+            f"--no-{what}",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help=f"without this {word}; :all: for none",
+        )
 
 
 def add_lock(parser: ArgumentParser) -> None:
@@ -163,6 +220,18 @@ def add_environment(parser: ArgumentParser) -> None:
     )
     group.add_argument(
         "--root", type=given, metavar="DIR", help="treat this folder as the root of the system"
+    )
+
+
+def add_changing(group: _ArgumentGroup) -> None:
+    """Add how an environment is changed, to a group of options."""
+    group.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    group.add_argument("--compile", action="store_true", help="write bytecode files too")
+    group.add_argument(
+        "--replace-files", action="store_true", help="overwrite files that no package owns"
+    )
+    group.add_argument(
+        "--break-system-packages", action="store_true", help="even in a managed environment"
     )
 
 
@@ -290,7 +359,7 @@ def add_choice(parser: ArgumentParser) -> None:
     parser.set_defaults(shorthands=())  # only a file can set it
     group.add_argument(
         "--variant",
-        action=_Replacing,
+        action="append",
         default=[],
         metavar="NAME",
         help="one word for several wishes, for every package: cpu, cuda, cuda12, rocm, xpu, ... "
@@ -345,20 +414,25 @@ def add_choice(parser: ArgumentParser) -> None:
     )
 
 
-class _Replacing(Action):
-    """Collect values; the first that is given takes the place of all that are configured."""
+def add_bounds(parser: ArgumentParser, *, downloads: bool = True) -> None:
+    """Add what no result may go beyond.
 
-    def __call__(
-        self,
-        parser: ArgumentParser,
-        namespace: Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        """Take one more value."""
-        del parser, option_string
-        so_far = getattr(namespace, self.dest)
-        setattr(namespace, self.dest, [*(so_far if so_far is not self.default else ()), values])
+    :param parser: of the command.
+    :param downloads: whether the command downloads what it chooses.
+    """
+    group = parser.add_argument_group("bounds")
+    group.add_argument(
+        "--require-accelerator",
+        action="store_true",
+        help="refuse builds without an accelerator where others have one",
+    )
+    if downloads:
+        group.add_argument(
+            "--max-download",
+            type=_size,
+            metavar="SIZE",
+            help="refuse to download more than this: 500MB, 2GB, 1.5GiB",
+        )
 
 
 def given(text: str) -> str:
@@ -384,6 +458,17 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise ArgumentTypeError(f"{text!r} is not a number of seconds")
     return seconds
+
+
+def _size(text: str) -> int:
+    from argparse import ArgumentTypeError
+
+    from wheelfit.cli.sizes import parse_size
+
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def _limit(text: str) -> tuple[str, int]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from packaging.utils import NormalizedName
 
     from wheelfit.install.installed import Installed
     from wheelfit.resolve.resolution import Pin, Resolution
 
-__all__ = ["Plan", "plan", "plan_uninstall"]
+__all__ = ["Plan", "plan", "plan_sync", "plan_uninstall"]
 
 
 def __dir__() -> list[str]:
@@ -60,7 +60,11 @@ def _installed(entry: Installed) -> dict[str, object]:
 
 
 def plan(
-    resolution: Resolution, installed: Iterable[Installed], *, reinstall: bool = False
+    resolution: Resolution,
+    installed: Iterable[Installed],
+    *,
+    reinstall: bool = False,
+    by_hash: bool = False,
 ) -> Plan:
     """Compare what was resolved with what is there.
 
@@ -72,6 +76,7 @@ def plan(
     :param resolution: what shall be there; distributions it does not name are not touched.
     :param installed: what is there; of one name, what is imported comes first.
     :param reinstall: replace even what is the same.
+    :param by_hash: keep what was named by a file or URL, if it is known to be that file.
     """
     present: dict[NormalizedName, list[Installed]] = {}
     for entry in installed:
@@ -81,7 +86,7 @@ def plan(
     keep = [present[kept.name][0] for kept in resolution.kept if kept.name in present]
     for pin in resolution.pins:
         entries = present.get(pin.name, [])
-        if entries and not reinstall and _is_same(entries[0], pin):
+        if entries and not reinstall and _is_same(entries[0], pin, by_hash=by_hash):
             keep.append(entries[0])
             continue
         install.append(pin)
@@ -90,14 +95,49 @@ def plan(
     return Plan(tuple(install), tuple(remove), tuple(sorted(keep, key=lambda entry: entry.name)))
 
 
-def _is_same(entry: Installed, pin: Pin) -> bool:
+def plan_sync(
+    resolution: Resolution,
+    installed: Iterable[Installed],
+    *,
+    spared: Container[NormalizedName] | None = None,
+) -> Plan:
+    """Compare what a lock holds for a machine with what is there.
+
+    :param resolution: what shall be there.
+    :param installed: what is there; of one name, what is imported comes first.
+    :param spared: names of what stays though the lock does not name it; what points to a
+        source tree, or lies where the environment only looks, stays in any case. None:
+        nothing is removed but what is replaced.
+    """
+    entries = tuple(installed)
+    planned = plan(resolution, entries, by_hash=True)
+    if spared is None:
+        return planned
+    named = {pin.name for pin in resolution.pins}
+    strangers = (
+        entry
+        for entry in entries
+        if entry.name not in named
+        and entry.name not in spared
+        and not (entry.editable or entry.outside)
+    )
+    return replace(planned, remove=(*planned.remove, *strangers))
+
+
+def _is_same(entry: Installed, pin: Pin, *, by_hash: bool) -> bool:
     return (
-        not pin.is_given
+        (not pin.is_given or (by_hash and _agree(entry, pin)))
         and not entry.editable
         and entry.version == pin.version
         and entry.label == pin.label
         and not _contradict(entry, pin)
     )
+
+
+def _agree(entry: Installed, pin: Pin) -> bool:
+    """Say whether the hashes prove that it is the same wheel."""
+    common = entry.hashes.keys() & pin.file.hashes.keys()
+    return bool(common) and not _contradict(entry, pin)
 
 
 def _contradict(entry: Installed, pin: Pin) -> bool:

@@ -248,6 +248,7 @@ class LockCandidates:
                 f"{names} {verb} no wheel in the lock for {self.candidates.target.name}",
                 where=self._lock.where,
                 note="\n".join(walk.reasons()),
+                hint=walk.hint(),
             )
         roots = {} if self._roots is None else self._roots
         chosen = tuple(
@@ -282,6 +283,9 @@ class LockCandidates:
 
 _EVERY_EXTRA = frozenset([NormalizedName("*")])
 """What a bare name asks for: it does not say of which extras it is there."""
+
+
+_SOURCES = {"sdist": "source distribution", "vcs": "repository", "directory": "directory"}
 
 
 class _Walk:
@@ -361,10 +365,19 @@ class _Walk:
             for line in lines:
                 yield f"  {line}"
 
+    def hint(self) -> str | None:
+        """Return what to do about packages that would have to be built; None if none is."""
+        if not any(self._packages[name].kind in _SOURCES for name in self.misfits):
+            return None
+        return (
+            "build a wheel and lock that, or lock without it; uv leaves a project out of its own "
+            "lock with --no-emit-project"
+        )
+
     def _choose(self, name: NormalizedName) -> ReleaseChoice | None:
         package = self._packages[name]
         if not package.wheels or package.version is None:
-            source = {"sdist": "source distribution"}.get(package.kind, package.kind)
+            source = _SOURCES.get(package.kind, package.kind)
             self.misfits[name] = (f"only a {source} is locked, and nothing is built from source",)
             return None
         choice = self._candidates.choice(name, package.version)

@@ -1,0 +1,155 @@
+"""Make an environment equal to a lock, each package in the build that fits the machine.
+
+Nothing is resolved and no index is asked: only the files that the lock names are fetched, and
+each must have the hash that it promises. Of each package the best build that is listed is taken
+for this machine, or for that of --for; an installed build that is listed and fits stays. What the
+lock does not name is removed, except pip, setuptools, wheel, wheelfit with what it needs, and what
+points to a source tree.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit.cli.options import (
+    add_bounds,
+    add_changing,
+    add_choice,
+    add_consent,
+    add_environment,
+    add_lock,
+    add_machine,
+    add_sources,
+)
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.cli.changes import Decided, Present
+    from wheelfit.cli.machine import ChosenMachine
+    from wheelfit.cli.output import Output
+    from wheelfit.core.labels import Label
+    from wheelfit.install.environment import Environment
+    from wheelfit.install.variant_change import VariantChange
+    from wheelfit.lock.selection import LockCandidates
+    from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.resolution import Resolution
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_lock(parser)
+    group = parser.add_argument_group("installation")
+    group.add_argument(
+        "--inexact", action="store_true", help="keep what the lock does not name, too"
+    )
+    add_changing(group)
+    add_bounds(parser)
+    add_consent(parser)
+    add_environment(parser)
+    add_sources(parser)
+    add_machine(parser)
+    add_choice(parser)
+
+
+class _Ground(NamedTuple):
+    """Hold what the change is made with."""
+
+    environment: Environment
+    machine: ChosenMachine
+    candidates: Candidates
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Choose from the lock, download, check, install and remove."""
+    from wheelfit.cli.bounds import check_bounds
+    from wheelfit.cli.changes import carry_out, check_ground, report
+    from wheelfit.cli.locks import open_lock
+    from wheelfit.cli.pip_rules import read_rules
+
+    opened = open_lock(arguments, environ, output)
+    with opened.repository:
+        rules = read_rules(environ, opened.environment.interpreter.prefix)
+        check_ground(arguments, environ, opened.environment, rules, output)
+        machine = opened.machine(arguments.host)
+        choosing = opened.candidates(machine)
+        ground = _Ground(opened.environment, machine, choosing.candidates)
+
+        def decide() -> Decided:
+            found = _decide(arguments, ground, choosing)
+            check_bounds(arguments, found, choosing.candidates, output)
+            return found
+
+        decision = decide()
+        if arguments.refit:
+            _tell_unlisted(decision, choosing, output)
+        if not arguments.dry_run:
+            decision = carry_out(decision, decide, arguments, output, ground)
+        otherwise = "the environment is as the lock wants it"
+        if arguments.refit:
+            otherwise = "every installed variant of the lock that could be judged fits"
+        report(decision, arguments, output, ground, otherwise=otherwise)
+    return 0
+
+
+def _decide(arguments: Namespace, ground: _Ground, choosing: LockCandidates) -> Decided:
+    """Choose, and see that the result may be and can be where it shall be."""
+    from wheelfit.cli.changes import Present, decided
+    from wheelfit.install.plan import plan_sync
+    from wheelfit.install.spared import spared
+
+    present = Present.of(ground)
+    choosing.candidates.hold_on_to(_held(arguments, present))
+    resolution = choosing.select().resolution()
+    staying = None
+    if arguments.refit:
+        resolution = _only_misfits(resolution, present)
+    elif not arguments.inexact:
+        staying = spared(present.installed, ground.environment.interpreter.environment)
+    planned = plan_sync(resolution, present.installed, spared=staying)
+    labels = choosing.candidates.policy.preferences.labels
+    misfits = present.misfits if arguments.refit else {}
+
+    def agreed(change: VariantChange) -> bool:
+        name = change.old.name
+        return arguments.allow_variant_change or name in misfits or name in labels
+
+    return decided(planned, resolution, present, ground, agreed)
+
+
+def _held(arguments: Namespace, present: Present) -> Mapping[NormalizedName, Label]:
+    """Return the installed labels; each stays where the lock lists it and it fits."""
+    from wheelfit.install.installed import by_name
+
+    if arguments.allow_variant_change:
+        return {}
+    return {
+        name: entry.label
+        for name, entry in by_name(present.installed).items()
+        if entry.label is not None
+    }
+
+
+def _only_misfits(resolution: Resolution, present: Present) -> Resolution:
+    """Leave what is exchanged because it does not fit any more, and what that needs."""
+    from dataclasses import replace
+
+    misfits = present.misfits
+    wanted: set[NormalizedName] = set()
+    pending = [pin.name for pin in resolution.pins if pin.name in misfits]
+    while pending:
+        name = pending.pop()
+        if name not in wanted:
+            wanted.add(name)
+            pending += [edge.needed for edge in resolution.edges if edge.needing == name]
+    return replace(resolution, pins=tuple(pin for pin in resolution.pins if pin.name in wanted))
+
+
+def _tell_unlisted(decision: Decided, choosing: LockCandidates, output: Output) -> None:
+    """Warn of variants that do not fit and that the lock cannot exchange."""
+    for name in decision.present.misfits:
+        if name not in choosing.packages:
+            output.warn(f"{name} is not in the lock; wheelfit install --refit exchanges it")

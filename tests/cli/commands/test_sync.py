@@ -1,0 +1,348 @@
+"""``wheelfit sync``: one lock, each machine its own builds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from cli.locking import write_lock_of
+from cli.running import Runner, Said, tree
+
+from wheelfit.lock.document import read_lock
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.worlds import NVIDIA
+
+AMD = {
+    "requires": ["amd-variant-provider"],
+    "plugin-api": "amd_variant_provider.plugin:AMDVariantPlugin",
+}
+DOCUMENT = release_document(
+    {
+        "cu130": {"nvidia": {"cuda_version_lower_bound": ["13.0"]}},
+        "cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}},
+        "rocm": {"amd": {"gfx_arch": ["gfx942"]}},
+        "v3": {"x86_64": {"level": ["v3"]}},
+        "v1": {"x86_64": {"level": ["v1"]}},
+        "null": {},
+    },
+    providers={
+        "nvidia": NVIDIA,
+        "amd": AMD,
+        "x86_64": {"requires": ["x86-64-variant-provider<1"]},
+    },
+    namespaces=["nvidia", "amd", "x86_64"],
+)
+LABELS = ("cu130", "cu128", "rocm", "v3", "v1")
+NEEDS: dict[str, dict[str, list[str]]] = {
+    "fast": {
+        "": ["small"],
+        **{one: ["small", "gpu-lib"] if one in LABELS[:3] else ["small"] for one in LABELS},
+    },
+    "small": {"": []},
+    "gpu-lib": {"": []},
+}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
+    """Serve a release with builds for many machines, and what they need."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for version in ("1.0", "2.0"):
+        for label in LABELS if version == "1.0" else (*LABELS[:2], "v1"):
+            needs = ["small", *(["gpu-lib"] if label in LABELS[:3] else [])]
+            build_wheel(folder, "fast", version, label=label, document=DOCUMENT, requires=needs)
+        build_wheel(folder, "fast", version, requires=["small"], tag="py3-none-macosx_11_0_arm64")
+        (folder / f"fast-{version}-variants.json").write_text(json.dumps(DOCUMENT))
+    for name in ("small", "gpu-lib", "left-over"):
+        build_wheel(folder, name, "1.0")
+    with RecordingIndex(folder) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def locks(index: RecordingIndex, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lock both versions."""
+    folder = tmp_path_factory.mktemp("locks")
+    for version in ("1.0", "2.0"):
+        path = folder / f"pylock.v{version[0]}.toml"
+        pins = [f"fast=={version}", "small==1.0", "gpu-lib==1.0"]
+        write_lock_of(index, pins, path, needs=NEEDS)
+    return folder
+
+
+@pytest.fixture
+def lock(locks: Path, index: RecordingIndex) -> Path:
+    """Return the lock of the older version, with no requests so far."""
+    index.forget()
+    return locks / "pylock.v1.toml"
+
+
+class Place:
+    """Sync one folder."""
+
+    def __init__(self, run: Runner, folder: Path, lock: Path) -> None:
+        self._run = run
+        self.folder = folder
+        self.lock = lock
+
+    def sync(self, host: str, *words: str | Path, code: int = 0) -> Said:
+        """Make the folder equal to the lock on a host."""
+        place: list[str | Path] = ["--for", host, "--target", self.folder, "--no-cache-dir"]
+        return self._run("sync", self.lock, *place, *words, code=code)
+
+    def installed(self) -> dict[str, tuple[str, str | None]]:
+        """Return version and label of what is there."""
+        packages = self._run("list", "--target", self.folder, "--json").object["packages"]
+        return {entry["name"]: (entry["version"], entry["label"]) for entry in packages}
+
+
+@pytest.fixture
+def place(run: Runner, tmp_path: Path, lock: Path) -> Place:
+    """Return an empty folder and the lock."""
+    return Place(run, tmp_path / "place", lock)
+
+
+V1, V3 = "cpu-x86_64-v1", "cpu-x86_64-v3"
+CUDA_12, CUDA_13 = "cuda-12.8-sm90", "cuda-13.0-sm100"
+ROCM, MAC = "rocm-6.4-gfx942", "macos-arm64"
+
+
+@pytest.mark.parametrize(
+    ("host", "label"),
+    [(V1, "v1"), (V3, "v3"), (CUDA_12, "cu128"), (CUDA_13, "cu130"), (ROCM, "rocm")],
+)
+def test_each_machine_its_own_build(
+    host: str, label: str, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path
+) -> None:
+    """F-121, F-123: one lock, real environments; only the wheels that are needed are fetched."""
+    environment = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    said = run("sync", lock, "--for", host, "--python", environment, "--no-cache-dir")
+    assert f"installed fast 1.0 ({label}): best fit: " in said.out
+    gpu = ["gpu_lib-1.0-py3-none-any.whl"] if label in LABELS[:3] else []
+    names = [f"fast-1.0-py3-none-any-{label}.whl", *gpu, "small-1.0-py3-none-any.whl"]
+    assert sorted(one.path for one in index.requests) == [f"/files/{name}" for name in names]
+    python = next(environment.glob("*/python"))
+    code = "import fast, small; print(fast.__variant__)"
+    answer = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == label
+
+
+def test_a_mac(place: Place) -> None:
+    """F-123: what cannot run here goes into a folder."""
+    assert "installed fast 1.0" in place.sync(MAC).out
+    assert place.installed() == {"fast": ("1.0", None), "small": ("1.0", None)}
+    assert place.sync(MAC).out == "nothing to do: the environment is as the lock wants it\n"
+
+
+def test_what_the_lock_does_not_name(place: Place, run: Runner, index: RecordingIndex) -> None:
+    """It goes in the same step, unless --inexact; what manages the environment stays."""
+    build_wheel(place.folder.parent / "more", "pip", "99")
+    more = ("--find-links", place.folder.parent / "more", "--target", place.folder)
+    run("install", "-i", index.url, "--no-cache-dir", *more, "left-over", "pip")
+    assert "left-over" in place.sync(V1, "--inexact").out + str(place.installed())
+    assert set(place.installed()) == {"fast", "small", "left-over", "pip"}
+    assert place.sync(V1, "--dry-run").out == "would remove left-over 1.0\n"
+    assert place.sync(V1).out == "removed left-over 1.0\n"
+    assert set(place.installed()) == {"fast", "small", "pip"}
+    assert "nothing to do" in place.sync(V1).out
+
+
+def test_all_or_nothing(place: Place, index: RecordingIndex, run: Runner) -> None:
+    """F-123: a file without the promised hash changes nothing, removals included."""
+    run("install", "-i", index.url, "--no-cache-dir", "--target", place.folder, "left-over")
+    before = tree(place.folder)
+    name = "small-1.0-py3-none-any.whl"
+    with urlopen(index.file_url(name)) as answer:
+        index.faults.content[name] = answer.read().replace(b"RECORD", b"record")
+    try:
+        said = place.sync(V1, code=4)
+    finally:
+        index.faults.content.clear()
+    assert "the sha256 hash does not match" in said.err
+    assert tree(place.folder) == before
+
+
+def test_the_installed_build_stays(place: Place) -> None:
+    """A build that is listed and fits is kept, and what would be better is said."""
+    place.sync(CUDA_12)
+    said = place.sync(CUDA_13)
+    assert said.out == "nothing to do: the environment is as the lock wants it\n"
+    assert (
+        "note: fast stays cu128, though cu130 would fit better (--allow-variant-change takes it)"
+        in said.err
+    )
+    kept = {one["name"]: one for one in place.sync(CUDA_13, "--json").object["keep"]}
+    assert (kept["fast"]["label"], kept["fast"]["better"]) == ("cu128", "cu130")
+    said = place.sync(CUDA_13, "--allow-variant-change")
+    assert "note: fast 1.0 cu128 -> cu130, because cu130 is preferred" in said.err
+    assert place.installed()["fast"] == ("1.0", "cu130")
+
+
+def test_a_newer_lock_with_the_same_label(place: Place, locks: Path) -> None:
+    """The installed label is taken from the newer release, too."""
+    place.sync(CUDA_12)
+    place.lock = locks / "pylock.v2.toml"
+    said = place.sync(CUDA_13)
+    assert (
+        "installed fast 2.0 (cu128), replacing 1.0: cu128 is installed and still fits" in said.out
+    )
+
+
+def test_a_newer_lock_without_the_label(place: Place, locks: Path, index: RecordingIndex) -> None:
+    """It is refused before anything is fetched, dry or not, and names the way."""
+    place.sync(V3)
+    before = tree(place.folder)
+    place.lock = locks / "pylock.v2.toml"
+    index.forget()
+    for words in ((), ("--dry-run",)):
+        said = place.sync(V3, *words, code=7)
+        assert "fast 1.0 v3 -> 2.0 v1, because fast 2.0 has no build v3" in said.err
+        assert "hint: --allow-variant-change allows this; --label fast=v1 asks for" in said.err
+    assert (index.requests, tree(place.folder)) == ([], before)
+    error = place.sync(V3, "--json", code=7).error
+    assert error["code"] == "variant-change"
+    (change,) = error["variant_changes"]
+    assert (change["from"], change["to"], change["needs_consent"]) == ("v3", "v1", True)
+    (change,) = place.sync(V3, "--json", "--label", "fast=v1").object["variant_changes"]
+    assert change["because"] == "fast 2.0 has no build v3"
+
+
+def test_refit(place: Place, locks: Path) -> None:
+    """After a change of the machine only what does not fit is exchanged, with what it needs."""
+    place.sync(V3)
+    build_wheel(place.folder.parent / "more", "other", "1.0")
+    said = place.sync(V1, code=7)
+    assert "hint: --refit exchanges variants that do not fit any more" in said.err
+    assert "because " in said.err
+    place.lock = locks / "pylock.v1.toml"
+    said = place.sync(V1, "--refit")
+    assert "installed fast 1.0 (v1), replacing 1.0 (v3)" in said.out
+    assert "removed" not in said.out
+    assert "every installed variant" in place.sync(V1, "--refit").out
+    place.sync(V3)  # which keeps v1
+    said = place.sync(V3, "--label", "fast=v3")
+    assert place.installed()["fast"] == ("1.0", "v3")
+
+
+def test_refit_leaves_the_rest(place: Place, run: Runner) -> None:
+    """What the lock does not name stays, even a misfit, and that is said."""
+    document = release_document(
+        {"cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}}, providers={"nvidia": NVIDIA}
+    )
+    folder = place.folder.parent / "more"
+    build_wheel(folder, "alone", "1.0", label="cu128", document=document)
+    words = ("--no-index", "-f", folder, "--target", place.folder, "--for", CUDA_12)
+    run("install", *words, "alone")
+    place.sync(CUDA_12, "--inexact")
+    said = place.sync(V1, "--refit")
+    assert "installed fast 1.0 (v1), replacing 1.0 (cu128)" in said.out
+    assert "alone is not in the lock; wheelfit install --refit exchanges it" in said.err
+    assert "alone 1.0 (cu128) does not fit any more: " in said.err
+    assert place.installed()["alone"] == ("1.0", "cu128")
+    assert "gpu-lib" in place.installed()
+
+
+def test_a_wheel_that_is_not_what_the_lock_says(run: Runner, tmp_path: Path) -> None:
+    """F-93: it is passed over after the download, and the next one is taken."""
+    folder = tmp_path / "wheels"
+    for label in ("v3", "v1"):
+        build_wheel(folder, "fast", "1.0", label=label, document=DOCUMENT)
+    wrong = release_document(
+        {"v3": {"x86_64": {"level": ["v2"]}}},
+        providers={"x86_64": {"requires": ["x86-64-variant-provider<1"]}},
+    )
+    (folder / "fast-1.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_wheel(folder, "fast", "1.0", label="v3", document=wrong)
+    with RecordingIndex(folder) as served:
+        lock = write_lock_of(
+            served, ["fast==1.0"], tmp_path / "pylock.toml", needs={"fast": {"v1": [], "v3": []}}
+        )
+        place = Place(run, tmp_path / "place", lock)
+        said = place.sync(V3)
+    assert "installed fast 1.0 (v1)" in said.out
+    assert "fast 1.0" in said.err
+
+
+def test_wheels_beside_the_lock(run: Runner, tmp_path: Path) -> None:
+    """A wheel with a path is read from there, relative to the lock, and hash-checked."""
+    wheel = build_wheel(tmp_path / "locked" / "wheels", "small", "1.0")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    lock = tmp_path / "locked" / "pylock.toml"
+    lock.write_text(
+        'lock-version = "1.0"\ncreated-by = "a test"\n\n[[packages]]\nname = "small"\n'
+        f'version = "1.0"\nwheels = [{{path = "wheels/{wheel.name}", '
+        f'hashes = {{sha256 = "{digest}"}}}}]\n'
+    )
+    place = Place(run, tmp_path / "place", lock)
+    assert place.sync(V1).out == "installed small 1.0\n"
+    lock.write_text(lock.read_text().replace(digest, "0" * 64))
+    place.folder = tmp_path / "other"
+    place.sync(V1, code=4)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ('directory = {path = ".", editable = true}', "only a directory is locked"),
+        (
+            'vcs = {type = "git", url = "https://example.org/x", commit-id = "0"}',
+            "only a repository",
+        ),
+        (
+            'sdist = {url = "https://example.org/x-1.tar.gz", hashes = {sha256 = "00"}}',
+            "only a source distribution is locked",
+        ),
+    ],
+)
+def test_what_would_have_to_be_built(source: str, words: str, run: Runner, tmp_path: Path) -> None:
+    """An entry without wheels is a clear error, with what to do about it."""
+    lock = tmp_path / "pylock.toml"
+    lock.write_text(
+        'lock-version = "1.0"\ncreated-by = "a test"\n\n[[packages]]\nname = "x"\n'
+        f'version = "1"\n{source}\n'
+    )
+    said = Place(run, tmp_path / "place", lock).sync(V1, code=3)
+    assert words in said.err
+    assert "hint: " in said.err
+
+
+def test_an_archive(run: Runner, tmp_path: Path, index: RecordingIndex) -> None:
+    """F-124: a wheel that was locked by its URL is installed once, and then known by its hash."""
+    name = "small-1.0-py3-none-any.whl"
+    with urlopen(index.file_url(name)) as answer:
+        digest = hashlib.sha256(answer.read()).hexdigest()
+    lock = tmp_path / "pylock.toml"
+    lock.write_text(
+        'lock-version = "1.0"\ncreated-by = "a test"\n\n[[packages]]\nname = "small"\n'
+        f'archive = {{url = "{index.file_url(name)}", hashes = {{sha256 = "{digest}"}}}}\n'
+    )
+    place = Place(run, tmp_path / "place", lock)
+    assert place.sync(V1).out == "installed small 1.0\n"
+    assert "nothing to do" in place.sync(V1).out
+
+
+def test_a_plain_wheel_of_another_tool(place: Place, run: Runner) -> None:
+    """A tool that knows no variants left the plain one: the build that fits takes its place."""
+    folder = place.folder.parent / "plain"
+    build_wheel(folder, "fast", "1.0", requires=["small"])
+    build_wheel(folder, "small", "1.0")
+    run("install", "--no-index", "-f", folder, "--target", place.folder, "fast")
+    said = place.sync(V3)
+    assert "note: fast 1.0 plain -> v3, because " in said.err
+    assert place.installed()["fast"] == ("1.0", "v3")
+
+
+def test_parts_of_a_lock(run: Runner, tmp_path: Path, index: RecordingIndex) -> None:
+    """Extras and groups are asked for as they are called; unknown ones are refused."""
+    lock = write_lock_of(index, ["small==1.0"], tmp_path / "pylock.toml", needs=NEEDS)
+    said = Place(run, tmp_path / "place", lock).sync(V1, "--extra", "no", code=1)
+    assert "the lock was not made for the extra no" in said.err
+    assert read_lock(lock.read_bytes(), where="lock").packages
