@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.locks import OpenedLock
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
+    from wheelfit.core.filename import WheelFilename
     from wheelfit.lock.selection import LockCandidates, LockSelection
     from wheelfit.resolve.resolution import Pin
 
@@ -214,7 +215,7 @@ def _copy(pin: Pin, source: Path, folder: Path) -> str:
     The content is the same, but for variant markers in METADATA: no other tool reads them, and
     here it is known what they say.
     """
-    plain = parse_wheel_filename(pin.filename.plain)
+    plain = parse_wheel_filename(_plain_name(pin.filename))
     with WheelArchive(source, plain) as archive:
         given = archive.metadata()
         metadata = f"{archive.dist_info}/METADATA"
@@ -222,9 +223,20 @@ def _copy(pin: Pin, source: Path, folder: Path) -> str:
     replaced = {} if resolved == given else {metadata: resolved}
     destination = folder / plain.text
     with TemporaryDirectory(dir=source.parent) as apart:
-        named = source.rename(Path(apart, plain.text))  # the plain wheel may be fetched too
+        named = source.rename(Path(apart, plain.text))
         rewrite(named, destination, replace_members=replaced, overwrite=True)
     return hashlib.sha256(destination.read_bytes()).hexdigest()
+
+
+def _plain_name(filename: WheelFilename) -> str:
+    """Return a name without label that is preferred to the plain wheel of an index.
+
+    pip does not see by the hash which of two wheels is meant when one lies in a folder; it
+    takes the higher build number. The label stands in it too, for people.
+    """
+    parts = filename.plain.split("-")
+    number, rest = filename.build or (0, "")
+    return "-".join((*parts[:2], f"{number}{rest}_{filename.label}", *parts[-3:]))
 
 
 # --- words --------------------------------------------------------------------------------
