@@ -338,6 +338,47 @@ class Rows(Kind):
         return [self._show(row) for row in value]
 
 
+class Named(Kind):
+    """Tables by name, each read by a function; of one name the layer that counts most is heard.
+
+    :param read: called with the name, a table and its place.
+    :param show: the opposite.
+    """
+
+    is_list = True
+
+    def __init__(
+        self,
+        read: Callable[[str, Mapping[str, Any], Place], Any],
+        show: Callable[[Any], object],
+    ) -> None:
+        self._row = read
+        self._show = show
+
+    def read(self, key: str, value: object, place: Place) -> tuple[Any, ...]:
+        if not isinstance(value, dict):
+            place.refuse(key, f"is no table of tables; write [{key}.NAME]")
+        rows = []
+        for name, row in value.items():
+            at = Place(place.of(key, name))
+            if not isinstance(row, dict):
+                at.refuse(f"{key}.{name}", "is no table")
+            rows.append(self._row(f"{key}.{name}", {**row, "name": name}, at))
+        return tuple(rows)
+
+    def parse(self, key: str, text: str, place: Place) -> tuple[Any, ...]:
+        del text
+        place.refuse(key, "can be set in a file only")
+
+    def join(self, above: Any, below: Any) -> tuple[Any, ...]:
+        return tuple(
+            {**{row.name: row for row in below}, **{row.name: row for row in above}}.values()
+        )
+
+    def show(self, value: Any) -> dict[str, object]:
+        return {row.name: self._show(row) for row in value}
+
+
 def unknown_setting(key: str, known: Iterable[str], place: Place) -> InvalidConfiguration:
     """Return the error that something cannot be set, with what may have been meant."""
     from difflib import get_close_matches
@@ -354,6 +395,12 @@ def _wish(text: str) -> None:
     from wheelfit.core.ordering import parse_preference
 
     parse_preference(text)
+
+
+def _size(text: str) -> int:
+    from wheelfit.cli.sizes import parse_size
+
+    return parse_size(text)
 
 
 def _label(text: str) -> None:
@@ -435,6 +482,39 @@ def _shown_provider(row: Any) -> object:
     }
 
 
+_LISTS = ("prefer", "require", "forbid")
+
+
+def _shorthand(path: str, row: Mapping[str, Any], place: Place) -> object:
+    """Read a shorthand of the user's own."""
+    from wheelfit.core.ordering import parse_preference
+    from wheelfit.core.shorthands import Shorthand, is_built_in
+
+    name = row["name"]
+    if is_built_in(name):
+        place.refuse(path, "is built in; take another name")
+    if re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name) is None:
+        place.refuse(path, "is no name: lower-case letters, digits, '.', '_' and '-'")
+    for key in row:
+        if key not in (*_LISTS, "meaning", "name"):
+            known = [f"{path}.{one}" for one in (*_LISTS, "meaning")]
+            raise unknown_setting(f"{path}.{key}", known, place)
+    meaning = row.get("meaning", "")
+    if not isinstance(meaning, str):
+        place.refuse(f"{path}.meaning", "is no text")
+    wishes = {key: _WISHES.read(f"{path}.{key}", row.get(key, []), place) for key in _LISTS}
+    if not any(wishes.values()):
+        place.refuse(path, "wishes nothing; it needs prefer, require or forbid")
+    read = {key: tuple(parse_preference(text) for text in wishes[key]) for key in _LISTS}
+    return Shorthand(name, meaning, read["prefer"], read["require"], read["forbid"])
+
+
+def _shown_shorthand(row: Any) -> object:
+    meaning = {"meaning": row.meaning} if row.meaning else {}
+    wishes = {key: [str(wish) for wish in getattr(row, key)] for key in _LISTS}
+    return {**meaning, **{key: shown for key, shown in wishes.items() if shown}}
+
+
 _AGREEMENT = ("bound", "features", "name", "part", "title")
 
 
@@ -513,6 +593,7 @@ SETTINGS: Mapping[str, Setting] = {
     "ignore-static": Setting(_TEXTS),
     "label": Setting(Texts(_label, name=_project_of), ProjectMay.SET_IT),
     "limit": Setting(Limits(), ProjectMay.TIGHTEN_IT),
+    "max-download": Setting(Parsed(_size), ProjectMay.TIGHTEN_IT),
     "no-abi-dependency": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
     "no-env-override": Setting(_FLAG),
     "no-plugins": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
@@ -524,9 +605,14 @@ SETTINGS: Mapping[str, Setting] = {
     "provider": Setting(Rows(_provider, _shown_provider), destination="provider_table"),
     "read-unlisted": Setting(_FLAG),
     "require": Setting(_WISHES, ProjectMay.SET_IT),
+    "require-accelerator": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
     "rocm-compat": Setting(OneOf("exact", "same-major")),
+    "shorthand": Setting(
+        Named(_shorthand, _shown_shorthand), ProjectMay.SET_IT, destination="shorthands"
+    ),
     "strict": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
     "tpu-generation": Setting(_FLAG),
+    "variant": Setting(Texts(adds=False), ProjectMay.SET_IT),
 }
 """Every key, in the order of the alphabet.
 

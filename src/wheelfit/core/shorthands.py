@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
     from wheelfit.core.ordering import Choice, Preferences
 
-__all__ = ["DATA_VERSION", "NAMES", "Shorthand", "combined", "find_shorthand", "shorthand_rows"]
+__all__ = [
+    "DATA_VERSION",
+    "NAMES",
+    "Shorthand",
+    "combined",
+    "find_shorthand",
+    "is_built_in",
+    "shorthand_rows",
+]
 
 
 def __dir__() -> list[str]:
@@ -126,6 +134,14 @@ def find_shorthand(name: str, own: Iterable[Shorthand] = ()) -> Shorthand:
     if found is None:
         raise _unknown(name, (*mine, *NAMES))
     return found
+
+
+def is_built_in(name: str) -> bool:
+    """Tell whether a word stands for something without anybody's configuration.
+
+    :param name: any spelling.
+    """
+    return _built_in(name.lower()) is not None
 
 
 def shorthand_rows() -> Iterator[tuple[Shorthand, tuple[str, ...]]]:

@@ -447,6 +447,16 @@ class Candidates:
                 return () if metadata.document is None else (*metadata.document.variants.values(),)
         return ()
 
+    def document_of(self, name: NormalizedName, version: Version) -> VariantDocument | None:
+        """Return the variant metadata of a release, whether any wheel of it fits or not.
+
+        :raises NetworkError: a source cannot be read.
+        """
+        listing = self.listing(name)
+        release = None if listing is None else listing.releases.get(version)
+        wheels = [wheel for wheel in release.wheels if wheel.filename.is_variant] if release else []
+        return self._metadata_of(release, wheels).document if release and wheels else None
+
     def _metadata_of(self, release: Release, wheels: Sequence[Wheel]) -> ReleaseMetadata:
         return self._variants.get(
             (release.name, release.version),

@@ -1,0 +1,86 @@
+"""What the user lets no result go beyond: builds without an accelerator, a size to download."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import TooLarge
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from wheelfit.cli.changes import Decided
+    from wheelfit.cli.output import Output
+    from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.resolution import Pin, Resolution
+
+__all__ = ["check_bounds", "tell_unconcerned"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_SHOWN = 5
+"""Packages that are named when a download is too large."""
+
+
+def check_bounds(
+    arguments: Namespace, decision: Decided, candidates: Candidates, output: Output
+) -> None:
+    """Refuse a result that goes beyond what the user allows; nothing was downloaded yet.
+
+    :param arguments: the options of `wheelfit.cli.options.add_bounds`.
+    :param decision: what would be done.
+    :param candidates: what there is, and who reads it.
+    :param output: told what cannot be judged.
+    :raises NoAccelerator: a build would use no accelerator, though others do.
+    :raises TooLarge: more would be downloaded than is allowed.
+    """
+    if arguments.require_accelerator:
+        _check_accelerators(decision.resolution, candidates, output)
+    if arguments.max_download is not None:
+        _check_download(arguments.max_download, decision.planned.install, candidates, output)
+
+
+def _check_accelerators(resolution: Resolution, candidates: Candidates, output: Output) -> None:
+    from wheelfit.resolve.acceleration import accelerations, refusal
+
+    found = list(accelerations(resolution, candidates))
+    refused = refusal(found)
+    if refused is not None:
+        raise refused
+    if not found:
+        tell_unconcerned(output)
+
+
+def tell_unconcerned(output: Output) -> None:
+    """Say that no package comes in builds for accelerators, so that none was required."""
+    output.warn(
+        "--require-accelerator concerns nothing here: no package comes in variants that use one"
+    )
+
+
+def _check_download(
+    most: int, fetched: Sequence[Pin], candidates: Candidates, output: Output
+) -> None:
+    from wheelfit.cli.progress import size_in_words
+    from wheelfit.cli.sizes import size_rows, sizes_of, unknown_sizes
+
+    sizes = sizes_of(fetched, candidates.repository, unpacked=False)
+    total = sum(one.download or 0 for one in sizes.values())
+    unknown = [name for name, one in sizes.items() if one.download is None]
+    if total > most:
+        rows = size_rows(fetched, sizes)
+        more = [f"and {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
+        at_least = "at least " if unknown else ""
+        raise TooLarge(
+            f"{at_least}{size_in_words(total)} would be downloaded, and {size_in_words(most)} "
+            "are allowed (--max-download)",
+            note="\n".join([*rows[:_SHOWN], *more]),
+            hint="allow more, or ask for smaller builds: --variant cpu leaves out those "
+            "for accelerators; install --dry-run shows every size",
+        )
+    for line in unknown_sizes(sizes):
+        output.warn(f"{line}; it does not count for --max-download")

@@ -1,0 +1,158 @@
+"""How much a plan would download and take on disk, asked of all its files at once."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, cast
+
+from wheelfit.cli.columns import columns
+from wheelfit.cli.progress import size_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.resolve.resolution import Pin
+    from wheelfit.sources.repository import Files
+    from wheelfit.sources.size import FileSize
+
+__all__ = ["parse_size", "size_rows", "size_table", "sized", "sizes_of", "unknown_sizes"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_UNITS: Mapping[str, int] = {
+    "": 1,
+    "b": 1,
+    **{f"{letter}b": 10 ** (3 * power) for power, letter in enumerate("kmgt", 1)},
+    **{f"{letter}ib": 1 << (10 * power) for power, letter in enumerate("kmgt", 1)},
+}
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([a-z]*)", re.IGNORECASE | re.ASCII)
+_AT_ONCE = 8
+"""Requests at the same time: each is small, and mostly waits."""
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes that a text says.
+
+    >>> parse_size("1.5 GB"), parse_size("64KiB"), parse_size("500")
+    (1500000000, 65536, 500)
+
+    :param text: a number, with a unit or without.
+    :raises ValueError: it says no size.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or match[2].lower() not in _UNITS:
+        raise ValueError(f"{text[:40]!r} is no size: write bytes, or 500MB, 2GB, 1.5GiB")
+    whole, _, part = match[1].partition(".")
+    unit = _UNITS[match[2].lower()]
+    return int(whole) * unit + (int(part) * unit // 10 ** len(part) if part else 0)
+
+
+def sizes_of(
+    pins: Sequence[Pin], files: Files, *, unpacked: bool
+) -> Mapping[NormalizedName, FileSize]:
+    """Return how large the wheels of a plan are; nothing is fetched as a whole for it.
+
+    :param pins: what would be installed.
+    :param files: who reads them.
+    :param unpacked: whether what they take on disk is asked for too.
+    """
+    if not pins:
+        return {}
+    with ThreadPoolExecutor(min(_AT_ONCE, len(pins)), "size") as pool:
+        found = pool.map(lambda pin: files.size(pin.file, unpacked=unpacked), pins)
+        return {pin.name: size for pin, size in zip(pins, found, strict=True)}
+
+
+def sized(
+    plan: Mapping[str, object], sizes: Mapping[NormalizedName, FileSize], *, dry_run: bool
+) -> dict[str, object]:
+    """Return a plan as plain data with the sizes of what would be installed, and their sums.
+
+    :param plan: as `wheelfit.install.plan.Plan.to_mapping` returns it.
+    :param sizes: of each.
+    :param dry_run: nothing is added to what was really done.
+    """
+    if not dry_run:
+        return dict(plan)
+    known = [sizes[name] for name in sizes]
+    rows = cast("list[dict[str, object]]", plan["install"])
+    return {
+        **plan,
+        "install": [
+            {**row, **_to_mapping(sizes[cast("NormalizedName", row["name"])])} for row in rows
+        ],
+        "download_size": sum(one.download or 0 for one in known),
+        "installed_size": sum(one.unpacked or 0 for one in known),
+        "unknown_sizes": sorted(
+            name for name, one in sizes.items() if one.download is None or one.unpacked is None
+        ),
+    }
+
+
+def _to_mapping(size: FileSize) -> dict[str, object]:
+    return {
+        "download_size": size.download,
+        "installed_size": size.unpacked,
+        "cached": size.is_here,
+    }
+
+
+def size_table(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]) -> list[str]:
+    """Return the lines of a table: every package, the largest download first, and the sums.
+
+    :param pins: what would be installed.
+    :param sizes: of each.
+    """
+    rows = [
+        (str(pin), _download(sizes[pin.name]), _words(sizes[pin.name].unpacked))
+        for pin in _largest_first(pins, sizes)
+    ]
+    known = sizes.values()
+    download = size_in_words(sum(one.download or 0 for one in known))
+    disk = size_in_words(sum(one.unpacked or 0 for one in known))
+    more = [
+        " or more" if any(value is None for value in values) else ""
+        for values in ([one.download for one in known], [one.unpacked for one in known])
+    ]
+    total = ("together", download + more[0], disk + more[1])
+    return columns(("package", "download", "on disk"), [*rows, total])
+
+
+def size_rows(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]) -> list[str]:
+    """Return what would be downloaded, a line for each package, the largest first.
+
+    :param pins: what would be installed.
+    :param sizes: of each.
+    """
+    return [
+        f"{pin}: {_download(sizes[pin.name])}"
+        for pin in _largest_first(pins, sizes)
+        if not sizes[pin.name].is_here
+    ]
+
+
+def _largest_first(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]) -> Sequence[Pin]:
+    return sorted(pins, key=lambda pin: (-(sizes[pin.name].download or 0), pin.name))
+
+
+def unknown_sizes(sizes: Mapping[NormalizedName, FileSize]) -> list[str]:
+    """Return why sizes are not known, one sentence for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, one in sizes.items():
+        if one.why_unknown:
+            reasons.setdefault(one.why_unknown, []).append(name)
+    return [f"the size of {', '.join(names)} is not known: {why}" for why, names in reasons.items()]
+
+
+def _download(size: FileSize) -> str:
+    return "cached" if size.is_here else _words(size.file)
+
+
+def _words(size: int | None) -> str:
+    return "unknown" if size is None else size_in_words(size)
