@@ -134,16 +134,26 @@ class Solver:
         :raises NoFit: that cannot be.
         """
         repository = Pinned(self.repository, solution.versions, self._pages)
-        chosen = self.every_label(solution.environment, repository)
+        # What a machine must agree on is its own business: labels that it would not mix stand
+        # side by side in a lock.
+        policy = replace(self._policy, agreements=())
+        chosen = self.every_label(solution.environment, repository, policy)
         return self._solution(solution.environment, chosen, {}, (*solution.more, *more))
 
-    def every_label(self, environment: LockEnvironment, repository: Repository) -> EveryLabel:
+    def every_label(
+        self,
+        environment: LockEnvironment,
+        repository: Repository,
+        policy: ChoicePolicy | None = None,
+    ) -> EveryLabel:
         """Return candidates for every machine of an environment.
 
         :param environment: the environment.
         :param repository: where to look.
+        :param policy: what the user decided; default: as for everything.
         """
-        return _Sharing(self._cores, repository, environment.target, None, self._policy)
+        policy = self._policy if policy is None else policy
+        return _Sharing(self._cores, repository, environment.target, None, policy)
 
     def pinned(self, solution: Solution) -> EveryLabel:
         """Return candidates that know the versions of a solution and no other.

@@ -8,7 +8,7 @@ What an older lock has stays as long as it will do; --upgrade starts anew.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.cli.options import (
     add_choice,
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from wheelfit.core.target import Target
     from wheelfit.lock.changes import LockChange
     from wheelfit.lock.document import Lock, LockedPackage
-    from wheelfit.lock.environments import Python
-    from wheelfit.lock.locking import Locked
+    from wheelfit.lock.environments import LockEnvironment, Python
+    from wheelfit.lock.hosts import HostLock, NamedMachine
     from wheelfit.lock.request import LockRequest
     from wheelfit.resolve.requirements_file import RequirementsFile
     from wheelfit.sources.pip_configuration import InstallRules
+    from wheelfit.sources.repository import Repository
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -90,31 +91,221 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-    """Resolve for every environment, and write the lock."""
-    from pathlib import Path
-
+    """Resolve for every environment or machine, and write the lock."""
     from wheelfit.cli.files import write_atomically
     from wheelfit.errors import LockOutdated
-    from wheelfit.lock.changes import changes
     from wheelfit.lock.document import write_lock
 
-    path = Path(arguments.output)
-    old = _old_lock(path)
-    locked = _lock(arguments, path, old, output, environ)
-    data = write_lock(locked.lock)
-    changed = changes(old, locked.lock)
-    is_same = old is not None and old == locked.lock
-    if not is_same and not arguments.check and not arguments.dry_run:
-        write_atomically(str(path), data)
-    _report(locked, changed, path, output, arguments, is_same=is_same)
-    if arguments.check and not is_same:
+    opened = _Opening(arguments, environ, output)
+    with opened.repository:
+        made = [_compared(one, opened) for one in opened.locks()]
+    writes = not (arguments.check or arguments.dry_run)
+    for one in made:
+        if writes and not one.is_same:
+            write_atomically(str(one.path), write_lock(one.lock))
+    _report(made, output, arguments, writes=writes)
+    outdated = [one for one in made if not one.is_same]
+    if arguments.check and outdated:
+        first = outdated[0]
+        changed = [str(change) for one in outdated for change in one.changes]
         raise LockOutdated(
-            "there is no lock yet" if old is None else "the lock is out of date",
-            where=str(path),
-            note="\n".join(map(str, changed)) or "something besides its packages is different",
+            "there is no lock yet" if first.old is None else "the lock is out of date",
+            where=", ".join(str(one.path) for one in outdated),
+            note="\n".join(changed) or "something besides its packages is different",
             hint="run the same command without --check",
         )
     return 0
+
+
+class _Made(NamedTuple):
+    """Hold one lock, and how it differs from the one that is there."""
+
+    path: Path
+    host_lock: HostLock
+    old: Lock | None
+    changes: Sequence[LockChange]
+
+    @property
+    def lock(self) -> Lock:
+        return self.host_lock.locked.lock
+
+    @property
+    def is_same(self) -> bool:
+        return self.old is not None and self.old == self.lock
+
+
+def _compared(one: HostLock, opened: _Opening) -> _Made:
+    from wheelfit.lock.changes import changes
+
+    path, old = opened.path, opened.old
+    if one.apart is not None:
+        (machine,) = one.machines
+        path, old = opened.path_for(machine.environment.name), machine.old
+    return _Made(path, one, old, changes(old, one.locked.lock))
+
+
+class _Opening:
+    """Open what the options name; no source is asked and nothing is detected yet."""
+
+    def __init__(self, arguments: Namespace, environ: Mapping[str, str], output: Output) -> None:
+        from pathlib import Path
+
+        from packaging.utils import canonicalize_name
+
+        from wheelfit.cli.asked import metadata_policy, read_preferences
+        from wheelfit.cli.environments import open_environment_of
+        from wheelfit.cli.indexes import open_indexes, read_settings
+        from wheelfit.cli.pip_rules import check_choice, read_rules
+        from wheelfit.core.support import ProviderPolicy
+        from wheelfit.errors import UsageError
+        from wheelfit.resolve.candidates import ChoicePolicy
+
+        if arguments.hosts and (arguments.platform or arguments.python_version):
+            raise UsageError(
+                "--for says for which machines the lock is; --platform and --python-version do "
+                "not go with it",
+                hint="write the Python into a host file: wheelfit host write",
+            )
+        self._arguments = arguments
+        self._environ = environ
+        self._output = output
+        self.path = Path(arguments.output)
+        self.old = _old_lock(self.path)
+        self._environment = open_environment_of(arguments, environ)
+        prefix = self._environment.interpreter.prefix
+        rules = read_rules(environ, prefix)
+        check_choice(rules)
+        self._request, files, given_urls = _request(arguments, environ, rules)
+        self._settings = read_settings(arguments, environ, files, prefix=prefix)
+        self._policy = ChoicePolicy(
+            providers=ProviderPolicy(abi_dependency=not arguments.no_abi_dependency),
+            preferences=read_preferences(arguments),
+            metadata=metadata_policy(arguments),
+            hashes=self._request.hashes,
+        )
+        named = frozenset(map(canonicalize_name, arguments.upgrade_package))
+        self._free = None if arguments.upgrade else named
+        self.repository = open_indexes(arguments, self._settings, environ, output, given_urls)
+
+    def locks(self) -> Sequence[HostLock]:
+        """Make the lock; of machines that do not go together, one for each."""
+        from wheelfit.lock.environments import environments_for
+        from wheelfit.lock.hosts import HostLock, lock_for_hosts
+        from wheelfit.lock.locking import lock_everywhere
+        from wheelfit.lock.solving import Solver
+
+        solver = Solver(self._request, self.repository, self._policy)
+        where, folder = str(self.path), self.path.absolute().parent
+        policy = self._policy.metadata
+        if self._arguments.hosts:
+            names = dict.fromkeys(self._arguments.hosts)
+            return lock_for_hosts(
+                solver,
+                [self._machine(name) for name in names],
+                old=self.old,
+                upgrade=self._free,
+                policy=policy,
+                where=where,
+                folder=folder,
+                report=self._begun,
+            )
+        pythons = _pythons(self._arguments, self._request, self._environment.target(), self._output)
+        locked = lock_everywhere(
+            solver,
+            environments_for(self._arguments.platform, pythons),
+            old=self.old,
+            upgrade=self._free,
+            required=bool(self._arguments.platform),
+            policy=policy,
+            where=where,
+            folder=folder,
+            report=self._begun,
+        )
+        return [HostLock(locked, ())]
+
+    def path_for(self, host: str) -> Path:
+        """Return where the lock of one machine goes that cannot share one with others.
+
+        :param host: as the user calls it.
+        """
+        from pathlib import Path
+
+        from wheelfit.lock.document import lock_name
+
+        hosts = list(dict.fromkeys(self._arguments.hosts))
+        names = [_simple(Path(one).name.removesuffix(".toml")) for one in hosts]
+        place = hosts.index(host)
+        name = names[place]
+        if names.count(name) > 1:
+            name = f"{name}-{place + 1}"
+        own = self.path.name.removeprefix("pylock.").removesuffix("toml").rstrip(".")
+        return self.path.with_name(lock_name(f"{own}-{name}" if own else name))
+
+    def _begun(self, environment: LockEnvironment) -> None:
+        self._output.detail(f"resolving for {environment.name}")
+
+    def _machine(self, name: str) -> NamedMachine:
+        from argparse import Namespace
+        from dataclasses import replace
+
+        from wheelfit.cli.machine import choose_machine
+        from wheelfit.cli.plugins import OnDemandPlugins
+        from wheelfit.lock.environments import LockEnvironment
+        from wheelfit.lock.hosts import NamedMachine
+        from wheelfit.lock.selection import LockCandidates
+        from wheelfit.resolve.candidates import Candidates
+
+        arguments = Namespace(**{**vars(self._arguments), "host": name})
+        current = self._environment.target()
+        machine = choose_machine(arguments, current, self._environ, self._output)
+        policy = replace(self._policy, providers=machine.policy)
+        plugins = OnDemandPlugins(
+            machine.plugin_rules,
+            self._environment.interpreter,
+            current,
+            lambda: self.repository,
+            arguments=arguments,
+            environ=machine.environ,
+            output=self._output,
+            keep=lambda: self._settings.cache,
+        )
+
+        def candidates(repository: Repository) -> Candidates:
+            return Candidates(
+                repository,
+                machine.target,
+                machine.detector,
+                policy,
+                user_lists=machine.user_lists,
+                plugins=plugins,
+            )
+
+        def chooser(lock: Lock) -> LockCandidates:
+            return LockCandidates(
+                lock,
+                machine.target,
+                machine.detector,
+                policy,
+                user_lists=machine.user_lists,
+                plugins=plugins,
+                folder=self.path.absolute().parent,
+                extras=lock.pylock.extras or (),
+                groups=lock.pylock.dependency_groups,
+            )
+
+        return NamedMachine(
+            LockEnvironment(name, machine.target),
+            candidates,
+            chooser,
+            _old_lock(self.path_for(name)),
+        )
+
+
+def _simple(name: str) -> str:
+    """Return a name as it may stand in that of a lock: without dots."""
+    import re
+
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "host"
 
 
 def _old_lock(path: Path) -> Lock | None:
@@ -129,54 +320,6 @@ def _old_lock(path: Path) -> Lock | None:
             hint="it is called pylock.toml or pylock.NAME.toml (PEP 751)",
         )
     return load_lock(path) if path.exists() else None
-
-
-def _lock(
-    arguments: Namespace,
-    path: Path,
-    old: Lock | None,
-    output: Output,
-    environ: Mapping[str, str],
-) -> Locked:
-    from packaging.utils import canonicalize_name
-
-    from wheelfit.cli.asked import metadata_policy, read_preferences
-    from wheelfit.cli.environments import open_environment_of
-    from wheelfit.cli.indexes import open_indexes, read_settings
-    from wheelfit.cli.pip_rules import check_choice, read_rules
-    from wheelfit.core.support import ProviderPolicy
-    from wheelfit.lock.environments import environments_for
-    from wheelfit.lock.locking import lock_everywhere
-    from wheelfit.lock.solving import Solver
-    from wheelfit.resolve.candidates import ChoicePolicy
-
-    environment = open_environment_of(arguments, environ)
-    rules = read_rules(environ, environment.interpreter.prefix)
-    check_choice(rules)
-    request, files, given_urls = _request(arguments, environ, rules)
-    pythons = _pythons(arguments, request, environment.target(), output)
-    settings = read_settings(arguments, environ, files, prefix=environment.interpreter.prefix)
-    policy = ChoicePolicy(
-        providers=ProviderPolicy(abi_dependency=not arguments.no_abi_dependency),
-        preferences=read_preferences(arguments),
-        metadata=metadata_policy(arguments),
-        hashes=request.hashes,
-    )
-    free = (
-        None if arguments.upgrade else frozenset(map(canonicalize_name, arguments.upgrade_package))
-    )
-    with open_indexes(arguments, settings, environ, output, given_urls) as repository:
-        return lock_everywhere(
-            Solver(request, repository, policy),
-            environments_for(arguments.platform, pythons),
-            old=old,
-            upgrade=free,
-            required=bool(arguments.platform),
-            policy=policy.metadata,
-            where=str(path),
-            folder=path.absolute().parent,
-            report=lambda one: output.detail(f"resolving for {one.name}"),
-        )
 
 
 def _request(
@@ -220,60 +363,60 @@ def _pythons(
     return ((version.major, version.minor),)
 
 
-def _report(
-    locked: Locked,
-    changed: Sequence[LockChange],
-    path: Path,
-    output: Output,
-    arguments: Namespace,
-    *,
-    is_same: bool,
-) -> None:
-    lock = locked.lock
-    written = not (is_same or arguments.check or arguments.dry_run)
+def _report(made: Sequence[_Made], output: Output, arguments: Namespace, *, writes: bool) -> None:
+    notes = dict.fromkeys(note for one in made for note in one.host_lock.locked.notes)
+    apart = made[0].host_lock.apart
     output.result_json(
         {
             "version": 1,
-            "dry_run": arguments.dry_run or arguments.check,
-            "locks": [
-                {
-                    "path": str(path),
-                    "written": written,
-                    "is_same": is_same,
-                    "hosts": [],
-                    "environments": [one.environment.name for one in locked.settled],
-                    "packages": [
-                        {
-                            "name": package.name,
-                            "version": None if package.version is None else str(package.version),
-                            "marker": None if package.marker is None else str(package.marker),
-                            "wheels": len(package.wheels),
-                            "labels": list(_labels(package)),
-                        }
-                        for package in lock.packages
-                    ],
-                    "changes": [change.to_mapping() for change in changed],
-                }
-            ],
-            "notes": list(locked.notes),
+            "dry_run": not writes,
+            "apart": apart,
+            "locks": [_mapping(one, writes=writes) for one in made],
+            "notes": list(notes),
         }
     )
-    for note in locked.notes:
+    for note in notes:
         output.warn(note)
-    for change in changed:
-        output.result(str(change))
-    for package in lock.packages:
-        labels = _labels(package)
-        if labels:
-            output.result(f"{package.name} {package.version}: {', '.join(labels)}")
-    names = ", ".join(one.environment.name for one in locked.settled)
-    count = len({package.name for package in lock.packages})
-    packages = "1 package" if count == 1 else f"{count} packages"
-    if is_same:
-        output.result(f"{path} is up to date: {packages} for {names}")
-    elif not arguments.check:
-        verb = "would lock" if arguments.dry_run else "locked"
-        output.result(f"{verb} {packages} for {names} in {path}")
+    for one in made:
+        for change in one.changes:
+            output.result(str(change))
+        for package in one.lock.packages:
+            labels = _labels(package)
+            if labels:
+                output.result(f"{package.name} {package.version}: {', '.join(labels)}")
+    if apart is not None:
+        output.warn(f"one lock cannot be for all of these machines, so each has its own: {apart}")
+    for one in made:
+        names = ", ".join(one_.environment.name for one_ in one.host_lock.locked.settled)
+        count = len({package.name for package in one.lock.packages})
+        packages = "1 package" if count == 1 else f"{count} packages"
+        if one.is_same:
+            output.result(f"{one.path} is up to date: {packages} for {names}")
+        elif not arguments.check:
+            verb = "locked" if writes else "would lock"
+            output.result(f"{verb} {packages} for {names} in {one.path}")
+
+
+def _mapping(one: _Made, *, writes: bool) -> dict[str, object]:
+    settled = one.host_lock.locked.settled
+    return {
+        "path": str(one.path),
+        "written": writes and not one.is_same,
+        "up_to_date": one.is_same,
+        "for": [each.environment.name for each in settled],
+        "requires_python": str(one.lock.pylock.requires_python or ""),
+        "packages": [
+            {
+                "name": package.name,
+                "version": str(package.version),
+                "marker": None if package.marker is None else str(package.marker),
+                "wheels": len(package.wheels),
+                "labels": list(_labels(package)),
+            }
+            for package in one.lock.packages
+        ],
+        "changes": [change.to_mapping() for change in one.changes],
+    }
 
 
 def _labels(package: LockedPackage) -> Sequence[str]:
