@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.lock.document import Lock
     from wheelfit.sources.remembered import Remembered
 
-__all__ = ["OpenedLock", "load_lock", "open_lock"]
+__all__ = ["OpenedLock", "choice_policy", "load_lock", "open_lock"]
 
 
 def __dir__() -> list[str]:
@@ -66,18 +66,11 @@ class OpenedLock:
         :raises NoFit: the lock was not made for the machine.
         """
         arguments = self.arguments
-        agreements, mixed = read_agreements(arguments)
         return LockCandidates(
             self.lock,
             machine.target,
             machine.detector,
-            ChoicePolicy(
-                providers=machine.policy,
-                preferences=read_preferences(arguments),
-                metadata=metadata_policy(arguments),
-                agreements=agreements,
-                mixed=mixed,
-            ),
+            choice_policy(arguments, machine),
             user_lists=machine.user_lists,
             plugins=OnDemandPlugins(
                 machine.plugin_rules,
@@ -94,6 +87,22 @@ class OpenedLock:
             extras=arguments.extra,
             groups=arguments.group,
         )
+
+
+def choice_policy(arguments: Namespace, machine: ChosenMachine) -> ChoicePolicy:
+    """Return what wheels are chosen by.
+
+    :param arguments: the options of `wheelfit.cli.options.add_choice`.
+    :param machine: it was chosen by options of the user too.
+    """
+    agreements, mixed = read_agreements(arguments)
+    return ChoicePolicy(
+        providers=machine.policy,
+        preferences=read_preferences(arguments),
+        metadata=metadata_policy(arguments),
+        agreements=agreements,
+        mixed=mixed,
+    )
 
 
 def open_lock(arguments: Namespace, environ: Mapping[str, str], output: Output) -> OpenedLock:

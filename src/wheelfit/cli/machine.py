@@ -289,6 +289,7 @@ _REPEATED = {
     "--require": "require",
     "--forbid": "forbid",
     "--label": "label",
+    "--allow-mixed": "allow_mixed",
 }
 _SWITCHES = {
     "--no-abi-dependency": "no_abi_dependency",

@@ -231,19 +231,10 @@ def _policy(
     arguments: Namespace, target: Target, environ: Mapping[str, str], output: Output
 ) -> ChoicePolicy:
     """Return what the wheels of a bundle are chosen by, whichever machine is meant."""
-    from wheelfit.cli.asked import metadata_policy, read_agreements, read_preferences
+    from wheelfit.cli.locks import choice_policy
     from wheelfit.cli.machine import choose_machine
-    from wheelfit.resolve.candidates import ChoicePolicy
 
-    machine = choose_machine(arguments, target, environ, output)
-    agreements, mixed = read_agreements(arguments)
-    return ChoicePolicy(
-        providers=machine.policy,
-        preferences=read_preferences(arguments),
-        metadata=metadata_policy(arguments),
-        agreements=agreements,
-        mixed=mixed,
-    )
+    return choice_policy(arguments, choose_machine(arguments, target, environ, output))
 
 
 def _recorded(arguments: Namespace, words: Sequence[str], folder: Path) -> Namespace:
