@@ -28,7 +28,9 @@ from wheelfit.errors import (
     UserError,
 )
 from wheelfit.lock.repository import LockedRepository
+from wheelfit.resolve.agreement import Attempt, Chosen, Refused, held_by, settle
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
+from wheelfit.resolve.cautions import about_mixture
 from wheelfit.resolve.explain import explain_choice
 from wheelfit.resolve.resolution import Edge, Pin, Resolution
 
@@ -36,14 +38,18 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from wheelfit.core.agreements import Agreed
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.markers import Marker, VariantContext
+    from wheelfit.core.properties import PropertySet
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.support import Detector, Plugins
     from wheelfit.core.target import Target
     from wheelfit.lock.document import Lock, LockedPackage
+    from wheelfit.resolve.agreement import Held
     from wheelfit.resolve.explain import Explanation
     from wheelfit.resolve.release_choice import ReleaseChoice
+    from wheelfit.resolve.request import Present
     from wheelfit.sources.repository import Files
 
 __all__ = ["LockCandidates", "LockSelection", "PackageChoice", "applicable"]
@@ -81,12 +87,14 @@ class LockSelection:
     """Packages of the lock that do not belong there, with the reason."""
     notes: tuple[str, ...] = ()
     """What went wrong on the way, one sentence each (F-136)."""
+    held: tuple[Held, ...] = ()
+    """On what everything in the environment agrees, and what was given up for that."""
 
     def resolution(self) -> Resolution:
         """Return the selection as what an installation starts from."""
         edges = [Edge(one.package.name, name) for one in self.chosen for name in one.needs]
         pins = tuple(map(_pin, self._needed_first()))
-        return Resolution(pins, edges=tuple(edges), notes=self.notes)
+        return Resolution(pins, edges=tuple(edges), notes=self.notes, held=self.held)
 
     def _needed_first(self) -> Iterator[PackageChoice]:
         """Yield the packages, what others need before those; a circle somewhere in it."""
@@ -233,14 +241,52 @@ class LockCandidates:
                     extended = self._roots.get(root.name, frozenset()) | root.extras
                     self._roots[root.name] = extended
 
-    def select(self) -> LockSelection:
+    def select(
+        self, *, installed: Mapping[NormalizedName, Present] = MappingProxyType({})
+    ) -> LockSelection:
         """Choose; after a wheel was rejected, choose again.
 
+        Builds agree with each other on what an environment must agree on, as a resolution
+        sees to it; no versions are tried, since the lock has one of each.
+
+        :param installed: what is there and counts: if it stays, and for what it was built.
         :raises NoCompatibleWheel: a package that is needed has no wheel for the target;
             says so of all of them.
+        :raises NoConsistentSet: no builds in the lock agree with each other.
         :raises FileProblem: the lock names files that may or can not be read.
         """
+        self.candidates.agree(())
         walk = self._walked()
+        self._check(walk)
+        roots = {} if self._roots is None else self._roots
+        policy = self.candidates.policy
+        agreed, forced = settle(
+            lambda agreed: self._attempted(agreed, installed),
+            self._attempt((), walk, installed),
+            policy.binding,
+            installed=installed,
+            order=roots,
+        )
+        if agreed:
+            # Once more, so that every reason can say who decided.
+            self.candidates.agree(agreed)
+            walk = self._walked()
+            self._check(walk)
+        together = self._attempt(agreed, walk, installed).chosen.values()
+        held = tuple(held_by(together, policy.agreements, forced))
+        chosen = tuple(
+            PackageChoice(package, walk.choices[name], tuple(walk.needs[name]), name in roots)
+            for name, package in self.packages.items()
+            if name in walk.choices
+        )
+        reason = "no chosen wheel needs it"
+        left_out = {name: reason for name in self.packages if name not in walk.choices}
+        notes = [*about_mixture(held), *walk.notes]
+        notes += [note for one in chosen for note in one.choice.notes]
+        return LockSelection(chosen, MappingProxyType(left_out), tuple(dict.fromkeys(notes)), held)
+
+    def _check(self, walk: _Walk) -> None:
+        """Refuse a walk on which something had no wheel."""
         if walk.misfits:
             names = ", ".join(walk.misfits)
             verb = "has" if len(walk.misfits) == 1 else "have"
@@ -250,16 +296,53 @@ class LockCandidates:
                 note="\n".join(walk.reasons()),
                 hint=walk.hint(),
             )
-        roots = {} if self._roots is None else self._roots
-        chosen = tuple(
-            PackageChoice(package, walk.choices[name], tuple(walk.needs[name]), name in roots)
-            for name, package in self.packages.items()
-            if name in walk.choices
-        )
-        reason = "no chosen wheel needs it"
-        left_out = {name: reason for name in self.packages if name not in walk.choices}
-        notes = [*walk.notes, *(note for one in chosen for note in one.choice.notes)]
-        return LockSelection(chosen, MappingProxyType(left_out), tuple(dict.fromkeys(notes)))
+
+    def _check_others(self, installed: Mapping[NormalizedName, Present]) -> None:
+        """Refuse a choice that does not go with what is installed beside the lock."""
+        for name, present in installed.items():
+            objection = self.candidates.objection(present.properties, is_installed=True)
+            if objection is not None and name not in self.packages:
+                raise NoCompatibleWheel(
+                    f"{present} is installed and not in the lock, and it {objection}",
+                    where=self._lock.where,
+                )
+
+    def _attempted(
+        self, agreed: tuple[Agreed, ...], installed: Mapping[NormalizedName, Present]
+    ) -> Attempt | Refused:
+        """Choose while some values are agreed on."""
+        self.candidates.agree(agreed)
+        walk = self._walked()
+        try:
+            self._check(walk)
+            self._check_others(installed)
+        except NoCompatibleWheel as error:
+            why = error
+            return Refused(agreed, lambda: why, lambda: self._seen(walk))
+        return self._attempt(agreed, walk, installed)
+
+    def _attempt(
+        self,
+        agreed: tuple[Agreed, ...],
+        walk: _Walk,
+        installed: Mapping[NormalizedName, Present],
+    ) -> Attempt:
+        chosen = {
+            name: Chosen.that_stays(present)
+            for name, present in installed.items()
+            if name not in self.packages
+        }
+        for name, choice in walk.choices.items():
+            chosen[name] = Chosen.of_release(choice, choice.taken)
+        return Attempt(agreed, chosen, lambda: self._seen(walk))
+
+    def _seen(self, walk: _Walk) -> Iterator[PropertySet]:
+        """Yield what the builds declare that fit, of every package on a walk."""
+        for name in (*walk.choices, *walk.misfits):
+            version = self.packages[name].version
+            if version is not None and self.packages[name].wheels:
+                choice = self.candidates.choice(name, version)
+                yield from map(choice.declared, choice.offered)
 
     def explain(self, selection: LockSelection) -> tuple[Explanation, ...]:
         """Return for each package why its wheel was chosen and no other.

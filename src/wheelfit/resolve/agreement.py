@@ -215,7 +215,8 @@ def settle(
     agreements: Sequence[Agreement],
     *,
     installed: Mapping[NormalizedName, Present] = MappingProxyType({}),
-    named: Collection[NormalizedName] = (),
+    order: Iterable[NormalizedName] = (),
+    may_turn: Collection[NormalizedName] = (),
 ) -> tuple[tuple[Agreed, ...], Mapping[str, Forced]]:
     """Return on what to agree, if anything must be, and what forced it.
 
@@ -227,10 +228,11 @@ def settle(
     :param free: the set that was chosen freely.
     :param agreements: what binds.
     :param installed: what is there.
-    :param named: what the user named, in this order; those may change.
+    :param order: whose better build counts first; the others follow by name.
+    :param may_turn: what may become a build for another value without being asked about.
     :raises NoConsistentSet: no value can be had.
     """
-    return _Settling(attempt, free, agreements, installed, tuple(named)).result()
+    return _Settling(attempt, free, agreements, installed, tuple(order), may_turn).result()
 
 
 _MOST = 40
@@ -246,13 +248,15 @@ class _Settling:
         free: Attempt,
         agreements: Sequence[Agreement],
         installed: Mapping[NormalizedName, Present],
-        named: tuple[NormalizedName, ...],
+        order: tuple[NormalizedName, ...],
+        may_turn: Collection[NormalizedName],
     ) -> None:
         self._attempt = attempt
         self._free = free
         self._agreements = agreements
         self._installed = installed
-        self._named = named
+        self._order = order
+        self._may_turn = may_turn
         self._attempts = 0
         self._found: list[Attempt] = []
         self._refused: list[Refused] = []
@@ -306,7 +310,7 @@ class _Settling:
             return True
         if not agreeing or (sides is not None and agreeing.isdisjoint(sides)):
             return False
-        # Nor does what is installed and was not named turn to another value unnoticed.
+        # Nor does what is installed and nobody spoke of turn to another value unnoticed.
         return not any(
             values.get(name) and before and before.isdisjoint(values[name])
             for name, before in self._before(agreement)
@@ -314,7 +318,7 @@ class _Settling:
 
     def _before(self, agreement: Agreement) -> Iterator[tuple[NormalizedName, frozenset[str]]]:
         for name, present in self._installed.items():
-            if name not in self._named and present.properties:
+            if name not in self._may_turn and present.properties:
                 yield name, agreement.values(present.properties)
 
     def _explore(self, found: Attempt | Refused) -> None:
@@ -349,8 +353,8 @@ class _Settling:
     # --- comparing ------------------------------------------------------------------
 
     def _best(self, attempts: Sequence[Attempt]) -> Attempt:
-        others = sorted(name for name in self._free.chosen if name not in self._named)
-        order = [*self._named, *others]
+        others = sorted(name for name in self._free.chosen if name not in self._order)
+        order = [*self._order, *others]
         newest: dict[NormalizedName, dict[Version, int]] = {}
         for name in order:
             versions = {one.chosen[name].version for one in attempts if name in one.chosen}
@@ -385,7 +389,7 @@ class _Settling:
 
     def _turns(self, present: Present, one: Chosen) -> bool:
         """Tell whether what is installed would turn to another value."""
-        if present.name in self._named:
+        if present.name in self._may_turn:
             return False
         pairs = (
             (agreement.values(present.properties), agreement.values(one.properties))
@@ -457,7 +461,7 @@ class _Settling:
             if len(theirs) > len(ours):
                 names = sorted(set(theirs) - set(ours))
                 return names, f"{other} {what} {_listed(names)}"
-        for name in (*self._named, *sorted(best.chosen)):
+        for name in (*self._order, *sorted(best.chosen)):
             mine, its = best.chosen.get(name), rival.chosen.get(name)
             if mine and its and (mine.version, -mine.place) > (its.version, -its.place):
                 return [name], f"{name} has a better build for {agreed}"

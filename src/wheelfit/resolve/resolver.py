@@ -174,13 +174,14 @@ class _Resolving:
 
         :raises NoConsistentSet: there is no such set.
         """
-        named = dict.fromkeys(need.package.name for need in roots)
+        named = tuple(dict.fromkeys(need.package.name for need in roots))
         return settle(
             lambda agreed: self._attempted(agreed, roots, threads),
             self._attempt((), found),
             self._candidates.policy.binding,
             installed=self._request.around,
-            named=(*named, *sorted(self._request.upgrade_only - named.keys())),
+            order=named,
+            may_turn={*named, *self._request.upgrade_only},
         )
 
     def _attempted(
