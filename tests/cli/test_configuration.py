@@ -237,7 +237,12 @@ def test_the_project_alone(place: Place) -> None:
 def test_which_project(tmp_path: Path) -> None:
     """The project named, or the one beside the lock; no command that works on none."""
     assert project_file(Namespace(requirements=["demo"])) is None
-    assert project_file(Namespace(project=None, lock=None)) is None
+    assert project_file(Namespace(lock=None)) is None
+    named = {"requirements": ["demo"], "requirement": []}
+    assert project_file(Namespace(project=None, **named)) is None
+    nothing: dict[str, list[str]] = {"requirements": [], "requirement": []}
+    assert project_file(Namespace(project=None, **nothing)) == Path("pyproject.toml")
+    assert project_file(Namespace(project=".", **named)) == Path("pyproject.toml")
     inside = tmp_path / "pyproject.toml"
     assert project_file(Namespace(project=str(tmp_path))) == inside
     assert project_file(Namespace(project=str(inside))) == inside

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from packaging.utils import canonicalize_name
+from packaging.utils import InvalidName, canonicalize_name
 
+from wheelfit.cli.projects import group_of, is_project_file, open_project
 from wheelfit.core.agreements import named, with_own
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import DEFAULT_LIMITS
@@ -62,15 +63,22 @@ class Wanted:
     """Allowed digests by project, as far as any are given."""
     files: tuple[RequirementsFile, ...]
     """The requirements files, which may name sources and switches."""
+    overrides: tuple[Asked, ...] = ()
+    """What counts in place of what anybody needs of these projects."""
+    excluded: frozenset[NormalizedName] = frozenset()
+    """Projects that nobody gets."""
     given_urls: tuple[str, ...] = field(default=(), repr=False)
     """URLs of wheels as they were written, with the login that some of them hold."""
 
 
-def read_wanted(arguments: Namespace, environ: Mapping[str, str]) -> Wanted:
+def read_wanted(
+    arguments: Namespace, environ: Mapping[str, str], *, or_project: bool = False
+) -> Wanted:
     """Read what was asked for.
 
     :param arguments: the options of `wheelfit.cli.options.add_requirements`.
     :param environ: values of variables in requirements files.
+    :param or_project: whether a project is worked on, so that nothing need be named.
     :raises UsageError: nothing was asked for, not even in a file; or an editable installation.
     :raises InvalidRequirement: something is no requirement.
     :raises FileProblem: a file cannot be read.
@@ -82,16 +90,25 @@ def read_wanted(arguments: Namespace, environ: Mapping[str, str]) -> Wanted:
             hint="build a wheel of the project and name that; or let pip install the project "
             "into the same environment (pip install --no-deps -e), and wheelfit the rest",
         )
-    files = [read_requirements_file(name, _read, environ) for name in arguments.requirement]
+    projects = [name for name in arguments.requirement if is_project_file(name)]
+    files = [
+        read_requirements_file(name, _read, environ)
+        for name in arguments.requirement
+        if name not in projects
+    ]
     limits = [
         read_requirements_file(name, _read, environ, as_constraints=True)
         for name in arguments.constraint
     ]
     lines = [RequirementLine(text, "") for text in arguments.requirements]
     lines += [line for file in files for line in file.requirements]
-    if not (lines or files or getattr(arguments, "refit", False)):
+    is_named = lines or files or projects or arguments.of_group
+    if not (is_named or or_project or getattr(arguments, "refit", False)):
         raise UsageError("nothing was asked for", hint="name a requirement, or a file with -r")
-    requirements, wheels = [], []
+    overrides, replacing = _overrides(arguments, environ)
+    requirements = [asked for name in projects for asked in open_project(name).dependencies]
+    requirements += [asked for text in arguments.of_group for asked in group_of(text)]
+    wheels = []
     hashes: dict[NormalizedName, set[tuple[str, str]]] = {}
     for line in lines:
         found = _requirement_or_wheel(line)
@@ -102,14 +119,53 @@ def read_wanted(arguments: Namespace, environ: Mapping[str, str]) -> Wanted:
         if line.hashes:
             hashes.setdefault(found.requirement.name, set()).update(line.hashes)
     constraints = [line for file in (*files, *limits) for line in file.constraints]
+    constraints += arguments.constraints
     return Wanted(
         tuple(requirements),
         tuple(wheels),
         tuple(Asked(_requirement(line), line.where) for line in constraints),
         {name: frozenset(digests) for name, digests in hashes.items()},
-        (*files, *limits),
+        (*files, *limits, *replacing),
+        overrides,
+        frozenset(map(_name, (*arguments.exclude, *arguments.excludes))),
         tuple(_url(line.text) for line in lines if "://" in line.text),
     )
+
+
+def _overrides(
+    arguments: Namespace, environ: Mapping[str, str]
+) -> tuple[tuple[Asked, ...], list[RequirementsFile]]:
+    """Return the overrides, and the files they are read from.
+
+    Of a project that the command line speaks of, nothing else is heard.
+    """
+    lines: list[RequirementLine] = []
+    files = []
+    for text in arguments.override:
+        head = text.partition(";")[0]
+        if not _NAMED_URL.match(text) and ("/" in head or "\\" in head or _LISTED.search(head)):
+            files.append(read_requirements_file(text, _read, environ, as_constraints=True))
+            lines += files[-1].constraints
+        else:
+            lines.append(RequirementLine(text, "--override"))
+    said = [Asked(_requirement(line), line.where) for line in lines]
+    heard = {asked.requirement.name for asked in said}
+    settings = [Asked(_requirement(line), line.where) for line in arguments.overrides]
+    said += [asked for asked in settings if asked.requirement.name not in heard]
+    return tuple(said), files
+
+
+_LISTED = re.compile(r"\.(txt|in)\s*$")
+"""Ends the name of a file of requirements."""
+
+
+def _name(text: str) -> NormalizedName:
+    try:
+        return canonicalize_name(text, validate=True)
+    except InvalidName:
+        raise UsageError(
+            f"{text[:80]!r} is no name of a project", where="--exclude", hint="name it alone"
+        ) from None
 
 
 def limited(

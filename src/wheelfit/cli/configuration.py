@@ -183,12 +183,15 @@ def _program_data() -> str:
 def project_file(arguments: Namespace) -> Path | None:
     """Return the ``pyproject.toml`` whose project a command works on, if it does on any.
 
-    It is the one of ``--project``, or the one beside the lock; folders above are not looked at.
+    It is the one of ``--project``, else that of the current folder if nothing else is named, or
+    the one beside the lock; folders above are not looked at.
 
     :param arguments: of a command.
     """
-    if (named := getattr(arguments, "project", None)) is not None:
-        path = Path(named)
+    if hasattr(arguments, "project"):
+        if arguments.project is None and (arguments.requirements or arguments.requirement):
+            return None
+        path = Path(arguments.project or ".")
         return path / "pyproject.toml" if path.is_dir() else path
     if (lock := getattr(arguments, "lock", None)) is not None:
         return Path(lock).parent / "pyproject.toml"

@@ -114,7 +114,7 @@ def add_groups(parser: ArgumentParser) -> None:
 
 def add_project(parser: ArgumentParser) -> None:
     """Add which project is worked on, and which of its extras and groups."""
-    group = parser.add_argument_group("project (default: the current folder's, if nothing is named)")
+    group = parser.add_argument_group("project (default: that of the current folder)")
     group.add_argument(
         "--project", type=given, metavar="PATH", help="a pyproject.toml, or the folder of one"
     )
@@ -133,6 +133,7 @@ def add_project(parser: ArgumentParser) -> None:
             metavar="NAME",
             help=f"without this {word}; :all: for none",
         )
+    parser.set_defaults(default_groups=())  # only the project can say it
 
 
 def add_lock(parser: ArgumentParser) -> None:

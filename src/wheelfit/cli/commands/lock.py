@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wheelfit.cli.options import (
     add_choice,
     add_machine,
+    add_project,
     add_requirements,
     add_sources,
     given,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_requirements(parser)
+    add_project(parser)
     group = parser.add_argument_group("lock")
     group.add_argument(
         "-o",
@@ -326,11 +328,15 @@ def _request(
     arguments: Namespace, environ: Mapping[str, str], rules: InstallRules
 ) -> tuple[LockRequest, Sequence[RequirementsFile], Sequence[str]]:
     """Return what the lock is for, the files that may name sources, and URLs with logins."""
+    from dataclasses import replace
+
     from wheelfit.cli.asked import limited, read_wanted
+    from wheelfit.cli.projects import project_request, works_on_project
     from wheelfit.errors import UsageError
     from wheelfit.lock.request import LockRequest, Root
 
-    wanted = read_wanted(arguments, environ)
+    is_project = works_on_project(arguments)
+    wanted = read_wanted(arguments, environ, or_project=is_project)
     if rules.constraints:
         wanted = limited(wanted, rules.constraints, environ, rules.said_by("constraint"))
     if wanted.wheels:
@@ -338,9 +344,14 @@ def _request(
             f"{wanted.wheels[0].file.filename} is a single wheel, and a lock is for releases",
             hint="put it into a folder, and name that with --find-links",
         )
-    request = LockRequest(
-        roots=tuple(Root(asked.requirement, asked.where) for asked in wanted.requirements),
+    project = project_request(arguments) if is_project else LockRequest()
+    named = tuple(Root(asked.requirement, asked.where) for asked in wanted.requirements)
+    request = replace(
+        project,
+        roots=(*project.roots, *named),
         constraints=wanted.constraints,
+        overrides=wanted.overrides,
+        excluded=wanted.excluded,
         hashes=wanted.hashes,
         prereleases=arguments.pre or rules.pre or any(file.pre for file in wanted.files),
     )

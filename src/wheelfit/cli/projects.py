@@ -1,0 +1,164 @@
+"""The project that a command works on, opened from its arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.errors import FileProblem, InvalidConfiguration, UsageError
+from wheelfit.resolve.project_file import NAME, read_project_file
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Collection, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.lock.request import LockRequest
+    from wheelfit.resolve.project_file import ProjectFile
+    from wheelfit.resolve.request import Asked
+
+__all__ = ["group_of", "is_project_file", "open_project", "project_request", "works_on_project"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_LARGEST = 4 << 20
+"""Bytes of the longest file."""
+
+
+def is_project_file(name: str) -> bool:
+    """Say whether a path names a ``pyproject.toml``."""
+    return "://" not in name and PurePath(name).name == NAME
+
+
+def open_project(name: str) -> ProjectFile:
+    """Read what a project needs.
+
+    :param name: its ``pyproject.toml``, or the folder of it.
+    :raises FileProblem: it cannot be read.
+    :raises InvalidProject: something in it cannot be understood.
+    """
+    path = Path(name)
+    if path.is_dir():
+        path /= NAME
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise FileProblem(
+            f"the project's file cannot be read: {error.strerror}",
+            where=str(path),
+            hint="name what is wanted, or the project with --project",
+        ) from None
+    return read_project_file(data, str(path))
+
+
+def group_of(text: str) -> Sequence[Asked]:
+    """Return what a dependency group asks for.
+
+    :param text: as ``NAME`` or ``PATH:NAME``, with the path of a ``pyproject.toml``.
+    :raises FileProblem: the file cannot be read.
+    :raises InvalidProject: something in it cannot be understood.
+    :raises UsageError: the path is of another file, or there is no such group.
+    """
+    path, _, name = text.rpartition(":")
+    if path and not is_project_file(path):
+        raise UsageError(
+            f"groups are in a {NAME}, and {path} is called otherwise", where=f"--group {text}"
+        )
+    project = open_project(path or NAME)
+    return project.groups[_known(name, project.groups, "dependency group", f"--group {text}")]
+
+
+def works_on_project(arguments: Namespace) -> bool:
+    """Say whether a command works on a project: it is named, or nothing else is.
+
+    :param arguments: the options of ``add_requirements`` and ``add_project``.
+    """
+    return arguments.project is not None or not (arguments.requirements or arguments.requirement)
+
+
+def project_request(arguments: Namespace) -> LockRequest:
+    """Return what a lock is made for because of a project.
+
+    :param arguments: the options of ``add_project``.
+    :raises FileProblem: its file cannot be read.
+    :raises InvalidProject: something in it cannot be understood.
+    :raises UsageError: it has no such extra or group.
+    :raises InvalidConfiguration: a default group is none.
+    """
+    from wheelfit.lock.request import LockRequest, Root
+
+    project = open_project(arguments.project or NAME)
+    extras = _narrowed(project.extras, arguments.extra, arguments.no_extra, "extra")
+    groups = _narrowed(project.groups, arguments.group, arguments.no_group, "dependency group")
+    roots = [Root(asked.requirement, asked.where) for asked in project.dependencies]
+    roots += [
+        Root(asked.requirement, asked.where, extra=name)
+        for name, needs in extras.items()
+        for asked in needs
+    ]
+    roots += [
+        Root(asked.requirement, asked.where, group=name)
+        for name, needs in groups.items()
+        for asked in needs
+    ]
+    return LockRequest(
+        roots=tuple(roots),
+        requires_python=project.requires_python,
+        extras=tuple(extras),
+        groups=tuple(groups),
+        default_groups=tuple(_defaults(arguments.default_groups, project, groups)),
+    )
+
+
+def _defaults(
+    names: Sequence[str], project: ProjectFile, groups: Collection[NormalizedName]
+) -> Sequence[NormalizedName]:
+    """Return the groups that count by default, as far as they are locked."""
+    for name in names:
+        if canonicalize_name(name) not in project.groups:
+            raise InvalidConfiguration(
+                f"there is no dependency group {name} that could be a default one",
+                where=project.where,
+            )
+    return [one for one in map(canonicalize_name, names) if one in groups]
+
+
+def _narrowed(
+    known: Mapping[NormalizedName, Sequence[Asked]],
+    only: Sequence[str],
+    without: Sequence[str],
+    what: str,
+) -> Mapping[NormalizedName, Sequence[Asked]]:
+    """Return the extras or groups that are wanted."""
+    option = f"--{what.rpartition(' ')[2]}"
+    wanted = {_known(name, known, what, f"{option} {name}") for name in only} or set(known)
+    if ":all:" in without:
+        wanted = {_known(name, known, what, f"{option} {name}") for name in only}
+    wanted -= {
+        _known(name, known, what, f"--no-{option[2:]} {name}")
+        for name in without
+        if name != ":all:"
+    }
+    return {name: needs for name, needs in known.items() if name in wanted}
+
+
+def _known(name: str, known: Collection[NormalizedName], what: str, where: str) -> NormalizedName:
+    from difflib import get_close_matches
+
+    found = canonicalize_name(name)
+    if found not in known:
+        close = get_close_matches(found, known, n=1)
+        there = ", ".join(known) or "none"
+        raise UsageError(
+            f"the project has no {what} {name}",
+            where=where,
+            hint=f"did you mean {close[0]!r}?" if close else f"there are: {there}",
+        )
+    return found
