@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,8 @@ from wheelfit.core.support import Support
 from wheelfit.errors import UnknownShorthand, UsageError
 from wheelfit.platforms.discovery import BUILT_IN
 from wheelfit.testing.detectors import supported
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "variant-shorthands.md"
 
 EVERYTHING = Support(
     {
@@ -260,6 +263,16 @@ def test_rows_to_show() -> None:
 def test_accelerators_of_a_build(texts: list[str], used: tuple[str, ...]) -> None:
     """P-150: a build for machines without a TPU uses none."""
     assert accelerators_of(PropertySet([parse_property(text) for text in texts])) == used
+
+
+def test_the_reference_has_every_row() -> None:
+    """The page shows the table as it is, and when it was made."""
+    text = PAGE.read_text()
+    for row, spellings in shorthand_rows():
+        also = ", ".join(f"`{one}`" for one in spellings)
+        assert f"| `{row.name}` | {also} | {row.meaning} |\n" in text
+    assert text.count("\n| `") == len(NAMES)
+    assert f"Data of {shorthands.DATA_VERSION}." in text
 
 
 def test_examples() -> None:

@@ -11,7 +11,8 @@ from wheelfit.cli.downloads import download, named_by_origin
 from wheelfit.cli.environments import tell_unnamed_environment
 from wheelfit.cli.pip_rules import check_changes, check_place
 from wheelfit.cli.progress import Bars
-from wheelfit.errors import UsageError, VariantChangeRefused
+from wheelfit.cli.sizes import size_table, sized, sizes_of, unknown_sizes
+from wheelfit.errors import NoCompatibleWheel, UsageError, VariantChangeRefused
 from wheelfit.install.apply import PLANS, PlanOutdated, apply
 from wheelfit.install.breakage import breakages
 from wheelfit.install.choice import Circumstances
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.resolution import Pin, Resolution
     from wheelfit.sources.pip_configuration import InstallRules
+    from wheelfit.sources.size import FileSize
 
 __all__ = ["Decided", "Ground", "Present", "carry_out", "check_ground", "decided", "report"]
 
@@ -142,9 +144,11 @@ def decided(
     :param present: what is there.
     :param ground: where.
     :param agreed: tells of a change of variant whether somebody asked for it.
+    :raises NoCompatibleWheel: a property that is required occurs nowhere.
     :raises UsageError: the environment could not use what would be installed.
     :raises VariantChangeRefused: nobody asked for a change of variant.
     """
+    _check_wishes(resolution, ground)
     _check_platform(planned, ground)
     changes = variant_changes(planned, present.installed, present.misfits)
     refused = [one for one in changes if not (one.reported or agreed(one))]
@@ -175,6 +179,17 @@ def _refusal(
         note="\n".join(map(str, refused)),
         hint="; ".join(hints),
     )
+
+
+def _check_wishes(resolution: Resolution, ground: Ground) -> None:
+    """Refuse a result in which a required property occurs nowhere: the wish was in vain."""
+    present = [pin.properties for pin in resolution.pins]
+    present += [kept.properties for kept in resolution.kept]
+    for wish in ground.candidates.policy.preferences.in_vain(present):
+        raise NoCompatibleWheel(
+            f"{wish} is required, but no package of the result has a variant with it",
+            hint="wheelfit explain shows what each package offers",
+        )
 
 
 def _check_platform(planned: Plan, ground: Ground) -> None:
@@ -292,12 +307,15 @@ def report(
     planned, resolution = decision.planned, decision.resolution
     interpreter = ground.environment.interpreter
     broken = breakages(planned, decision.present.installed, interpreter.environment)
+    sizes: Mapping[NormalizedName, FileSize] = {}
+    if arguments.dry_run:
+        sizes = sizes_of(planned.install, ground.candidates.repository, unpacked=True)
     output.result_json(
         {
             "version": 1,
             "dry_run": arguments.dry_run,
             **ground.machine.to_mapping(),
-            **planned.to_mapping(),
+            **sized(planned.to_mapping(), sizes, dry_run=arguments.dry_run),
             "keep": [_kept(entry, resolution) for entry in planned.keep],
             "variant_changes": [one.to_mapping() for one in decision.changes],
             "misfits": [_misfit(one) for one in decision.misfits],
@@ -320,6 +338,12 @@ def report(
             output.say(f"note: {held}")
     for change in decision.changes:
         output.say(f"note: {change}")
+    for pin in resolution.pins:
+        if (better := pin.choice.selection.better) is not None:
+            output.say(
+                f"note: {pin.name} stays {pin.label}, though {better.label or PLAIN} would fit "
+                "better (--allow-variant-change takes it)"
+            )
     for pin in planned.install:
         for remark in pin.choice.remarks:
             output.say(f"note: {remark}", "dim")
@@ -328,8 +352,23 @@ def report(
     for detail in resolution.details:
         output.detail(detail)
     _tell_plan(planned, output, dry_run=arguments.dry_run)
+    if sizes:
+        for line in size_table(planned.install, sizes):
+            output.result(line)
+        for line in unknown_sizes(sizes):
+            output.warn(line)
     if not planned:
         output.result(f"nothing to do: {otherwise}")
+    _warn_of_idle_labels(decision, ground, output)
+
+
+def _warn_of_idle_labels(decision: Decided, ground: Ground, output: Output) -> None:
+    """Say when a label is asked for of a package that is not there: a slip of the name, likely."""
+    names = {pin.name for pin in decision.planned.install}
+    names |= {entry.name for entry in decision.planned.keep}
+    for name, label in ground.candidates.policy.preferences.labels.items():
+        if name not in names:
+            output.warn(f"--label {name}={label} changes nothing: {name} is not needed")
 
 
 def _tell_plan(planned: Plan, output: Output, *, dry_run: bool) -> None:
