@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from lock.entries import AMD, X86_64
+from lock.shelf import ANY, Shelf, cuda, document
 from packaging.version import Version
 
 from wheelfit.core.requirements import parse_requirement
@@ -22,78 +22,8 @@ from wheelfit.resolve.release_metadata import MetadataPolicy
 from wheelfit.resolve.request import Asked
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
-from wheelfit.testing.wheels import SCHEMA
-from wheelfit.testing.worlds import NVIDIA
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "macos-arm64", "windows-x86_64")
-ANY = "py3-none-any"
-
-
-def document(variants: Mapping[str, object], **providers: object) -> dict[str, Any]:
-    """Return the variant metadata of a release."""
-    known: dict[str, object] = {"nvidia": NVIDIA, "x86_64": X86_64, "amd": AMD, **providers}
-    used = {namespace for one in variants.values() for namespace in one}  # type: ignore[attr-defined]
-    providers = {name: known[name] for name in known if name in used} or {"nvidia": NVIDIA}
-    return {
-        "$schema": SCHEMA,
-        "default-priorities": {"namespace": list(providers)},
-        "providers": providers,
-        "variants": dict(variants),
-    }
-
-
-def cuda(*majors: str) -> dict[str, object]:
-    """Return one label for each CUDA major, and the null variant."""
-    labels: dict[str, object] = {
-        f"cu{major}": {"nvidia": {"cuda_version_lower_bound": [f"{major}.0"]}} for major in majors
-    }
-    return {**labels, "null": {}}
-
-
-class Shelf(FakeRepository):
-    """A repository that takes releases in a few words."""
-
-    def add(self, *releases: str, tags: str = ANY, **more: Any) -> None:
-        """Add releases with one plain wheel each.
-
-        :param releases: ``name version``.
-        :param tags: of the wheels.
-        :param more: as for a wheel.
-        """
-        for text in releases:
-            name, version = text.split()
-            self.add_wheel(f"{name.replace('-', '_')}-{version}-{tags}.whl", **more)
-
-    def add_variants(
-        self,
-        release: str,
-        variants: Mapping[str, object],
-        requires: Mapping[str, Collection[str]] | None = None,
-        *,
-        plain: bool = True,
-        tags: str = ANY,
-        **providers: object,
-    ) -> None:
-        """Add a release with variants.
-
-        :param release: ``name version``.
-        :param variants: properties by label.
-        :param requires: needs by label; the plain wheel's under the empty text.
-        :param plain: whether it has a plain wheel too.
-        :param tags: of the wheels.
-        :param providers: further ones.
-        """
-        name, version = release.split()
-        whole = document(variants, **providers)
-        for label in (*variants, *([""] if plain else [])):
-            own = {**whole, "variants": {label: variants[label]}} if label else None
-            ending = f"-{label}" if label else ""
-            self.add_wheel(
-                f"{name.replace('-', '_')}-{version}-{tags}{ending}.whl",
-                requires=(requires or {}).get(label, ()),
-                document=own,
-            )
-        self.add_file(f"{name.replace('-', '_')}-{version}-variants.json", whole)
 
 
 @pytest.fixture
@@ -156,7 +86,7 @@ def chosen(
     **asked: Any,
 ) -> dict[str, str]:
     """Return what a machine takes from a lock: label or version by name."""
-    detector = FixedDetector(machine or {})  # type: ignore[arg-type]
+    detector = FixedDetector(machine or {})
     candidates = LockCandidates(locked.lock, environment.target, detector, **asked)
     pins = candidates.select().resolution().pins
     return {pin.name: pin.label or str(pin.version) for pin in pins}
@@ -490,7 +420,7 @@ class TestVariants:
         assert "lib 2" in entries(locked)
 
 
-def test_the_order_of_a_page_does_not_matter(shelf: Shelf) -> None:
+def test_the_order_of_a_page_does_not_matter() -> None:
     """F-120: the bytes are the same, in whatever order an index lists its files."""
 
     def filled(names: Sequence[str]) -> bytes:
