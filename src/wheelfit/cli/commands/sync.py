@@ -98,17 +98,25 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 def _decide(arguments: Namespace, ground: _Ground, choosing: LockCandidates) -> Decided:
     """Choose, and see that the result may be and can be where it shall be."""
     from wheelfit.cli.changes import Present, decided
+    from wheelfit.install.installed import by_name
     from wheelfit.install.plan import plan_sync
     from wheelfit.install.spared import spared
 
     present = Present.of(ground)
-    choosing.candidates.hold_on_to(_held(arguments, present))
-    resolution = choosing.select().resolution()
+    held = _held(arguments, present)
+    choosing.candidates.hold_on_to(held)
     staying = None
+    if not (arguments.refit or arguments.inexact):
+        staying = spared(present.installed, ground.environment.interpreter.environment)
+    # What keeps its build, or stays beside the lock, has a say in what all agree on.
+    taking_part = {
+        name: entry.present()
+        for name, entry in by_name(present.installed).items()
+        if (name in held if name in choosing.packages else staying is None or name in staying)
+    }
+    resolution = choosing.select(installed=taking_part).resolution()
     if arguments.refit:
         resolution = _only_misfits(resolution, present)
-    elif not arguments.inexact:
-        staying = spared(present.installed, ground.environment.interpreter.environment)
     planned = plan_sync(resolution, present.installed, spared=staying)
     labels = choosing.candidates.policy.preferences.labels
     misfits = present.misfits if arguments.refit else {}
