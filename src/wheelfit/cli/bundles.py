@@ -21,10 +21,11 @@ from wheelfit import __version__
 from wheelfit.cli.downloads import several_at_once
 from wheelfit.cli.hosts import host_text
 from wheelfit.cli.machine import options_in_effect
+from wheelfit.cli.progress import size_in_words
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.index_metadata import disagreement, read_wheel_document
-from wheelfit.errors import FileProblem, IntegrityError, InvalidWheel, NoFit, UserError
+from wheelfit.errors import FileProblem, IntegrityError, InvalidWheel, NoFit, TooLarge, UserError
 from wheelfit.lock.bundles.manifest import (
     FOLDERS,
     MANIFEST,
@@ -39,6 +40,7 @@ from wheelfit.lock.document import write_lock
 from wheelfit.lock.repository import LockedRepository
 from wheelfit.platforms.scrubbing import Scrubber
 from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.resolve.acceleration import accelerations, refusal
 from wheelfit.resolve.candidates import ChoicePolicy
 from wheelfit.server.pages import HTML, JSON, write_project, write_projects
 from wheelfit.sources.page import File, ProjectPage
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from wheelfit.lock.selection import LockCandidates, LockSelection
     from wheelfit.platforms.features import Detection
     from wheelfit.sources.repository import Files
+    from wheelfit.sources.size import FileSize
 
 __all__ = [
     "Contents",
@@ -69,7 +72,10 @@ __all__ = [
     "HostChoice",
     "Place",
     "Wanted",
+    "check_accelerators",
+    "check_download",
     "make",
+    "sizes_of",
     "words_in_effect",
 ]
 
@@ -383,6 +389,57 @@ class Place:
         if path.is_symlink() or not path.is_file():
             return None
         return replace(wanted, file=replace(wanted.file, url=file_url(path)))
+
+
+def check_accelerators(plan: ForHosts | Everything) -> None:
+    """Refuse a build without an accelerator where others of the lock have one.
+
+    :param plan: what is to be in the bundle.
+    :raises NoAccelerator: a machine would get such a build; says which.
+    """
+    for host in plan.hosts:
+        resolution = host.selection.resolution()
+        refused = refusal(accelerations(resolution, host.candidates.candidates))
+        if refused is not None:
+            with _naming(host.machine.name):
+                raise refused
+
+
+def sizes_of(plan: ForHosts | Everything, place: Place, bars: Bars) -> dict[str, FileSize]:
+    """Return how large each wheel is, and whether it must be fetched; nothing is fetched for it.
+
+    :param plan: what is to be in the bundle.
+    :param place: where it goes.
+    :param bars: would end it all.
+    """
+    wanted = plan.wanted
+
+    def size(one: Wanted) -> FileSize:
+        there = place.find(one) or one
+        return there.files.size(there.file)
+
+    found = several_at_once(list(wanted.values()), size, bars)
+    return dict(zip(wanted, found, strict=True))
+
+
+def check_download(sizes: Mapping[str, FileSize], most: int) -> None:
+    """Refuse to fetch more than is allowed.
+
+    :param sizes: of `sizes_of`; what nobody knows does not count.
+    :param most: bytes.
+    :raises TooLarge: it would be more.
+    """
+    total = sum(size.download or 0 for size in sizes.values())
+    if total <= most:
+        return
+    unknown = any(size.download is None for size in sizes.values())
+    largest = sorted(sizes, key=lambda name: (-(sizes[name].download or 0), name))[:5]
+    raise TooLarge(
+        f"{'at least ' if unknown else ''}{size_in_words(total)} would be downloaded, and "
+        f"{size_in_words(most)} are allowed (--max-download)",
+        note="\n".join(f"{name}: {size_in_words(sizes[name].download or 0)}" for name in largest),
+        hint="allow more, or make it for fewer machines; --dry-run shows every size",
+    )
 
 
 @dataclass(frozen=True, slots=True)

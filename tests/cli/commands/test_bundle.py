@@ -573,6 +573,21 @@ class TestReport:
         assert dry["size"] == wet["size"]
         assert dry["hosts"] == wet["hosts"]
 
+    def test_bounds(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """What the user lets no result go beyond holds for every machine, before a download."""
+        shop.index.forget()
+        folder = tmp_path / "out"
+        words: list[str | Path] = ["bundle", shop.lock, "-o", folder, "--no-cache-dir"]
+        words += shop.options("new", "win")
+        said = run(*words, "--max-download", "1kB", code=7)
+        assert "would be downloaded, and 1.0 kB are allowed" in said.err
+        said = run(*words, "--require-accelerator", code=3)
+        assert "win.toml cannot be served" in said.err
+        assert beside(folder) == []
+        assert not shop.index.requests
+        run(*words, "--max-download", "1MB")
+        run(*words, "--update", "--max-download", "0")
+
     def test_people_see_labels(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
         """One line for each machine, one for each variant, one for all."""
         said = run("bundle", shop.lock, *shop.options("new", "win"), "-o", tmp_path / "out").out

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.cli.options import (
+    add_bounds,
     add_choice,
     add_environment,
     add_lock,
@@ -53,6 +54,7 @@ def configure(parser: ArgumentParser) -> None:
     add_environment(parser)
     add_sources(parser)
     add_machine(parser, several=True)
+    add_bounds(parser)
     add_choice(parser)
 
 
@@ -72,7 +74,15 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
 
 def _make(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-    from wheelfit.cli.bundles import Everything, ForHosts, Place, make
+    from wheelfit.cli.bundles import (
+        Everything,
+        ForHosts,
+        Place,
+        check_accelerators,
+        check_download,
+        make,
+        sizes_of,
+    )
     from wheelfit.cli.locks import open_lock
     from wheelfit.cli.progress import Bars
 
@@ -82,12 +92,21 @@ def _make(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> i
         plan: ForHosts | Everything = (
             Everything(opened) if arguments.all else ForHosts(opened, arguments.hosts or [None])
         )
+        if arguments.require_accelerator:
+            check_accelerators(plan)
         manifest, reused = None, 0
-        if not arguments.dry_run:
-            with Bars(output) as bars:
+        sizes: dict[str, int | None] = {}
+        with Bars(output) as bars:
+            if arguments.dry_run or arguments.max_download is not None:
+                found = sizes_of(plan, place, bars)
+                sizes = {name: size.file for name, size in found.items()}
+                if arguments.max_download is not None:
+                    check_download(found, arguments.max_download)
+            if not arguments.dry_run:
                 contents = make(plan, opened, place, bars)
-            manifest, reused = contents.manifest, len(contents.reused)
-        _report(plan, opened, output, manifest, reused=reused)
+                manifest, reused = contents.manifest, len(contents.reused)
+                sizes = {name: file.size for name, file in manifest.wheels.items()}
+        _report(plan, opened, output, manifest, sizes, reused=reused)
     return 0
 
 
@@ -99,15 +118,10 @@ def _report(
     opened: OpenedLock,
     output: Output,
     manifest: Manifest | None,
+    sizes: Mapping[str, int | None],
     *,
     reused: int,
 ) -> None:
-    wanted = plan.wanted
-    sizes: dict[str, int | None]
-    if manifest is None:
-        sizes = {name: one.file.size for name, one in wanted.items()}
-    else:
-        sizes = {name: file.size for name, file in manifest.wheels.items()}
     hosts = [_host(host, sizes) for host in plan.hosts]
     total = _sum(sizes.values())
     separate = [host["size"] for host in hosts]
