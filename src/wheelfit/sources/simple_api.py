@@ -58,7 +58,7 @@ _FILE_NAME = re.compile(r"(?!\.{1,2}$)(?!\s)[^/\\\x00-\x1f\x7f]{1,255}+(?<!\s)")
 _HASH = re.compile(r"(?:^|&)([a-z0-9_]+)=([0-9A-Fa-f]+)(?=&|$)")
 _LONGEST_WORDS = 500
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
-_PLAIN_HOST = re.compile(r"https?://[A-Za-z0-9.-]++/")
+_PLAIN_HOST = re.compile(r"https?://[A-Za-z0-9.-]++(?::[1-5]?\d{1,4})?+/")  # most ports too
 _FOREIGN_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
