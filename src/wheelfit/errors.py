@@ -694,7 +694,26 @@ class BadMetadata(WheelfitError):
 
 
 class LockOutdated(WheelfitError):
-    """Locking now would give another lock than the one that is there."""
+    """Locking now would give another lock than the one that is there.
+
+    :param changes: what would be different, as plain data.
+    """
 
     reference = "lock-outdated"
     exit_code = 31
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        changes: Sequence[Mapping[str, object]],
+        where: str | None = None,
+        note: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, where=where, note=note, hint=hint)
+        self.changes = tuple(dict(one) for one in changes)
+
+    def parts(self) -> dict[str, object]:
+        """Return the error as plain data, with everything that would be different."""
+        return {**super().parts(), "changes": list(self.changes)}

@@ -85,6 +85,8 @@ class LockRequest:
     """Those that count when none is asked for."""
     prereleases: bool = False
     """Whether pre-releases count like final releases."""
+    dependencies: bool = True
+    """Whether what is locked gets what it needs."""
 
     def instead(self, requirement: Requirement, target: Target) -> Iterator[Requirement]:
         """Yield what counts in place of a requirement: mostly itself.

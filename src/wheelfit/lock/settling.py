@@ -169,6 +169,7 @@ class _Settling:
             core = candidates.core_metadata(wheel)
             context = VariantContext(label or "", choice.declared(label))
             needs = tuple(possible_needs(core, context, self._target, extras))
+            needs = needs if self._request.dependencies else ()
             self._needs[key] = (extras, needs)
             if len(choice.labels) > 1 or label is not None:
                 self._check(key, [requirement for _, requirement in needs], pin)

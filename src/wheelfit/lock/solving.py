@@ -178,6 +178,7 @@ class Solver:
             excluded=request.excluded,
             preferred=preferred,
             prereleases=request.prereleases,
+            dependencies=request.dependencies,
         )
         resolution = resolve(asked, candidates, threads=self._threads)
         return Solution(environment, resolution, candidates, tuple(more))

@@ -105,17 +105,17 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     for one in made:
         if writes and not one.is_same:
             write_atomically(str(one.path), write_lock(one.lock))
-    _report(made, output, arguments, writes=writes)
     outdated = [one for one in made if not one.is_same]
     if arguments.check and outdated:
-        first = outdated[0]
-        changed = [str(change) for one in outdated for change in one.changes]
+        changed = [change for one in outdated for change in one.changes]
         raise LockOutdated(
-            "there is no lock yet" if first.old is None else "the lock is out of date",
+            "the lock is out of date" if outdated[0].old else "there is no lock yet",
+            changes=[change.to_mapping() for change in changed],
             where=", ".join(str(one.path) for one in outdated),
-            note="\n".join(changed) or "something besides its packages is different",
+            note="\n".join(map(str, changed)) or "something besides its packages is different",
             hint="run the same command without --check",
         )
+    _report(made, output, writes=writes)
     return 0
 
 
@@ -354,6 +354,7 @@ def _request(
         excluded=wanted.excluded,
         hashes=wanted.hashes,
         prereleases=arguments.pre or rules.pre or any(file.pre for file in wanted.files),
+        dependencies=not arguments.no_deps,
     )
     return request, wanted.files, wanted.given_urls
 
@@ -374,7 +375,7 @@ def _pythons(
     return ((version.major, version.minor),)
 
 
-def _report(made: Sequence[_Made], output: Output, arguments: Namespace, *, writes: bool) -> None:
+def _report(made: Sequence[_Made], output: Output, *, writes: bool) -> None:
     notes = dict.fromkeys(note for one in made for note in one.host_lock.locked.notes)
     apart = made[0].host_lock.apart
     output.result_json(
@@ -403,7 +404,7 @@ def _report(made: Sequence[_Made], output: Output, arguments: Namespace, *, writ
         packages = "1 package" if count == 1 else f"{count} packages"
         if one.is_same:
             output.result(f"{one.path} is up to date: {packages} for {names}")
-        elif not arguments.check:
+        else:
             verb = "locked" if writes else "would lock"
             output.result(f"{verb} {packages} for {names} in {one.path}")
 

@@ -1,0 +1,325 @@
+"""What ``wheelfit lock`` says and writes; what stands in a lock is tested with the library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, Said, tree
+
+from wheelfit.lock.document import Lock, read_lock
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.worlds import NVIDIA
+
+CUDA = release_document(
+    {
+        "cu12": {"nvidia": {"cuda_version_lower_bound": ["12.0"]}},
+        "cu13": {"nvidia": {"cuda_version_lower_bound": ["13.0"]}},
+        "null": {},
+    },
+    providers={"nvidia": NVIDIA},
+)
+ANYWHERE = "linux-x86_64, linux-aarch64, macos-arm64, windows-x86_64"
+
+
+class Office:
+    """Lock from one index into one folder."""
+
+    def __init__(self, run: Runner, folder: Path, index: RecordingIndex) -> None:
+        self._run = run
+        self.folder = folder
+        self.index = index
+
+    def lock(self, *words: str | Path, code: int = 0, python: str | None = "3.12") -> Said:
+        """Lock."""
+        version = ["--python-version", python] if python else []
+        sources = ["-i", self.index.url, "--no-cache-dir"]
+        return self._run("lock", *sources, *version, *words, code=code)
+
+    def add(self, name: str, version: str, **more: object) -> None:
+        """Add a plain wheel."""
+        build_wheel(self.folder / "index", name, version, **more)  # type: ignore[arg-type]
+
+    def add_variants(self, name: str, version: str, **requires: tuple[str, ...]) -> None:
+        """Add a release with a plain wheel and variants, with what each of them needs."""
+        folder = self.folder / "index"
+        for label in (None, "null", "cu12", "cu13"):
+            needs = requires.get(label or "plain", ())
+            document = CUDA if label else None
+            build_wheel(folder, name, version, label=label, document=document, requires=needs)
+        (folder / f"{name}-{version}-variants.json").write_text(json.dumps(CUDA))
+
+    def read(self, name: str = "pylock.toml") -> Lock:
+        """Read a lock that was written."""
+        return read_lock((self.folder / name).read_bytes(), where=name)
+
+    def files(self) -> set[str]:
+        """Return the names of the locks that are there."""
+        return {path.name for path in self.folder.glob("pylock*")}
+
+
+@pytest.fixture
+def office(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
+    """Serve a release with variants and a few plain ones; the current folder is empty."""
+    monkeypatch.chdir(tmp_path)
+    with RecordingIndex(tmp_path / "index") as index:
+        made = Office(run, tmp_path, index)
+        made.add_variants("fast", "1.0", cu12=("lib",), cu13=("lib",))
+        made.add("lib", "1.0")
+        made.add("app", "1.0", requires=("fast",))
+        yield made
+
+
+def named(python: str = "3.12", platforms: str = ANYWHERE) -> str:
+    """Return how environments are called."""
+    return ", ".join(f"{one}, Python {python}" for one in platforms.split(", "))
+
+
+class TestWriting:
+    """A lock is written, and what is in it is told."""
+
+    def test_it_is_told(self, office: Office) -> None:
+        """One line for each package that came, for each with variants, and for the file."""
+        said = office.lock("app")
+        assert said.out.splitlines() == [
+            "+ app 1.0",
+            "+ fast 1.0",
+            "+ lib 1.0",
+            "fast 1.0: cu12, cu13, null, plain",
+            f"locked 3 packages for {named()} in pylock.toml",
+        ]
+        assert said.err == ""
+        lock = office.read()
+        assert [str(root) for root in lock.roots or ()] == ["app"]
+        assert str(lock.pylock.requires_python) == "<3.13,>=3.12"
+
+    def test_for_programs(self, office: Office) -> None:
+        """``--json`` has the same."""
+        answer = office.lock("app", "--json").object
+        (lock,) = answer["locks"]
+        assert (answer["version"], answer["dry_run"], answer["apart"]) == (1, False, None)
+        assert (lock["path"], lock["written"], lock["up_to_date"]) == ("pylock.toml", True, False)
+        assert ", ".join(lock["for"]) == named()
+        assert lock["packages"][1] == {
+            "name": "fast",
+            "version": "1.0",
+            "marker": None,
+            "wheels": 4,
+            "labels": ["cu12", "cu13", "null", "plain"],
+        }
+        assert lock["changes"][0] == {"name": "app", "before": [], "after": ["1.0"], "what": None}
+
+    def test_into_a_named_file(self, office: Office) -> None:
+        """``-o`` names another one, in a folder that is there."""
+        office.lock("lib", "-o", "pylock.dev.toml")
+        assert office.files() == {"pylock.dev.toml"}
+        said = office.lock("lib", "-o", "lock.toml", code=2)
+        assert "cannot be called 'lock.toml'" in said.err
+        said = office.lock("lib", "-o", "no/such/pylock.toml", code=1)
+        assert "cannot be written" in said.err
+
+    def test_requirements_files(self, office: Office) -> None:
+        """``-r`` and ``-c`` as everywhere; hashes choose among the wheels."""
+        office.add("lib", "2.0")
+        (office.folder / "in.txt").write_text("lib\n")
+        (office.folder / "limits.txt").write_text("lib<2\n")
+        office.lock("-r", "in.txt", "-c", "limits.txt")
+        assert str(office.read().packages[0].version) == "1.0"
+
+    def test_a_single_wheel_is_refused(self, office: Office) -> None:
+        """A lock is for releases of an index or a folder."""
+        said = office.lock(office.folder / "index" / "lib-1.0-py3-none-any.whl", code=2)
+        assert "a lock is for releases" in said.err
+
+    def test_from_a_folder(self, office: Office) -> None:
+        """Wheels of a folder get paths from the lock, and the hash that no index promises."""
+        said = office.lock("lib", "--no-index", "-f", "index")
+        assert said.code == 0
+        (wheel,) = office.read().packages[0].wheels
+        assert wheel.path == "index/lib-1.0-py3-none-any.whl"
+        assert set(wheel.hashes) == {"sha256"}
+
+    def test_without_needs(self, office: Office) -> None:
+        """``--no-deps`` locks what is named and nothing else."""
+        office.lock("app", "--no-deps")
+        assert [one.name for one in office.read().packages] == ["app"]
+        assert office.read().packages[0].needs == {"": ()}
+
+
+class TestEnvironments:
+    """For which Pythons and platforms a lock is."""
+
+    def test_the_python_in_use(self, office: Office) -> None:
+        """None is named: the version of the interpreter in use counts, and that is said."""
+        import sys
+
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        said = office.lock("lib", python=None)
+        assert f"locking for Python {version}; --python-version names others" in said.err
+        assert named(version) in said.out
+
+    def test_several(self, office: Office) -> None:
+        """Each platform with each Python."""
+        said = office.lock("lib", "--python-version", "3.13", "--platform", "linux-x86_64")
+        both = "linux-x86_64, Python 3.13, linux-x86_64, Python 3.12"
+        assert f"locked 1 package for {both} in pylock.toml" in said.out
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["--platform", "amiga"], "'amiga' is not a platform"),
+            (["--platform", "linux-x86_64@new"], "'linux-x86_64@new' is not a platform"),
+            (["--python-version", "new"], "'new' is not a Python version"),
+            (["--for", "macos-arm64"], "do not go with it"),
+        ],
+    )
+    def test_what_there_is_not(self, office: Office, words: list[str], message: str) -> None:
+        """Names that mean nothing, and options that contradict each other."""
+        assert message in office.lock("lib", *words, code=2).err
+        assert office.files() == set()
+
+    def test_an_older_libc(self, office: Office) -> None:
+        """A version behind a platform says what its wheels may want at most."""
+        office.add("new", "1.0", tag="cp312-cp312-manylinux_2_34_x86_64")
+        office.lock("new", "--platform", "linux-x86_64")
+        said = office.lock("new", "--platform", "linux-x86_64@2.28", code=3)
+        assert "no-compatible-wheel" in said.err
+
+    def test_the_machine_does_not_matter(
+        self, office: Office, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """F-120: what is stated of the machine's GPU, and its Python, change not one byte."""
+        office.lock("app")
+        first = (office.folder / "pylock.toml").read_bytes()
+        monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", "12.8")
+        monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_SM_ARCH", "9.0")
+        (office.folder / "pylock.toml").unlink()
+        said = office.lock("app")
+        assert said.err == ""
+        assert (office.folder / "pylock.toml").read_bytes() == first
+
+
+class TestChanges:
+    """Against a lock that is there."""
+
+    def test_up_to_date(self, office: Office) -> None:
+        """Nothing is written, and it is said."""
+        office.lock("app")
+        before = (office.folder / "pylock.toml").stat()
+        said = office.lock("app")
+        assert said.out.splitlines()[-1] == f"pylock.toml is up to date: 3 packages for {named()}"
+        assert (office.folder / "pylock.toml").stat() == before
+
+    def test_versions_stay_until_an_upgrade(self, office: Office) -> None:
+        """``-U`` and ``-P`` take newer ones."""
+        office.lock("app", "lib")
+        office.add("lib", "2.0")
+        office.add("app", "2.0", requires=("fast",))
+        assert "up to date" in office.lock("app", "lib").out
+        assert "~ lib 1.0 -> 2.0" in office.lock("app", "lib", "-P", "lib").out.splitlines()
+        assert office.lock("app", "lib", "-U").out.startswith("~ app 1.0 -> 2.0\n")
+
+    def test_check(self, office: Office) -> None:
+        """Writes nothing; out of date is an error of its own that lists what is different."""
+        said = office.lock("app", "--check", code=31)
+        assert "there is no lock yet [lock-outdated]" in said.err
+        assert office.files() == set()
+        office.lock("app")
+        assert "up to date" in office.lock("app", "--check").out
+        said = office.lock("lib<1.0.1", "--check", code=31)
+        assert "the lock is out of date [lock-outdated]" in said.err
+        assert "- app 1.0\n" in said.err
+        error = office.lock("lib", "--check", "--json", code=31).error
+        assert error["changes"][0] == {"name": "app", "before": ["1.0"], "after": [], "what": None}
+
+    def test_check_of_what_is_no_package(self, office: Office) -> None:
+        """Other requirements with the same packages are another lock."""
+        office.lock("app")
+        said = office.lock("app", "fast", "--check", code=31)
+        assert "something besides its packages is different" in said.err
+
+    def test_dry_run(self, office: Office) -> None:
+        """Says the same in another mood."""
+        said = office.lock("app", "--dry-run")
+        assert f"would lock 3 packages for {named()} in pylock.toml" in said.out
+        assert office.files() == set()
+
+    def test_labels_that_come(self, office: Office) -> None:
+        """A release that lists more or fewer labels than before."""
+        office.lock("fast", "--label", "fast=cu12")
+        said = office.lock("fast")
+        assert said.out.splitlines()[0].startswith("~ fast 1.0: with cu13")
+
+    def test_a_broken_lock_is_not_overwritten(self, office: Office) -> None:
+        """Whoever has a file of that name learns what is wrong with it."""
+        (office.folder / "pylock.toml").write_text("lock-version = 3")
+        before = tree(office.folder)
+        assert "invalid-lock" in office.lock("app", code=1).err
+        assert tree(office.folder) == before
+
+
+class TestMachines:
+    """With ``--for`` the lock is for machines that are named."""
+
+    def lock(self, office: Office, *words: str, code: int = 0) -> Said:
+        """Lock for machines; their own Pythons count."""
+        return office.lock(*words, python=None, code=code)
+
+    def test_one_file(self, office: Office) -> None:
+        """Only what one of them takes is listed."""
+        hosts = ("--for", "cuda-12.8-sm90", "--for", "macos-arm64")
+        said = self.lock(office, "app", *hosts)
+        assert said.out.endswith(
+            "locked 3 packages for cuda-12.8-sm90, macos-arm64 in pylock.toml\n"
+        )
+        labels = {wheel.filename.label for wheel in office.read().packages[1].wheels}
+        assert labels == {"cu12", "null"}
+        assert "up to date" in self.lock(office, "app", *hosts, "--check").out
+
+    def test_a_file_for_each(self, office: Office) -> None:
+        """What one file cannot say is written into one for each, with the reason."""
+        office.add("lib", "2.0")
+        office.add_variants("split", "1.0", cu12=("lib<2",), cu13=("lib>=2",))
+        hosts = ("--for", "cuda-12.8-sm90", "--for", "cuda-13.0-sm90")
+        said = self.lock(office, "split", *hosts)
+        assert office.files() == {"pylock.cuda-12-8-sm90.toml", "pylock.cuda-13-0-sm90.toml"}
+        assert "warning: one lock cannot be for all of these machines, so each has its own" in (
+            said.err
+        )
+        assert "in pylock.cuda-12-8-sm90.toml" in said.out
+        versions = [
+            str(office.read(f"pylock.cuda-{cuda}-sm90.toml").packages[0].version)
+            for cuda in ("12-8", "13-0")
+        ]
+        assert versions == ["1.0", "2.0"]
+        answer = self.lock(office, "split", *hosts, "--json").object
+        assert [lock["for"] for lock in answer["locks"]] == [["cuda-12.8-sm90"], ["cuda-13.0-sm90"]]
+        assert "no marker of a lock file tells the two apart" in answer["apart"]
+        assert [lock["up_to_date"] for lock in answer["locks"]] == [True, True]
+
+    def test_names_of_files(self, office: Office) -> None:
+        """Host files of one name in two folders get files that are told apart."""
+        office.add("lib", "2.0")
+        office.add_variants("split", "1.0", cu12=("lib<2",), cu13=("lib>=2",))
+        hosts = []
+        for folder, version in (("a", "12.8"), ("b", "13.0")):
+            (office.folder / folder).mkdir()
+            path = office.folder / folder / "node.1.toml"
+            (path).write_text(
+                '[metadata]\nversion = "0.1"\ncreated-by = "a test"\n'
+                '[platform]\nmachine = "x86_64"\nglibc = "2.39"\n'
+                '[[provider]]\nnamespace = "nvidia"\n'
+                f'[provider.properties]\ncuda_version_lower_bound = ["{version[:2]}.0"]\n'
+            )
+            hosts += ["--for", str(path)]
+        self.lock(office, "split", *hosts, "-o", "pylock.prod.toml")
+        assert office.files() == {"pylock.prod-node-1-1.toml", "pylock.prod-node-1-2.toml"}
+
+    def test_an_unknown_machine(self, office: Office) -> None:
+        """Is an error before anything is asked."""
+        office.index.forget()
+        assert "unknown-host" in self.lock(office, "app", "--for", "nothing", code=1).err
+        assert office.index.requests == []
