@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from cli.bundling import CHOSEN, HOSTS, NAMES, Shop, build_index, write_a_lock
 from cli.running import Runner, tree
+from jsonschema import Draft202012Validator
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.host_file import HostDetector
@@ -32,6 +33,7 @@ from wheelfit.testing.wheels import build_wheel
 from wheelfit.testing.worlds import linux_target
 
 ALL = sorted(HOSTS)
+SCHEMA = Path(__file__).parents[3] / "docs/reference/schemas/bundle.json"
 
 
 @pytest.fixture(scope="module")
@@ -561,6 +563,9 @@ class TestReport:
         assert said["size"] == sum(wheel["size"] for wheel in said["wheels"])
         assert said["shared"] == sum(host["size"] for host in said["hosts"]) - said["size"] > 0
         assert {wheel["filename"] for wheel in said["wheels"]} == wheels_in(folder)
+        schema = Draft202012Validator(json.loads(SCHEMA.read_bytes()))
+        schema.validate(said)
+        schema.validate(run("bundle", "--verify", folder, "--json").object)
 
     def test_a_dry_run(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
         """``--dry-run`` says the sizes, fetches nothing and writes nothing."""
@@ -571,6 +576,7 @@ class TestReport:
         assert beside(tmp_path / "out") == []
         wet = run(*words, "--json").object
         assert dry["size"] == wet["size"]
+        Draft202012Validator(json.loads(SCHEMA.read_bytes())).validate(dry)
         assert dry["hosts"] == wet["hosts"]
 
     def test_bounds(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
