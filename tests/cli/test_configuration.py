@@ -253,9 +253,9 @@ def test_which_project(tmp_path: Path) -> None:
 def test_a_project_without_settings(tmp_path: Path) -> None:
     """A file that does not mention wheelfit is not even parsed; one that is not there is none."""
     path = tmp_path / "pyproject.toml"
-    assert read_project(path).place == ""
+    assert (read_project(path).exists, read_project(path).said) == (False, {})
     path.write_text("this is no TOML")
-    assert read_project(path).place == ""
+    assert (read_project(path).exists, read_project(path).said) == (True, {})
     path.write_text("wheelfit: this is no TOML either")
     with pytest.raises(InvalidConfiguration, match="is not TOML"):
         read_project(path)

@@ -83,6 +83,8 @@ class Layer:
     """The file; empty for variables."""
     said: Mapping[str, tuple[Any, Origin]] = field(default_factory=dict)
     """Values by key, with where each stands."""
+    exists: bool = True
+    """Whether the file is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +277,7 @@ def read_file(path: Path, name: str, *, must_exist: bool = False) -> Layer:
     """
     data, status = _read(path, must_exist=must_exist)
     if not data:  # as /dev/null: nothing to parse, so the parser need not be imported
-        return Layer(name, str(path) if status is not None else "")
+        return Layer(name, str(path), exists=status is not None)
     # What anybody could have put there decides no more than a project does.
     is_bound = name == "site" and not _is_roots(path, status)
     return Layer(
@@ -289,9 +291,9 @@ def read_project(path: Path) -> Layer:
     :param path: its ``pyproject.toml``; nothing is set where there is none.
     :raises InvalidConfiguration: it cannot be read, or sets what a project cannot.
     """
-    data, _ = _read(path, must_exist=False)
+    data, status = _read(path, must_exist=False)
     if b"wheelfit" not in data:
-        return Layer(PROJECT, "")
+        return Layer(PROJECT, str(path), exists=status is not None)
     table = _parse(path, data).get("tool", {})
     table = table.get("wheelfit", {}) if isinstance(table, dict) else {}
     if not isinstance(table, dict):

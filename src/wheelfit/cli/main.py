@@ -42,6 +42,8 @@ COMMANDS: Mapping[str, str] = {
     "probe": "show what this machine supports, and how that was found",
     "host": "list, show, compare and write descriptions of other machines",
     "providers": "see who says what is supported, and which plugins may be asked",
+    "check-env": "say which installed variants do not fit this machine any more",
+    "config": "show which settings are in effect, and who set them",
     "doctor": "find out what is wrong here, and what to do about it",
     "demo": "see it all work in a throw-away environment",
 }

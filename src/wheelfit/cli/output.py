@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from wheelfit.errors import WheelfitError
 
-__all__ = ["Output", "deliver", "in_one_line"]
+__all__ = ["Output", "Style", "deliver", "in_one_line"]
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,220 @@
+"""Show which settings are in effect, and who set them.
+
+ACTION is one of
+
+  show [COMMAND]  every setting, or those that concern one command (the default)
+  path            the files that are looked at, those that count most first
+
+Without COMMAND, and for commands that work on a project, its pyproject.toml counts too. What is
+shown can be written into a file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.cli.options import given
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
+
+    from wheelfit.cli.configuration import Configuration, Effective
+    from wheelfit.cli.output import Output, Style
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("action", nargs="?", default="show", metavar="ACTION", help="show or path")
+    parser.add_argument(
+        "command",
+        nargs="?",
+        metavar="COMMAND",
+        help="show what concerns this command, and what it falls back on",
+    )
+    parser.add_argument(
+        "--origin", action="store_true", help="say of each setting who set it, with the line"
+    )
+    parser.add_argument(
+        "--project", type=given, metavar="PATH", help="a pyproject.toml, or the folder of one"
+    )
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Do what ACTION says."""
+    from difflib import get_close_matches
+
+    from wheelfit.errors import UsageError
+
+    actions = {"show": _show, "path": _paths}
+    if arguments.action not in actions:
+        close = get_close_matches(arguments.action, actions, n=1)
+        raise UsageError(
+            f"there is no action {arguments.action!r}",
+            hint=f"did you mean {close[0]!r}?" if close else "actions: show, path",
+        )
+    return actions[arguments.action](arguments, output, environ)
+
+
+def _show(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    from wheelfit.cli.configuration import read_layers, strays
+    from wheelfit.cli.settings import SETTINGS
+
+    defaults, works_on_project = _defaults(arguments.command)
+    configuration = read_layers(_worked_on(arguments, works_on_project=works_on_project), environ)
+    effective = {key: configuration.of(key) for key in sorted(defaults)}
+    output.result_json(
+        {
+            "version": 1,
+            "command": arguments.command,
+            "files": _files(configuration),
+            "settings": {
+                key: {
+                    "value": _value(key, found, defaults[key]),
+                    "origin": [
+                        {
+                            "layer": origin.layer,
+                            "where": origin.where,
+                            "value": SETTINGS[key].kind.show(said),
+                        }
+                        for origin, said in found.parts
+                    ],
+                }
+                for key, found in effective.items()
+            },
+        }
+    )
+    if not effective:
+        output.result(f"no setting concerns {arguments.command}")
+    for key, found in effective.items():
+        _tell(key, found, defaults[key], output, origin=arguments.origin)
+    for name in strays(environ):
+        output.warn(f"{name} is no setting{_meant(name)}")
+    return 0
+
+
+def _worked_on(arguments: Namespace, *, works_on_project: bool) -> Namespace:
+    """Return arguments of a command that works on the project, or on none."""
+    from argparse import Namespace
+
+    if not works_on_project:
+        return Namespace()
+    return Namespace(project=arguments.project, requirements=[], requirement=[])
+
+
+def _defaults(command: str | None) -> tuple[Mapping[str, Any], bool]:
+    """Return what holds of each setting if nobody says anything, and whether projects count.
+
+    :param command: the command that is asked about; None: all of them.
+    """
+    from argparse import Namespace
+    from contextlib import suppress
+    from difflib import get_close_matches
+    from importlib import import_module
+    from typing import cast
+
+    from wheelfit.cli.configuration import is_concerned
+    from wheelfit.cli.main import COMMANDS, Command, make_parser, module_of
+    from wheelfit.cli.settings import SETTINGS
+    from wheelfit.errors import UsageError
+
+    if command is not None and command not in COMMANDS:
+        close = get_close_matches(command, COMMANDS, n=1)
+        raise UsageError(
+            f"there is no command {command!r}",
+            hint=f"did you mean {close[0]!r}?" if close else "wheelfit --help lists the commands",
+        )
+    found: dict[str, Any] = {}
+    works_on_project = False
+    for name in COMMANDS if command is None else [command]:
+        parser = make_parser(name, cast(Command, import_module(module_of(name))))
+        own = Namespace()
+        with suppress(UsageError):  # words are missing, but the defaults are there by then
+            parser.parse_known_args([], own)
+        works_on_project |= hasattr(own, "project") or hasattr(own, "lock")
+        for key, setting in SETTINGS.items():
+            if key not in found and is_concerned(own, key):
+                found[key] = getattr(own, setting.destination_of(key))
+    return found, works_on_project
+
+
+def _value(key: str, found: Effective, default: Any) -> object:
+    """Return what holds, as a file would say it; None: nothing."""
+    from wheelfit.cli.settings import SETTINGS
+
+    value = default if found.value is None else found.value
+    return None if value is None else SETTINGS[key].kind.show(value)
+
+
+def _tell(key: str, found: Effective, default: Any, output: Output, *, origin: bool) -> None:
+    from wheelfit.cli.settings import SETTINGS
+
+    value = _value(key, found, default)
+    line = f"# {key} is not set" if value is None else f"{key} = {_toml(value)}"
+    style: Style = "plain" if found.parts else "dim"
+    if not origin:
+        output.result(line, style)
+        return
+    if len(found.parts) < 2:
+        where = str(found.parts[0][0]) if found.parts else "default"
+        output.result(f"{line}  # {where}", style)
+        return
+    output.result(line)
+    for one, said in found.parts:
+        output.result(f"  # {_toml(SETTINGS[key].kind.show(said))}  {one}", "dim")
+
+
+def _toml(value: object) -> str:
+    """Write a value on one line of TOML."""
+    import json
+    import re
+
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, dict):
+        keys = {
+            key: key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key) for key in value
+        }
+        inside = ", ".join(f"{keys[key]} = {_toml(one)}" for key, one in value.items())
+        return f"{{{inside}}}"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else f"{value:g}"
+
+
+def _paths(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    from wheelfit.cli.configuration import read_layers
+    from wheelfit.errors import UsageError
+
+    if arguments.command is not None:
+        raise UsageError("path takes no command", hint="wheelfit config path")
+    files = _files(read_layers(_worked_on(arguments, works_on_project=True), environ))
+    output.result_json({"version": 1, "files": files})
+    for one in files:
+        missing = "" if one["exists"] else "  (not there)"
+        output.result(
+            f"{one['layer']:<8} {one['path']}{missing}", "plain" if one["exists"] else "dim"
+        )
+    return 0
+
+
+def _files(configuration: Configuration) -> list[dict[str, object]]:
+    return [
+        {"layer": layer.name, "path": layer.place, "exists": layer.exists}
+        for layer in configuration.layers
+        if layer.place
+    ]
+
+
+def _meant(variable: str) -> str:
+    """Return which variable was likely meant, as the end of a sentence."""
+    from difflib import get_close_matches
+
+    from wheelfit.cli.configuration import PREFIX
+    from wheelfit.cli.settings import SETTINGS
+
+    key = variable.removeprefix(PREFIX).lower().replace("_", "-")
+    close = get_close_matches(key, list(SETTINGS), n=1)
+    if not close:
+        return ""
+    return f"; {PREFIX}{close[0].upper().replace('-', '_')} is one"
