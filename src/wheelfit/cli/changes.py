@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from wheelfit.cli.bounds import unwished_libraries
 from wheelfit.cli.downloads import download, named_by_origin
 from wheelfit.cli.environments import tell_unnamed_environment
 from wheelfit.cli.pip_rules import check_changes, check_place
@@ -329,7 +330,8 @@ def report(
             ],
         }
     )
-    for note in (*resolution.notes, *broken):
+    unwished = unwished_libraries(resolution, ground.candidates.policy.preferences)
+    for note in (*resolution.notes, *unwished, *broken):
         output.warn(str(note))
     for one in decision.misfits:
         output.warn(f"{one.variant} does not fit any more: {one.reason} (--refit exchanges it)")

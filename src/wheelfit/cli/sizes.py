@@ -110,7 +110,7 @@ def size_table(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]) ->
     :param sizes: of each.
     """
     rows = [
-        (str(pin), _download(sizes[pin.name]), _words(sizes[pin.name].unpacked))
+        (str(pin), _download(pin, sizes[pin.name]), _words(sizes[pin.name].unpacked))
         for pin in _largest_first(pins, sizes)
     ]
     known = sizes.values()
@@ -131,7 +131,7 @@ def size_rows(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]) -> 
     :param sizes: of each.
     """
     return [
-        f"{pin}: {_download(sizes[pin.name])}"
+        f"{pin}: {_words(sizes[pin.name].file)}"
         for pin in _largest_first(pins, sizes)
         if not sizes[pin.name].is_here
     ]
@@ -150,8 +150,10 @@ def unknown_sizes(sizes: Mapping[NormalizedName, FileSize]) -> list[str]:
     return [f"the size of {', '.join(names)} is not known: {why}" for why, names in reasons.items()]
 
 
-def _download(size: FileSize) -> str:
-    return "cached" if size.is_here else _words(size.file)
+def _download(pin: Pin, size: FileSize) -> str:
+    if size.is_here:
+        return "local" if pin.file.is_local else "cached"
+    return _words(size.file)
 
 
 def _words(size: int | None) -> str:

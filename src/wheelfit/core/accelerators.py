@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wheelfit.core.ordering import Choice
     from wheelfit.core.properties import PropertySet
 
-__all__ = ["ACCELERATORS", "accelerators_of"]
+__all__ = ["ACCELERATORS", "LIBRARIES", "accelerators_of", "owner_of_libraries"]
 
 
 def __dir__() -> list[str]:
@@ -31,6 +31,21 @@ ACCELERATORS: Mapping[str, Choice] = MappingProxyType(
 """Namespaces of accelerators, each with what builds that use it have."""
 
 
+LIBRARIES: Mapping[str, str] = MappingProxyType(
+    {
+        "cuda-": "nvidia",
+        "nvidia-cu": "nvidia",  # cublas, cuda-*, cudnn, cufft, cusolver, cusparse, ...
+        "nvidia-n": "nvidia",  # nccl, npp, nvjitlink, nvshmem, nvtx
+        "rocm-sdk-": "amd",
+        "intel-sycl-rt": "intel",
+        "intel-opencl-rt": "intel",
+        "dpcpp-cpp-rt": "intel",
+    }
+)
+"""How the names of packages begin that hold nothing but a vendor's libraries, with whose they
+are; as of 2026-11. What needs one is made for that accelerator, whatever it says itself."""
+
+
 def accelerators_of(properties: PropertySet) -> tuple[str, ...]:
     """Return the namespaces of the accelerators that a build uses.
 
@@ -42,3 +57,14 @@ def accelerators_of(properties: PropertySet) -> tuple[str, ...]:
         if namespace in ACCELERATORS
         and not (namespace == "tpu" and properties.values("tpu", "present") == ("false",))
     )
+
+
+def owner_of_libraries(name: str) -> str | None:
+    """Return whose accelerator a package only holds libraries of; None for all others.
+
+    :param name: of the project, normalised.
+    """
+    for start, namespace in LIBRARIES.items():
+        if name.startswith(start):
+            return namespace
+    return None

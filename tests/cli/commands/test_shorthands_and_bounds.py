@@ -118,6 +118,16 @@ class TestVariant:
             said = shop(*command.split(), "bound", "--variant", "cpu")
             assert "hardware is present" not in said.err + said.out
 
+    def test_libraries_that_come_along(self, shop: Shop) -> None:
+        """No wish keeps away what a plain wheel needs; that is said once, with who needs it."""
+        shop.add("nvidia-cudnn-cu12", requires=("nvidia-cublas-cu12",))
+        shop.add("nvidia-cublas-cu12")
+        shop.add("heavy", requires=("nvidia-cudnn-cu12",))
+        said = shop("install", "--dry-run", "heavy", "--variant", "cpu")
+        assert "(nvidia-cudnn-cu12, nvidia-cublas-cu12), needed by heavy 1.0;" in said.err
+        for words in (["heavy"], ["heavy", "--variant", "cpu", "--exclude", "nvidia-cudnn-cu12"]):
+            assert "come along" not in shop("install", "--dry-run", *words).err
+
     def test_where_none_fits(self, shop: Shop) -> None:
         """It fails: what was asked for is offered, and the machine cannot run it."""
         said = shop("install", "tool", "--variant", "cuda", host=NO_GPU, code=3)
@@ -349,6 +359,8 @@ class TestSizes:
         assert (again["download_size"], again["installed_size"]) == (0, found["installed_size"])
         assert all(row["cached"] for row in again["install"])
         assert "cached" in shop("install", "--dry-run", "--force-reinstall", "tool").out
+        links: list[str | Path] = ["-f", shop.folder, "--no-index"]
+        assert "local" in shop("install", "--dry-run", "--force-reinstall", "tool", *links).out
 
     def test_no_whole_wheel_is_fetched(self, shop: Shop) -> None:
         """Of a wheel that is larger than what is asked for only the end comes."""
