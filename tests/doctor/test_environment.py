@@ -58,7 +58,7 @@ class TestVariants:
         assert finding.code == "unsupported-here"
         assert "torch 2.8.0 (cu129)" in finding.message
         assert "12.9" in finding.message
-        assert finding.remedy.startswith("wheelfit install --force-reinstall torch==2.8.0;")
+        assert finding.remedy.startswith("wheelfit install --refit;")
 
     def test_another_gpu(self, patient: Patient, nvidia: Machine) -> None:
         """P-83: code for another GPU than the one that is there."""

@@ -35,6 +35,7 @@ COMMANDS = [
     "check",
     "providers",
     "doctor",
+    "check-env",
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from shlex import quote
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from wheelfit.install.environment import Kind
 from wheelfit.platforms.features import Status
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.cli.output import Style
@@ -33,7 +35,16 @@ if TYPE_CHECKING:
 
     Line = tuple[str, Style]
 
-__all__ = ["Diagnosis", "lines_of", "mapping_of"]
+__all__ = [
+    "Diagnosis",
+    "finding_lines",
+    "finding_mapping",
+    "lines_of",
+    "mapping_of",
+    "remedies_for",
+    "summary_line",
+    "summary_mapping",
+]
 
 
 def __dir__() -> list[str]:
@@ -111,22 +122,32 @@ def mapping_of(found: Diagnosis) -> dict[str, object]:
         "environment": _environment(found),
         "settings": None if found.settings is None else _settings(found.settings, scrub),
         "runtime": None if found.process is None else _process(found.process, scrub),
-        "summary": {
-            f"{severity}s": sum(one.severity is severity for one in found.findings)
-            for severity in Severity
-        },
-        "findings": [
-            {
-                "severity": one.severity.value,
-                "area": DIAGNOSES[one.code].value,
-                "code": one.code,
-                "rule": one.rule or None,
-                "where": scrub(one.where),
-                "message": scrub(one.message),
-                "remedy": scrub(one.remedy),
-            }
-            for one in found.findings
-        ],
+        "summary": summary_mapping(found.findings),
+        "findings": [finding_mapping(one, scrub) for one in found.findings],
+    }
+
+
+def summary_mapping(findings: Sequence[Finding]) -> dict[str, int]:
+    """Return how many findings there are of each severity."""
+    return {
+        f"{severity}s": sum(one.severity is severity for one in findings) for severity in Severity
+    }
+
+
+def finding_mapping(finding: Finding, scrub: Callable[[str], str] = str) -> dict[str, object]:
+    """Return a finding as plain data.
+
+    :param finding: of `wheelfit.doctor`.
+    :param scrub: takes out what identifies the machine; default: nothing.
+    """
+    return {
+        "severity": finding.severity.value,
+        "area": DIAGNOSES[finding.code].value,
+        "code": finding.code,
+        "rule": finding.rule or None,
+        "where": scrub(finding.where),
+        "message": scrub(finding.message),
+        "remedy": scrub(finding.remedy),
     }
 
 
@@ -275,10 +296,10 @@ def lines_of(found: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
         if lines:
             lines += [("", "plain")]
         lines += [("Findings", "strong")]
-        lines += [line for one in shown for line in _finding_lines(one)]
+        lines += [line for one in shown for line in finding_lines(one)]
     if lines:
         lines += [("", "plain")]
-    lines += [_summary(found.findings, verbose=verbose)]
+    lines += [summary_line(found.findings, verbose=verbose)]
     return [(in_one_line(found.scrubber.text(text)), style) for text, style in lines]
 
 
@@ -455,7 +476,29 @@ def _process_lines(found: Diagnosis) -> Iterator[Line]:
         yield f"  {line}", "plain"
 
 
-def _finding_lines(finding: Finding) -> Iterator[Line]:
+def remedies_for(findings: Iterable[Finding], arguments: Namespace) -> Iterator[Finding]:
+    """Name in each command that is advised the environment and the machine that were asked for.
+
+    :param findings: what was found.
+    :param arguments: the options of `add_environment` and `add_machine`.
+    """
+    given = {name: getattr(arguments, name) for name in ("python", "prefix", "target", "root")}
+    place = "".join(f" --{name} {quote(value)}" for name, value in given.items() if value)
+    host = f" --for {quote(arguments.host)}" if arguments.host else ""
+    for finding in findings:
+        remedy = re.sub(
+            r"\bwheelfit (install|uninstall)(?= )",
+            lambda verb: verb[0] + place + (host if verb[1] == "install" else ""),
+            finding.remedy,
+        )
+        yield replace(finding, remedy=remedy)
+
+
+def finding_lines(finding: Finding) -> Iterator[Line]:
+    """Yield a finding for people.
+
+    :param finding: of `wheelfit.doctor`.
+    """
     mark = f"  {finding.severity.value:<7} {finding.code}"
     rule = f" ({finding.rule})" if finding.rule else ""
     yield f"{mark}{rule}  {finding.where}", _STYLES[finding.severity.value]
@@ -471,7 +514,12 @@ def _wrapped(text: str) -> list[str]:
     return wrap(text, _COLUMNS, break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def _summary(findings: Iterable[Finding], *, verbose: bool) -> Line:
+def summary_line(findings: Iterable[Finding], *, verbose: bool) -> Line:
+    """Return how much was found, in a line.
+
+    :param findings: what was found.
+    :param verbose: whether notes are shown.
+    """
     counts = dict.fromkeys(Severity, 0)
     for one in findings:
         counts[one.severity] += 1

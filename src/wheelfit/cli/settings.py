@@ -580,6 +580,7 @@ SETTINGS: Mapping[str, Setting] = {
         Rows(_agreement, _shown_agreement), ProjectMay.SET_IT, destination="agreement_table"
     ),
     "allow-mixed": Setting(_TEXTS, ProjectMay.SET_IT),
+    "allow-variant-change": Setting(_FLAG, why="to agree is up to whoever runs the command"),
     "compare-sources": Setting(_FLAG),
     "constraints": Setting(Requirements(_requirement), ProjectMay.SET_IT),
     "default-groups": Setting(Texts(_name), ProjectMay.ALONE_SET_IT),

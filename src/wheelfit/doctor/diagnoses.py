@@ -258,6 +258,13 @@ MIXED_ROCM = Check(
     "packages for several ROCm versions are installed",
     "install all of them for one ROCm version",
 )
+MIXED_VARIANTS = Check(
+    "mixed-variants",
+    "",
+    _WARNING,
+    "variants are installed that do not agree on what all of an environment must agree on",
+    "install all of them for the same",
+)
 MIXED_OPENMP = Check(
     "mixed-openmp",
     "P-160",
@@ -461,6 +468,7 @@ AREAS: Mapping[Area, tuple[Check, ...]] = MappingProxyType(
             GPU_TOO_OLD,
             MIXED_CUDA,
             MIXED_ROCM,
+            MIXED_VARIANTS,
             MIXED_OPENMP,
             SEVERAL_BLAS,
             IDLE_HARDWARE,

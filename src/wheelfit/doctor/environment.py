@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.check.findings import Count, Place, Report
 from wheelfit.check.installed import report_on
+from wheelfit.core.agreements import AGREEMENTS
 from wheelfit.doctor import contents, diagnoses, packages
 from wheelfit.doctor.families import build_of, owned_libraries
 from wheelfit.install.fit import judge
@@ -14,10 +15,11 @@ from wheelfit.install.installed import by_name
 from wheelfit.install.transaction import WORKPLACE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from wheelfit.check.findings import Finding
     from wheelfit.core.abi_dependency import KnownVersions
+    from wheelfit.core.agreements import Agreement
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.support import Support
     from wheelfit.core.target import Target
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     Ask = Callable[[VariantDocument, frozenset[str], KnownVersions], Support]
 
-__all__ = ["Contents", "about_contents", "examine_environment"]
+__all__ = ["Contents", "about_contents", "examine_environment", "read_environment"]
 
 
 def __dir__() -> list[str]:
@@ -53,7 +55,7 @@ class Contents:
     """Accelerator libraries that the packages brought."""
     builds: tuple[Build, ...]
     """What each package was built for."""
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...] = ()
     """What comparing the files with their records brought."""
 
     @property
@@ -66,6 +68,28 @@ class Contents:
         }
 
 
+def read_environment(environment: Environment, target: Target | None = None) -> Contents:
+    """Read what is installed; no file but the records is looked at, and nothing is imported.
+
+    :param environment: where to look.
+    :param target: whose needs of the packages count; default: the environment's interpreter.
+    """
+    scan = environment.scan()
+    target = target or environment.target()
+    read = contents.read_packages(scan.installed, target.environment)
+    libraries = tuple(one for package in read for one in owned_libraries(package))
+    by_package: dict[Package, list[OwnedLibrary]] = {}
+    for one in libraries:
+        by_package.setdefault(one.package, []).append(one)
+    return Contents(
+        environment.name,
+        read,
+        scan.broken,
+        libraries,
+        tuple(build_of(package, by_package.get(package, ())) for package in read),
+    )
+
+
 def examine_environment(
     environment: Environment, target: Target | None = None, *, full: bool = False
 ) -> Contents:
@@ -75,14 +99,8 @@ def examine_environment(
     :param target: whose needs of the packages count; default: the environment's interpreter.
     :param full: compare the content of all files with its hash too.
     """
-    scan = environment.scan()
-    target = target or environment.target()
-    read = contents.read_packages(scan.installed, target.environment)
-    libraries = tuple(one for package in read for one in owned_libraries(package))
-    by_package: dict[Package, list[OwnedLibrary]] = {}
-    for one in libraries:
-        by_package.setdefault(one.package, []).append(one)
-    own = [package for package in read if not package.installed.outside]
+    found = read_environment(environment, target)
+    own = [package for package in found.packages if not package.installed.outside]
     shared = packages.shared_paths(own)
     winners = {
         path: package
@@ -97,17 +115,10 @@ def examine_environment(
         *packages.about_shared_files(shared, winners),
         *packages.about_changes(changes),
         *packages.about_duplicates(own),
-        *_about_broken(scan.broken),
+        *_about_broken(found.broken),
         *_about_records(own),
     ]
-    return Contents(
-        environment.name,
-        read,
-        scan.broken,
-        libraries,
-        tuple(build_of(package, by_package.get(package, ())) for package in read),
-        tuple(findings),
-    )
+    return replace(found, findings=tuple(findings))
 
 
 def _about_broken(broken: tuple[Broken, ...]) -> Iterator[Finding]:
@@ -125,14 +136,21 @@ def _about_records(read: list[Package]) -> Iterator[Finding]:
             )
 
 
-def about_contents(found: Contents, target: Target, hardware: Hardware, ask: Ask) -> Report:
+def about_contents(
+    found: Contents,
+    target: Target,
+    hardware: Hardware | None,
+    ask: Ask,
+    agreements: Iterable[Agreement] = AGREEMENTS,
+) -> Report:
     """Judge what is installed against a machine, and one package against the others.
 
     :param found: what was read.
     :param target: the interpreter and system that it is to run on.
-    :param hardware: what the machine has.
+    :param hardware: what the machine has; None: nobody looked, and only variants are judged.
     :param ask: from a document, the namespaces of interest and the versions that are known
         to what is supported; as `wheelfit.core.support.support_for`.
+    :param agreements: what variants must agree on.
     """
     first = by_name(found.packages)
     checked = report_on(judge((package.installed for package in found.packages), ask))
@@ -146,7 +164,10 @@ def about_contents(found: Contents, target: Target, hardware: Hardware, ask: Ask
         ),
         *packages.about_tags(found.packages, target, found.name),
         *packages.about_builds(imported, found.libraries, found.name),
-        *packages.about_hardware(imported, hardware, found.name),
+        *packages.about_agreements(
+            (one.installed for one in first.values()), agreements, found.name
+        ),
+        *(() if hardware is None else packages.about_hardware(imported, hardware, found.name)),
         *packages.about_needs(found.packages),
         *found.findings,
     ]
@@ -161,6 +182,5 @@ def _with_command(finding: Finding, by_place: dict[str, Package]) -> Finding:
     how = [f"it was chosen for {chosen.host}"] if chosen.host else []
     how += [f"{override} was in effect when it was chosen" for override in chosen.overrides]
     message = "; ".join([finding.message, *how])
-    command = f"wheelfit install --force-reinstall {package.name}=={package.installed.version}"
-    remedy = f"{command}; the build that fits is chosen anew"
+    remedy = "wheelfit install --refit; it exchanges every variant that does not fit any more"
     return replace(finding, message=message, remedy=remedy)

@@ -16,6 +16,7 @@ from wheelfit.doctor import diagnoses
 from wheelfit.doctor.phrases import bytes_in_words, some_of
 from wheelfit.install.installed import by_name
 from wheelfit.platforms.tables.nvidia import CUDA_CODE_FLOOR, DRIVER_FLOOR
+from wheelfit.resolve.agreement import Chosen, held_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,13 +24,16 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
 
     from wheelfit.check.findings import Finding
+    from wheelfit.core.agreements import Agreement
     from wheelfit.core.target import TagPreference, Target
     from wheelfit.doctor.contents import Change, OwnedFile, Package
     from wheelfit.doctor.families import Build, OwnedLibrary
     from wheelfit.doctor.hardware import Hardware
+    from wheelfit.install.installed import Installed
     from wheelfit.platforms.facts import Capability
 
 __all__ = [
+    "about_agreements",
     "about_builds",
     "about_changes",
     "about_duplicates",
@@ -112,6 +116,29 @@ def about_builds(
         yield Place(where).found(diagnoses.MIXED_ROCM, parts)
     yield from _several_kinds(libraries, "openmp", where)
     yield from _several_kinds(libraries, "blas", where)
+
+
+def about_agreements(
+    installed: Iterable[Installed], agreements: Iterable[Agreement], where: str
+) -> Iterator[Finding]:
+    """Yield findings about variants that do not agree on what must be the same for all.
+
+    CUDA and ROCm are left out: `about_builds` knows more signs of them than properties.
+
+    :param installed: what is imported.
+    :param agreements: what must be agreed on.
+    :param where: the environment.
+    """
+    entries = {entry.name: entry for entry in installed}
+    chosen = [Chosen.that_stays(entry.present()) for entry in entries.values()]
+    for held in held_by(chosen, (one for one in agreements if one.name not in ("cuda", "rocm"))):
+        if not held.values:
+            again = " ".join(f"{name}=={entries[name].version}" for name in sorted(held.packages))
+            yield Place(where).found(
+                diagnoses.MIXED_VARIANTS,
+                held.sides,
+                remedy=f"wheelfit install --force-reinstall {again}",
+            )
 
 
 def _mixed_cuda(

@@ -14,7 +14,7 @@ from wheelfit.cli.options import add_environment, add_machine, given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from wheelfit.check.findings import Finding
     from wheelfit.cli.diagnosis import Diagnosis
@@ -65,6 +65,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     add_environment(parser)
     add_machine(parser)
+    parser.set_defaults(agreement_table=(), allow_mixed=[])  # only a file can set them
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
@@ -143,7 +144,8 @@ def _of_process(number: int) -> Diagnosis:
 
 def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> Diagnosis:
     from wheelfit.check.findings import Count, Report
-    from wheelfit.cli.diagnosis import Diagnosis
+    from wheelfit.cli.asked import read_agreements
+    from wheelfit.cli.diagnosis import Diagnosis, remedies_for
     from wheelfit.doctor import machine as machines
     from wheelfit.doctor.environment import about_contents, examine_environment
     from wheelfit.doctor.hardware import Hardware
@@ -162,7 +164,9 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
     if arguments.replay:  # its interpreter is not recorded, and this one is of this machine
         windows = real.surroundings.system == "Windows"
     hardware = Hardware.of(detections, windows=windows)
-    report = about_contents(contents, machine.target, hardware, machine.support)
+    agreements, mixed = read_agreements(arguments)
+    binding = [one for one in agreements if one.name not in mixed]
+    report = about_contents(contents, machine.target, hardware, machine.support, binding)
     findings = [*unusable, *report.findings]
     settings = None
     if arguments.host is None:
@@ -184,7 +188,7 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
         )
     return Diagnosis(
         machine.name,
-        Report.of(_for_this_place(findings, arguments), (), Count()).findings,
+        Report.of(remedies_for(findings, arguments), (), Count()).findings,
         _scrubber(real.surroundings, environ),
         host=None if machine.host is None else machine.host.to_mapping(),
         replayed=arguments.replay is not None,
@@ -196,24 +200,6 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
         settings=settings,
         contents=contents,
     )
-
-
-def _for_this_place(findings: Iterable[Finding], arguments: Namespace) -> Iterator[Finding]:
-    """Name in each command that is advised the environment and the machine that were asked for."""
-    import re
-    from dataclasses import replace
-    from shlex import quote
-
-    given = {name: getattr(arguments, name) for name in ("python", "prefix", "target", "root")}
-    place = "".join(f" --{name} {quote(value)}" for name, value in given.items() if value)
-    host = f" --for {quote(arguments.host)}" if arguments.host else ""
-    for finding in findings:
-        remedy = re.sub(
-            r"\bwheelfit (install|uninstall)(?= )",
-            lambda verb: verb[0] + place + (host if verb[1] == "install" else ""),
-            finding.remedy,
-        )
-        yield replace(finding, remedy=remedy)
 
 
 def _open_environment(

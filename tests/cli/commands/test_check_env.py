@@ -1,0 +1,319 @@
+"""``wheelfit check-env``, and the exchange of what does not fit any more."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.running import Runner, Said, tree
+from jsonschema import Draft202012Validator
+
+from wheelfit.testing.drivers import FakeDriver
+from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.worlds import NVIDIA
+
+SetDriver = Callable[..., None]
+SCHEMA = json.loads(
+    (Path(__file__).parents[3] / "docs/reference/schemas/check-env.json").read_text()
+)
+DOCUMENT = release_document(
+    {
+        "cu130": {"nvidia": {"cuda_version_lower_bound": ["13.0"]}},
+        "cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}},
+        "cu126": {"nvidia": {"cuda_version_lower_bound": ["12.6"]}},
+    },
+    providers={"nvidia": NVIDIA},
+)
+CUDA_13, CUDA_12, CUDA_OLD, CPU = (
+    "cuda-13.0-sm90",
+    "cuda-12.8-sm90",
+    "cuda-12.6-sm90",
+    "cpu-x86_64-v3",
+)
+
+
+class Place:
+    """Install into one folder and judge it."""
+
+    def __init__(self, run: Runner, folder: Path) -> None:
+        self._run = run
+        self.wheels = folder / "wheels"
+        self.folder = folder / "place"
+
+    def add(self, name: str, version: str, *labels: str | None, requires: str = "") -> None:
+        """Add a release with builds for CUDA."""
+        for label in labels:
+            document = DOCUMENT if label else None
+            needs = [requires] if requires else []
+            build_wheel(self.wheels, name, version, label=label, document=document, requires=needs)
+        if any(labels):
+            (self.wheels / f"{name}-{version}-variants.json").write_text(json.dumps(DOCUMENT))
+
+    def install(self, host: str, *words: str | Path, code: int = 0) -> Said:
+        """Install for a host."""
+        place = ("--no-index", "-f", self.wheels, "--target", self.folder, "--for", host)
+        return self._run("install", *place, *words, code=code)
+
+    def check(self, host: str, *words: str | Path, code: int = 0) -> Said:
+        """Judge for a host."""
+        return self._run("check-env", "--target", self.folder, "--for", host, *words, code=code)
+
+    def installed(self) -> dict[str, tuple[str, str | None]]:
+        """Return version and label of what is there."""
+        packages = self._run("list", "--target", self.folder, "--json").object["packages"]
+        return {entry["name"]: (entry["version"], entry["label"]) for entry in packages}
+
+
+@pytest.fixture
+def place(run: Runner, tmp_path: Path) -> Place:
+    """Offer a project with builds for three CUDA versions, and two that need it."""
+    made = Place(run, tmp_path)
+    made.add("torch", "2.8", "cu130", "cu128", "cu126", None)
+    made.add("vision", "1.0", None, requires="torch")
+    made.add("plain", "1.0", None)
+    made.add("plain", "2.0", None)
+    return made
+
+
+def values(said: Said) -> dict[str, Any]:
+    """Return the object, held against its schema."""
+    Draft202012Validator(SCHEMA).validate(said.object)
+    return said.object
+
+
+def test_all_fits(place: Place) -> None:
+    """A variant that fits is no finding, and --verbose names it."""
+    place.install(CUDA_12, "torch")
+    said = place.check(CUDA_12, "-v")
+    assert said.out.splitlines() == ["  fits    torch 2.8 (cu128)", "nothing is wrong"]
+    assert "1 of 1 installed variants fit cuda-12.8-sm90" in said.err
+    (variant,) = values(place.check(CUDA_13, "--json"))["variants"]
+    assert variant == {
+        "name": "torch",
+        "version": "2.8",
+        "label": "cu128",
+        "fits": True,
+        "because": None,
+    }
+
+
+def test_it_does_not_fit_any_more(place: Place) -> None:
+    """F-96: reason and remedy, with the place that was asked for."""
+    place.install(CUDA_12, "torch")
+    before = tree(place.folder)
+    said = place.check(CUDA_OLD, code=13)
+    assert "error   unsupported-here (F-96)" in said.out
+    command = f"wheelfit install --target {place.folder} --for {CUDA_OLD} --refit; "
+    assert command in said.out
+    found = values(place.check(CUDA_OLD, "--json", code=13))
+    (variant,) = found["variants"]
+    assert variant["fits"] is False
+    assert "cuda_version_lower_bound" in variant["because"]
+    assert found["summary"]["errors"] == 1
+    assert tree(place.folder) == before
+
+
+def test_what_nobody_can_be_asked_about(place: Place, run: Runner) -> None:
+    """Of what only a plugin knows nothing is claimed."""
+    document = release_document(
+        {"a": {"acme": {"speed": ["fast"]}}},
+        providers={"acme": {"requires": ["acme-provider"], "plugin-api": "acme:Plugin"}},
+    )
+    build_wheel(place.wheels, "odd", "1.0", label="a", document=document)
+    host = place.folder.parent / "acme.toml"
+    host.write_text(
+        '[metadata]\nversion = "0.1"\n\n[[provider]]\nnamespace = "acme"\n'
+        '[provider.properties]\nspeed = ["fast"]\n'
+    )
+    place.install(str(host), "odd")
+    found = values(place.check(str(host), "--json"))
+    assert [one["fits"] for one in found["variants"]] == [True]
+    found = run("check-env", "--target", place.folder, "--json").object
+    assert [one["fits"] for one in found["variants"]] == [None]
+    assert [one["code"] for one in found["findings"]] == ["unasked-variant"]
+
+
+def test_needs_and_mixtures(place: Place) -> None:
+    """They are warnings, which count with --strict."""
+    blas = release_document(
+        {
+            "mkl": {"blas_lapack": {"provider": ["mkl"]}},
+            "open": {"blas_lapack": {"provider": ["openblas"]}},
+        },
+        static={"blas_lapack": {"provider": ["mkl", "openblas"]}},
+    )
+    build_wheel(place.wheels, "one", "1.0", label="mkl", document=blas, requires=["torch"])
+    build_wheel(place.wheels, "two", "1.0", label="open", document=blas)
+    place.install(CPU, "--no-deps", "--allow-mixed", "blas", "one", "two")
+    found = values(place.check(CPU, "--json"))
+    assert [one["code"] for one in found["findings"]] == ["mixed-variants", "unmet-requirement"]
+    assert found["findings"][0]["message"] == "BLAS mkl: one; BLAS openblas: two"
+    place.check(CPU, "--strict", code=13)
+
+
+class TestRefit:
+    """``install --refit``."""
+
+    def test_exactly_what_does_not_fit(self, place: Place) -> None:
+        """The same version, another build; what fits or is plain stays, however old."""
+        place.install(CUDA_12, "vision", "plain==1.0")
+        place.add("torch", "2.9", "cu128", "cu126")
+        requested = next(place.folder.glob("torch-*.dist-info"), place.folder) / "REQUESTED"
+        assert not requested.exists()
+        said = place.install(CUDA_OLD, "--refit")
+        assert "note: torch 2.8 cu128 -> cu126, because " in said.err
+        assert said.out.startswith("installed torch 2.8 (cu126), replacing 2.8 (cu128): best fit")
+        assert len(said.out.splitlines()) == 1
+        assert place.installed()["plain"] == ("1.0", None)
+        assert not requested.exists()
+        said = place.install(CUDA_OLD, "--refit")
+        assert said.out == "nothing to do: every installed variant that could be judged fits\n"
+
+    def test_another_version_if_there_is_no_build(self, place: Place) -> None:
+        """Where the version has no build that fits, not even a plain one, another one is taken."""
+        place.add("jax", "1.0", "cu128")
+        place.add("jax", "1.1", "cu126")
+        place.install(CUDA_12, "jax==1.0")
+        said = place.install(CUDA_OLD, "--refit")
+        assert "installed jax 1.1 (cu126), replacing 1.0 (cu128)" in said.out
+
+    def test_with_requirements(self, place: Place) -> None:
+        """What they need is exchanged on the way; other misfits stay, and that is said."""
+        place.add("jax", "1.0", "cu128", "cu126")
+        place.install(CUDA_12, "torch", "jax")
+        said = place.install(CUDA_OLD, "--refit", "vision")
+        assert "installed torch 2.8 (cu126), replacing 2.8 (cu128)" in said.out
+        assert "jax 1.0 (cu128) does not fit any more" in said.err
+        assert place.installed()["jax"] == ("1.0", "cu128")
+
+
+class TestConsent:
+    """No installed variant is exchanged unasked."""
+
+    def test_what_does_not_fit_is_not_exchanged_on_the_way(self, place: Place) -> None:
+        """F-96: installing something that needs it is refused, and names --refit."""
+        place.install(CUDA_12, "torch")
+        before = tree(place.folder)
+        for words in ((), ("--dry-run",)):
+            said = place.install(CUDA_OLD, "vision", *words, code=7)
+            assert "torch would be exchanged for another build" in said.err
+            assert "torch 2.8 cu128 -> cu126, because" in said.err
+            assert "hint: --refit exchanges variants that do not fit any more" in said.err
+        assert tree(place.folder) == before
+
+    def test_what_is_not_needed_stays(self, place: Place) -> None:
+        """A misfit that nothing asked for needs is left alone, and named."""
+        place.install(CUDA_12, "torch")
+        said = place.install(CUDA_OLD, "plain")
+        assert said.out == "installed plain 2.0\n"
+        assert "torch 2.8 (cu128) does not fit any more" in said.err
+        (misfit,) = place.install(CUDA_OLD, "plain", "--json").object["misfits"]
+        assert (misfit["name"], misfit["label"]) == ("torch", "cu128")
+
+    def test_an_upgrade_keeps_the_label(self, place: Place) -> None:
+        """The newer release is taken in the installed build, though a better one would fit."""
+        place.install(CUDA_12, "torch")
+        place.add("torch", "2.9", "cu130", "cu128")
+        said = place.install(CUDA_13, "-U", "torch")
+        assert "installed torch 2.9 (cu128), replacing 2.8: cu128 is installed" in said.out
+        assert "note: torch stays cu128, though cu130 would fit better" in said.err
+
+    def test_an_upgrade_that_has_no_such_build(self, place: Place) -> None:
+        """It is refused, with both ways to have it; -P and a plain dependency alike."""
+        place.install(CUDA_12, "torch")
+        place.add("torch", "2.9", "cu130")
+        for words in (("-U", "torch"), ("-P", "torch", "vision"), ("torch>=2.9",)):
+            said = place.install(CUDA_13, *words, code=7)
+            assert "torch 2.8 cu128 -> 2.9 cu130, because torch 2.9 has no build cu128" in said.err
+            assert "--allow-variant-change allows this; --label torch=cu130" in said.err
+        said = place.install(CUDA_13, "-U", "torch", "--allow-variant-change")
+        assert place.installed()["torch"] == ("2.9", "cu130")
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("--label", "torch=cu130", "torch"),
+            ("--label", "torch=cu130", "vision"),
+            ("--force-reinstall", "torch"),
+            ("--forbid", "nvidia :: cuda_version_lower_bound :: 12.8", "torch"),
+        ],
+    )
+    def test_asked_for(self, place: Place, words: tuple[str, ...]) -> None:
+        """Who names the package, and says which build or that it shall be chosen anew, agrees."""
+        place.install(CUDA_12, "torch")
+        said = place.install(CUDA_13, *words)
+        assert "note: torch 2.8 cu128 -> cu130, because " in said.err
+        assert place.installed()["torch"] == ("2.8", "cu130")
+
+    def test_to_a_plain_wheel(self, place: Place) -> None:
+        """A wish about variants in general counts for what is named, not for what is needed."""
+        place.install(CUDA_12, "torch")
+        said = place.install(CUDA_12, "--no-variants", "vision", code=7)
+        assert "torch 2.8 cu128 -> plain, because " in said.err
+        place.install(CUDA_12, "--no-variants", "torch")
+        assert place.installed()["torch"] == ("2.8", None)
+
+    def test_from_a_plain_wheel(self, place: Place) -> None:
+        """Nobody chose a plain wheel among builds, so a change to a variant is only told."""
+        place.install(CPU, "torch")
+        place.add("torch", "2.9", "cu130")
+        said = place.install(CUDA_13, "-U", "torch", "--json").object
+        (change,) = said["variant_changes"]
+        assert (change["from"], change["to"], change["needs_consent"]) == (None, "cu130", False)
+
+    def test_the_same_properties_under_another_label(self, place: Place) -> None:
+        """A label that was only renamed is told, and needs no consent."""
+        place.install(CUDA_12, "torch==2.8")
+        document = release_document(
+            {"cuda12.8": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}},
+            providers={"nvidia": NVIDIA},
+        )
+        build_wheel(place.wheels, "torch", "2.9", label="cuda12.8", document=document)
+        said = place.install(CUDA_12, "-U", "torch")
+        assert "note: torch 2.8 cu128 -> 2.9 cuda12.8, because torch 2.9 has no" in said.err
+
+    def test_a_given_wheel(self, place: Place) -> None:
+        """The very file that was named is what was asked for."""
+        place.install(CUDA_12, "torch")
+        place.install(CUDA_13, place.wheels / "torch-2.8-py3-none-any-cu130.whl")
+        assert place.installed()["torch"] == ("2.8", "cu130")
+
+    def test_once_for_all(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The configuration can agree in general; the best build is then taken."""
+        file = place.folder.parent / "wheelfit.toml"
+        file.write_text("allow-variant-change = true\n")
+        place.install(CUDA_12, "torch")
+        place.add("torch", "2.9", "cu130", "cu128")
+        monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(file))
+        place.install(CUDA_13, "-U", "torch")
+        assert place.installed()["torch"] == ("2.9", "cu130")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the fake driver is found as on Linux")
+def test_a_driver_is_exchanged(
+    run: Runner, tmp_path: Path, fake_driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F-96: chosen on one driver, found out and exchanged on an older one, in an environment."""
+    place = Place(run, tmp_path)
+    place.add("torch", "2.8", "cu130", "cu128", "cu126", None)
+    environment = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+
+    def driver(cuda: str) -> None:
+        environ = fake_driver.environ(cuda=cuda, devices=["9.0 NVIDIA H100"])
+        for name, value in {**environ, "LD_LIBRARY_PATH": str(fake_driver.folder)}.items():
+            monkeypatch.setenv(name, value)
+
+    words = ("--no-index", "-f", place.wheels, "--python", environment)
+    driver("12.8")
+    assert "installed torch 2.8 (cu128)" in run("install", *words, "torch").out
+    assert run("check-env", "--python", environment).out == "nothing is wrong\n"
+    driver("12.6")
+    run("check-env", "--python", environment, code=13)
+    assert "installed torch 2.8 (cu126)" in run("install", *words, "--refit").out
+    run("check-env", "--python", environment)
