@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cli.locking import write_lock_of
 from cli.running import Runner, Said
 
 from wheelfit.testing.index import RecordingIndex
@@ -401,3 +402,47 @@ class TestSizes:
         shop("install", "tool")
         said = shop("install", "--dry-run", "tool")
         assert said.out == "nothing to do: what is installed meets every requirement\n"
+
+
+class TestSync:
+    """The same words and bounds where a lock says what there is."""
+
+    @pytest.fixture
+    def lock(self, shop: Shop, tmp_path: Path) -> Path:
+        """Lock the tool and its framework."""
+        labels = ("", *BUILDS)
+        return write_lock_of(
+            shop.index,
+            ["tool==1.0", "engine==1.0"],
+            tmp_path / "pylock.toml",
+            needs={"tool": {"": ["engine"]}, "engine": {label: [] for label in labels}},
+        )
+
+    def sync(
+        self, shop: Shop, run: Runner, lock: Path, *words: str, host: str = GPU, code: int = 0
+    ) -> Said:
+        """Sync what a lock says."""
+        return run("sync", lock, "--target", shop.target, "--for", host, *words, code=code)
+
+    @pytest.mark.parametrize(
+        ("words", "label"),
+        [((), "cu130"), (("--variant", "cpu"), "null"), (("--variant", "cuda12"), "cu128")],
+    )
+    def test_variant(
+        self, shop: Shop, run: Runner, lock: Path, words: tuple[str, ...], label: str
+    ) -> None:
+        """A word reaches everything in the lock."""
+        said = self.sync(shop, run, lock, "--dry-run", "--json", *words, host=NEW_GPU)
+        rows = {row["name"]: row for row in said.object["install"]}
+        assert rows["engine"]["label"] == label
+        assert rows["engine"]["download_size"] > 0
+        assert said.object["installed_size"] > rows["engine"]["installed_size"]
+
+    def test_bounds(self, shop: Shop, run: Runner, lock: Path) -> None:
+        """Neither a fallback nor too much is downloaded."""
+        said = self.sync(shop, run, lock, "--require-accelerator", host=NO_GPU, code=3)
+        assert "engine 1.0 uses no accelerator" in said.err
+        said = self.sync(shop, run, lock, "--max-download", "2kB", code=7)
+        assert "engine 1.0 (cu128)" in said.err
+        assert not shop.target.exists()
+        self.sync(shop, run, lock, "--max-download", "1MB", "--require-accelerator")
