@@ -211,14 +211,13 @@ def _heading(words: str, below: Sequence[_Node]) -> _Node:
     return lambda: _Line(words, lambda: below, "strong", is_step=False)
 
 
-_PART = re.compile(r"'([^']*)' in (extras|dependency_groups)")
+_PART = re.compile(r"""(["'])([^"']*)\1 in (extras|dependency_groups)""")
 _PARTS = {"extras": "extra", "dependency_groups": "group"}
 
 
 def _when(marker: Marker) -> str:
     """Write a condition; what a lock calls a member of a set, people call by its name."""
-    text = str(marker).replace('"', "'")
-    found = _PART.fullmatch(text)
+    found = _PART.fullmatch(str(marker))
     if found is not None:
-        return f"with the {_PARTS[found[2]]} {found[1]}"
-    return f"when {text}"
+        return f"with the {_PARTS[found[3]]} {found[2]}"
+    return f"when {marker}"

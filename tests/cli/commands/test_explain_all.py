@@ -1,0 +1,117 @@
+"""What ``wheelfit explain --all`` shows; the JSON is tested with the contract."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.worlds import NVIDIA
+
+X86_64 = {"requires": ["x86-64-variant-provider<1"]}
+DOCUMENT = release_document(
+    {
+        "null": {},
+        "cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"], "sm_arch": ["90_real"]}},
+        "cu13": {"nvidia": {"cuda_version_lower_bound": ["13"]}},
+        "v3": {"x86_64": {"level": ["v3"]}},
+    },
+    providers={"nvidia": NVIDIA, "x86_64": X86_64},
+    namespaces=["nvidia", "x86_64"],
+)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[RecordingIndex]:
+    """Serve a release for no Python of today, with CUDA builds, and an older plain one."""
+    folder = tmp_path / "index"
+    for label in ("null", "cu129", "cu13", "v3"):
+        build_wheel(folder, "torch", "2.8", label=label, document=DOCUMENT,
+                    tag="cp38-cp38-manylinux_2_28_x86_64")  # fmt: skip
+    (folder / "torch-2.8-variants.json").write_text(json.dumps(DOCUMENT))
+    build_wheel(folder, "torch", "2.7")
+    build_wheel(folder, "plain", "1.0")
+    with RecordingIndex(folder) as server:
+        yield server
+
+
+def test_every_label_and_who_takes_it(index: RecordingIndex, run: Runner) -> None:
+    """The newest release, whatever this machine is; presets show the conditions at work."""
+    lines = run("explain", "--all", "torch", "-i", index.url, "--no-cache-dir").out.splitlines()
+    assert lines[:2] == ["torch 2.8 for all machines: 4 wheels of 4 labels", f"  from {index.url}"]
+    assert [line.strip() for line in lines if line.startswith("  ") and line[2] != " "] == [
+        f"from {index.url}",
+        "cu13",
+        "cu129",
+        "v3",
+        "null",
+        "nothing for linux-aarch64, musllinux-x86_64, musllinux-aarch64, macos-arm64 and 9 more",
+    ]
+    text = "\n".join(lines)
+    assert "    machine     needs CUDA driver >= 12.9 and a GPU of compute capability 9.0" in text
+    assert "    built for   cp38 on Linux x86_64" in text
+    assert "    taken by    cuda-12.9-sm90\n" in text
+    assert "    taken by    cpu-x86_64-v3, cpu-x86_64-v4\n" in text
+    assert "    taken by    cuda-13.0-sm50, cuda-13.0-sm52, " in text
+
+
+def test_own_hosts_come_first(
+    index: RecordingIndex, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user's machines are asked too; one that cannot be read is told and left out."""
+    monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(tmp_path / "config" / "wheelfit.toml"))
+    hosts = tmp_path / "config" / "hosts"
+    hosts.mkdir(parents=True)
+    (hosts.parent / "wheelfit.toml").write_text("")
+    (hosts / "node.toml").write_text(
+        '[metadata]\nversion = "0.1"\n[[provider]]\nnamespace = "nvidia"\n'
+        '[provider.properties]\ncuda_version_lower_bound = ["13"]\n'
+    )
+    (hosts / "broken.toml").write_text("x =")
+    said = run("explain", "--all", "torch", "-i", index.url, "--json")
+    (release,) = said.object["releases"]
+    (cu13,) = [one for one in release["labels"] if one["label"] == "cu13"]
+    assert cu13["taken_by"][0] == "node"
+    assert "broken is not asked: " in said.err
+    assert "cuda-13.0-sm90" in said.object["machines"]
+
+
+def test_a_plain_release(index: RecordingIndex, run: Runner) -> None:
+    """Without variants the platforms alone are asked."""
+    said = run("explain", "--all", "plain", "torch<2.8", "-i", index.url, "--json").object
+    assert [(one["name"], one["version"]) for one in said["releases"]] == [
+        ("plain", "1.0"),
+        ("torch", "2.7"),
+    ]
+    (row,) = said["releases"][0]["labels"]
+    assert row["label"] is None
+    assert row["properties"] is None
+    assert "linux-x86_64" in row["taken_by"]
+
+
+def test_a_wheel_by_its_path(index: RecordingIndex, run: Runner, tmp_path: Path) -> None:
+    """A wheel that is named is a release of one label."""
+    path = tmp_path / "index" / "torch-2.8-cp38-cp38-manylinux_2_28_x86_64-cu129.whl"
+    said = run("explain", "--all", path, "-i", index.url)
+    assert said.out.startswith("torch 2.8 for all machines: 1 wheel of 1 label\n")
+    assert "needs CUDA driver >= 12.9" in said.out
+
+
+def test_verbose_names_all(index: RecordingIndex, run: Runner) -> None:
+    """Machines that are counted otherwise, and each file."""
+    said = run("explain", "--all", "torch", "-i", index.url, "-v")
+    assert " more" not in said.out
+    assert "torch-2.8-cp38-cp38-manylinux_2_28_x86_64-v3.whl" in said.out
+
+
+def test_mistakes(index: RecordingIndex, run: Runner) -> None:
+    """One machine and all of them exclude each other; what is not there is an error."""
+    run("explain", "--all", "--for", "linux-x86_64", "torch", "-i", index.url, code=2)
+    run("explain", "--all", "--with-deps", "torch", "-i", index.url, code=2)
+    assert run("explain", "--all", "torch>9", "-i", index.url, code=3).out == ""
+    run("explain", "--all", "nowhere", "-i", index.url, code=3)

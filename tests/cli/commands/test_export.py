@@ -1,0 +1,281 @@
+"""What ``wheelfit export`` writes, and that pip and uv install exactly that."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli.locking import write_lock_of
+from cli.running import Runner, Said
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.wheels.archive import WheelArchive
+
+X86_64 = {"requires": ["x86-64-variant-provider<1"]}
+DOCUMENT = release_document(
+    {"v3": {"x86_64": {"level": ["v3"]}}, "null": {}}, providers={"x86_64": X86_64}
+)
+NEEDS = {"fast": {"": ["plain"], "null": ["plain"], "v3": ["plain", "extra-speed"]}}
+V3, V1 = "cpu-x86_64-v3", "linux-x86_64"
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[RecordingIndex]:
+    """Serve a project with variants whose needs differ, and what they need."""
+    folder = tmp_path / "index"
+    for label in ("v3", "null", None):
+        build_wheel(
+            folder, "fast", "1.0", label=label, document=DOCUMENT if label else None,
+            requires=["plain", 'extra-speed; "x86_64" in variant_namespaces'] if label
+            else ["plain"],
+            metadata_extra=[("License-Expression", "mit"), ("License-File", "LICENSE")],
+        )  # fmt: skip
+    (folder / "fast-1.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_wheel(folder, "plain", "1.0", metadata_extra=[("License", "BSD\x1b[31m")])
+    build_wheel(folder, "extra-speed", "1.0")
+    with RecordingIndex(folder) as server:
+        yield server
+
+
+@pytest.fixture
+def lock(index: RecordingIndex, tmp_path: Path) -> Path:
+    """Lock all of it."""
+    pins = ["fast==1.0", "plain==1.0", "extra-speed==1.0"]
+    everything = {**NEEDS, "plain": {"": []}, "extra-speed": {"": []}}
+    return write_lock_of(index, pins, tmp_path / "pylock.toml", needs=everything)
+
+
+def installed(
+    program: Path, words: list[str], requirements: Path, index: RecordingIndex
+) -> dict[str, str]:
+    """Let a tool install requirements, and return the label that each package says it has."""
+    target = requirements.parent / f"target of {program.name}"
+    names = ("PATH", "SYSTEMROOT")
+    kept = {name: os.environ[name] for name in names if name in os.environ}
+    done = subprocess.run(
+        [program, *words, "--require-hashes", "-r", requirements, "--target", target],
+        env={**kept, "HOME": str(target.parent), "PIP_CONFIG_FILE": os.devnull,
+             "PIP_INDEX_URL": index.url, "UV_DEFAULT_INDEX": index.url},
+        cwd=requirements.parent, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = sorted(target.glob("*/__init__.py"))
+    return {path.parent.name: path.read_text().rpartition("= ")[2].strip() for path in found}
+
+
+PIP = ["install", "--no-cache-dir", "--quiet"]
+UV = ["pip", "install", "--no-config", "--no-cache", "--python", sys.executable]
+
+
+class TestRequirements:
+    """``--format requirements``."""
+
+    def test_one_file_for_each_machine(self, lock: Path, run: Runner, tmp_path: Path) -> None:
+        """Never one for all: each has its own wheels, and says whose they are."""
+        folder = tmp_path / "out"
+        run("export", lock, "--for", V3, "--for", V1, "-o", f"{folder}/")
+        files = {path.name: path.read_text() for path in folder.iterdir()}
+        assert files.keys() == {f"requirements.{name}.txt" for name in (V3, V1)}
+        assert f"# What {V3} gets from pylock.toml" in files[f"requirements.{V3}.txt"]
+        assert "extra-speed" in files[f"requirements.{V3}.txt"]
+        assert "extra-speed" not in files[f"requirements.{V1}.txt"]
+        said = run("export", lock, "--for", V3, "--for", V1, code=2)
+        assert "several machines do not go into one file" in said.err
+        run("export", lock, "--for", V3, "--for", V1, "-o", tmp_path / "one.txt", code=2)
+        assert not (tmp_path / "one.txt").exists()
+
+    def test_this_machine_is_named(self, lock: Path, run: Runner) -> None:
+        """Without --for it is this one, and the file says so."""
+        said = run("export", lock, "--no-variants")
+        assert said.out.startswith("# What this machine gets from pylock.toml")
+        assert "\nfast==1.0 --hash=sha256:" in said.out
+
+    def test_variants_are_urls_with_a_warning(self, lock: Path, run: Runner) -> None:
+        """Other tools refuse their names, so whoever exports them is told."""
+        said = run("export", lock, "--for", V3)
+        assert "fast @ http://127.0.0.1:" in said.out
+        assert "fast-1.0-py3-none-any-v3.whl#sha256=" in said.out
+        assert "pip and uv refuse variant wheels by their names: fast 1.0 (v3)" in said.err
+
+    def test_wheelfit_reads_its_own(
+        self, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path
+    ) -> None:
+        """What is written is what ``install -r`` takes, with the hash of each."""
+        path = tmp_path / "requirements.txt"
+        run("export", lock, "--for", V3, "-o", path)
+        words = ("install", "--dry-run", "--json", "-i", index.url, "-t", tmp_path / "t")
+        said = run(*words, "--for", V3, "-r", path).object
+        labels = {one["name"]: one["label"] for one in said["install"]}
+        assert labels == {"fast": "v3", "plain": None, "extra-speed": None}
+
+    @pytest.mark.network
+    def test_pip_installs_it(
+        self, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path, pip: Path
+    ) -> None:
+        """Exactly the chosen wheels, variants as copies with the same content."""
+        path = tmp_path / "requirements.txt"
+        run("export", lock, "--for", V3, "-o", path, "--wheels", tmp_path / "my wheels")
+        assert installed(pip, PIP, path, index) == {
+            "fast": "'v3'", "plain": "None", "extra_speed": "None"
+        }  # fmt: skip
+        run("export", lock, "--for", V1, "--no-variants", "-o", path)
+        (tmp_path / "target of pip").rename(tmp_path / "old")
+        assert installed(pip, PIP, path, index) == {"fast": "None", "plain": "None"}
+
+    @pytest.mark.network
+    def test_uv_installs_it(
+        self, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path, uv: Path
+    ) -> None:
+        """The same file, by uv."""
+        path = tmp_path / "requirements.txt"
+        run("export", lock, "--for", V3, "-o", path, "--wheels", tmp_path / "my wheels")
+        assert installed(uv, UV, path, index) == {
+            "fast": "'v3'", "plain": "None", "extra_speed": "None"
+        }  # fmt: skip
+
+    def test_copies_are_the_same_each_time(self, lock: Path, run: Runner, tmp_path: Path) -> None:
+        """B-39: equal bytes; variant markers are gone, for here it is known what they say."""
+        wheels = tmp_path / "wheels"
+        words = ("export", lock, "--for", V3, "--for", V1, "-o", f"{tmp_path}/", "--wheels", wheels)
+        run(*words)
+        paths = sorted(wheels.glob("*/*.whl"))
+        assert [path.relative_to(wheels).as_posix() for path in paths] == [
+            f"{V3}/fast-1.0-0_v3-py3-none-any.whl",
+            f"{V1}/fast-1.0-0_null-py3-none-any.whl",
+        ]
+        before = [path.read_bytes() for path in paths]
+        run(*words)
+        assert [path.read_bytes() for path in paths] == before
+        needs = []
+        for path in paths:
+            with WheelArchive(path, parse_wheel_filename(path.name)) as archive:
+                archive.verify()
+                lines = archive.metadata().decode().splitlines()
+                needs.append([line for line in lines if line.startswith("Requires-Dist")])
+        assert needs == [
+            ["Requires-Dist: plain", "Requires-Dist: extra-speed"],
+            ["Requires-Dist: plain"],
+        ]
+        assert f"--find-links wheels/{V3}\n" in (tmp_path / f"requirements.{V3}.txt").read_text()
+
+    def test_a_wheel_that_is_another_is_not_copied(
+        self, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path
+    ) -> None:
+        """A copy is of what the lock promises, or there is none."""
+        index.faults.content["fast-1.0-py3-none-any-v3.whl"] = b"another"
+        path = tmp_path / "requirements.txt"
+        words = ("--no-cache-dir", "-o", path, "--wheels", tmp_path / "wheels")
+        run("export", lock, "--for", V3, *words, code=4)
+        assert not path.exists()
+        assert not list(tmp_path.glob("wheels/*.whl"))
+
+
+class TestBillOfMaterials:
+    """``--format cyclonedx``."""
+
+    def test_a_valid_document_for_each(
+        self, lock: Path, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One per machine; the same bytes again, and a time only where one is given."""
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+        words = ("export", lock, "--format", "cyclonedx", "--for", V3, "--for", V1)
+        run(*words, "-o", f"{tmp_path}/")
+        validator = JsonStrictValidator(SchemaVersion.V1_6)
+        texts = {}
+        for name in (V3, V1):
+            texts[name] = (tmp_path / f"bom.{name}.cdx.json").read_text()
+            assert validator.validate_str(texts[name]) is None
+        names = {
+            name: [one["name"] for one in json.loads(text)["components"]]
+            for name, text in texts.items()
+        }
+        assert names == {V3: ["extra-speed", "fast", "plain"], V1: ["fast", "plain"]}
+        assert json.loads(texts[V3])["metadata"]["timestamp"] == "1970-01-02T00:00:00Z"
+        said = run("export", lock, "--format", "cyclonedx", "--for", V3)
+        assert said.out == texts[V3]
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", "soon")
+        run(*words, "--json", code=1)
+
+    def test_metadata_is_read_beside_the_wheels(
+        self, lock: Path, run: Runner, index: RecordingIndex
+    ) -> None:
+        """Licences cost no downloads of whole wheels."""
+        index.forget()
+        run("export", lock, "--format", "cyclonedx", "--for", V1, "--no-cache-dir")
+        asked = [one for one in index.requests if one.path.endswith(".whl")]
+        assert all("range" in one.headers for one in asked)
+
+
+class TestLicenses:
+    """``--format licenses``."""
+
+    def test_a_table(self, lock: Path, run: Runner) -> None:
+        """Aligned; what metadata says cannot steer the terminal."""
+        said = run("export", lock, "--format", "licenses", "--for", V3)
+        assert said.out.splitlines()[0] == f"Licences of what {V3} gets from pylock.toml"
+        assert said.out.splitlines()[3:] == [
+            "Package      Version  Label  License   Files",
+            "-----------  -------  -----  --------  -------",
+            "extra-speed  1.0             unknown",
+            "fast         1.0      v3     MIT       LICENSE",
+            "plain        1.0             BSD [31m",
+        ]
+
+    def test_as_data(self, lock: Path, run: Runner) -> None:
+        """Several machines in one object, each by itself."""
+        words = ("export", lock, "--format", "licenses", "--for", V3, "--for", V1, "--json")
+        said = run(*words).object
+        assert [one["target"] for one in said["targets"]] == [V3, V1]
+        (fast,) = [one for one in said["targets"][0]["packages"] if one["name"] == "fast"]
+        assert fast["license"] == {
+            "kind": "expression",
+            "text": "MIT",
+            "source": "License-Expression",
+            "files": ["LICENSE"],
+        }
+
+    def test_without_a_network(self, lock: Path, run: Runner) -> None:
+        """What cannot be read is said to be so, and is not called unknown."""
+        said = run("export", lock, "--format", "licenses", "--for", V3, "--offline")
+        assert "fast         1.0      v3     not read" in said.out
+        assert "cannot be read" in said.err
+
+
+class TestMistakes:
+    """What cannot be exported."""
+
+    def refused(self, run: Runner, *words: str | Path, code: int) -> Said:
+        """Run a command that must fail, and say nothing on standard output."""
+        said = run("export", *words, code=code)
+        assert said.out == ""
+        return said
+
+    def test_options_that_exclude_each_other(self, lock: Path, run: Runner, tmp_path: Path) -> None:
+        """Copies belong to requirements; one name stands for one machine."""
+        self.refused(run, lock, "--wheels", tmp_path, "--format", "licenses", code=2)
+        hosts = []
+        for folder in ("a", "b"):
+            (tmp_path / folder).mkdir()
+            hosts.append(tmp_path / folder / "node.toml")
+            hosts[-1].write_text('[metadata]\nversion = "0.1"\n')
+        words = ("--for", hosts[0], "--for", hosts[1], "-o", f"{tmp_path}/out/")
+        said = self.refused(run, lock, *words, code=2)
+        assert "two machines are called node.toml" in said.err
+        assert not (tmp_path / "out").exists()
+
+    def test_nothing_fits(self, lock: Path, run: Runner, tmp_path: Path) -> None:
+        """Half of the files would look like all of them, so none is written."""
+        text = lock.read_text()
+        lock.write_text(text.replace("plain-1.0-py3-none-any", "plain-1.0-cp311-cp311-win_amd64"))
+        words = ("--for", V3, "--for", V1, "-o", f"{tmp_path}/out/")
+        self.refused(run, lock, *words, code=3)
+        assert not (tmp_path / "out").exists()

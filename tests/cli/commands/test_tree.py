@@ -1,0 +1,194 @@
+"""What ``wheelfit tree`` shows; the JSON is tested with the contract."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import tomli_w
+from cli.running import Runner
+from lock.entries import lock_table, locked, plain_entry, world
+from lock.entries import wheel_name as wheel
+
+from wheelfit.lock.document import write_lock
+from wheelfit.lock.writing import new_lock
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Write a lock with labels, markers, an extra and a group."""
+    repository = world()
+    repository.add_wheel(wheel("plot", "3", tags="py3-none-any"), requires=["numbers"])
+    pins = [("fastfft", "2.1"), ("gpu-lib", "1"), ("cpu-lib", "1"), ("numbers", "1"), ("plot", "3")]
+    tables = {name: locked(repository, name, version).table for name, version in pins}
+    tables["gpu-lib"]["marker"] = "sys_platform == 'linux'"
+    lock = new_lock(
+        tables.values(),
+        roots=["fastfft", "plot; 'plots' in extras", "cpu-lib; 'dev' in dependency_groups"],
+        extras=["plots"],
+        dependency_groups=["dev"],
+    )
+    place = tmp_path / "pylock.toml"
+    place.write_bytes(write_lock(lock))
+    return place
+
+
+def of(*packages: object, **more: object) -> bytes:
+    """Return the bytes of a lock."""
+    return tomli_w.dumps(lock_table(*packages, **more)).encode()
+
+
+def test_everything(path: Path, run: Runner) -> None:
+    """Labels, markers, extras and groups are the conditions; what is shared is told once."""
+    assert run("tree", path).out.splitlines() == [
+        "pylock.toml: everything any machine could get",
+        "fastfft 2.1 (cu12.6, cu12.8, null, v3, v4 or plain wheel)",
+        "├─ numbers 1",
+        "├─ with v4: needs x86-64-v4",
+        "│  └─ cpu-lib 1",
+        "└─ with cu12.6 or cu12.8",
+        '   └─ gpu-lib 1  when sys_platform == "linux"',
+        "with the group dev",
+        "└─ cpu-lib 1",
+        "with the extra plots",
+        "└─ plot 3",
+        "   └─ numbers 1",
+    ]
+
+
+def test_depth(path: Path, run: Runner) -> None:
+    """Only so many steps; a heading is none."""
+    lines = run("tree", path, "--depth", "0").out.splitlines()
+    assert lines[1:] == [
+        "fastfft 2.1 (cu12.6, cu12.8, null, v3, v4 or plain wheel)",
+        "with the group dev",
+        "└─ cpu-lib 1",
+        "with the extra plots",
+        "└─ plot 3",
+    ]
+    run("tree", path, "--depth", "-1", code=2)
+
+
+def test_for_one_machine(path: Path, run: Runner) -> None:
+    """Exactly what it gets, why, and what it does not get."""
+    assert run("tree", path, "--for", "cuda-12.8-sm90", "--extra", "plots").out.splitlines() == [
+        "pylock.toml: for cuda-12.8-sm90",
+        "fastfft 2.1 (cu12.8)  best fit: nvidia :: cuda_version_lower_bound :: 12.8",
+        "├─ gpu-lib 1",
+        "└─ numbers 1",
+        "plot 3",
+        "└─ numbers 1",
+        "not there: cpu-lib (no chosen wheel needs it)",
+    ]
+
+
+def test_here_is_this_machine(path: Path, run: Runner) -> None:
+    """Without a host file this machine is looked at, and never unasked."""
+    said = run("tree", path, "--here", "--no-variants", "--json").object
+    assert said["target"] == "this machine"
+    assert [one["chosen"]["label"] for one in said["packages"]] == [None, None]
+    run("tree", path, "--here", "--for", "linux-x86_64", code=2)
+    assert "belong to one machine" in run("tree", path, "--extra", "plots", code=2).err
+
+
+def test_invert(path: Path, run: Runner) -> None:
+    """Who needs a package, with which labels, up to what was asked for."""
+    assert run("tree", path, "--invert", "GPU_lib").out.splitlines()[1:] == [
+        'gpu-lib 1  when sys_platform == "linux"',
+        "└─ fastfft 2.1 (cu12.6, cu12.8, null, v3, v4 or plain wheel)  with cu12.6 or cu12.8",
+        "   └─ asked for: fastfft",
+    ]
+    said = run("tree", path, "--invert", "gpu-lib", "--depth", "0", "--json").object
+    assert [one["name"] for one in said["packages"]] == ["gpu-lib"]
+    unknown = run("tree", path, "--invert", "numbres", code=1)
+    assert "did you mean numbers?" in unknown.err
+    left_out = run("tree", path, "--for", "linux-x86_64", "--invert", "gpu-lib", code=1)
+    assert "no chosen wheel needs it" in left_out.err
+
+
+def test_shared_subtrees_and_circles(run: Runner, tmp_path: Path) -> None:
+    """A package tells what it needs once, whichever way leads there first; circles end."""
+
+    def entry(name: str, *needs: str) -> object:
+        own = {"wheelfit": {"variant-dependencies": {"": list(needs)}}}
+        return plain_entry(name, tool=own)
+
+    place = tmp_path / "pylock.toml"
+    lock = [entry("a", "b", "c"), entry("b", "d"), entry("c", "b"), entry("d", "a", "gone")]
+    place.write_bytes(of(*lock, tool={"wheelfit": {"roots": ["a"]}}))
+    assert run("tree", place).out.splitlines()[1:] == [
+        "a 1",
+        "├─ b 1",
+        "│  └─ d 1",
+        "│     ├─ a 1  (above)",
+        "│     └─ gone  (not in the lock)",
+        "└─ c 1",
+        "   └─ b 1  (above)",
+    ]
+    assert run("tree", place, "--invert", "d").out.splitlines()[1:] == [
+        "d 1",
+        "└─ b 1",
+        "   ├─ a 1",
+        "   │  ├─ asked for: a",
+        "   │  └─ d 1  (above)",
+        "   └─ c 1",
+        "      └─ a 1  (above)",
+    ]
+
+
+def test_a_very_deep_lock(run: Runner, tmp_path: Path) -> None:
+    """F-30: a chain as long as a lock can hold ends no program."""
+    count = 1500
+    packages = [
+        plain_entry(f"p{n}", dependencies=[{"name": f"p{n + 1}"}] if n < count - 1 else [])
+        for n in range(count)
+    ]
+    place = tmp_path / "pylock.toml"
+    place.write_bytes(of(*packages))
+    assert len(run("tree", place).out.splitlines()) == count + 1
+    assert len(run("tree", place, "--invert", f"p{count - 1}").out.splitlines()) == count + 1
+
+
+def test_what_is_not_known(run: Runner, tmp_path: Path) -> None:
+    """Of a lock that names no needs it is said that they are unknown, and nothing is made up."""
+    place = tmp_path / "pylock.toml"
+    place.write_bytes(of(plain_entry("a"), plain_entry("b")))
+    said = run("tree", place)
+    assert said.out.splitlines()[1:] == ["a 1", "b 1"]
+    assert "does not say what any of its packages needs" in said.err
+    place.write_bytes(of(plain_entry("a", dependencies=[{"name": "b"}]), plain_entry("b")))
+    said = run("tree", place)
+    assert said.out.splitlines()[1:] == ["a 1", "└─ b 1", "   └─ what it needs is not known"]
+
+
+def test_many_labels(run: Runner, tmp_path: Path) -> None:
+    """Some are named and the others counted, unless everything is wanted."""
+    labels = [f"l{number:02}" for number in range(20)]
+    wheels = [
+        {"url": f"https://x.invalid/a-1-py3-none-any-{label}.whl", "hashes": {"sha256": "00"}}
+        for label in labels
+    ]
+    place = tmp_path / "pylock.toml"
+    document = {
+        "$schema": "https://variants-schema.wheelnext.dev/peps/825/v0.1.0.json",
+        "default-priorities": {"namespace": ["x"]},
+        "variants": {label: {"x": {"y": [label]}} for label in labels},
+    }
+    place.write_bytes(
+        of({"name": "a", "version": "1", "wheels": wheels, "variants-json": document})
+    )
+    assert "l06, l07 or 12 more)" in run("tree", place).out
+    assert "l18 or l19)" in run("tree", place, "-v").out
+
+
+def test_hostile_words(run: Runner, tmp_path: Path) -> None:
+    """What a marker or a requirement says cannot end its line, or turn it around."""
+    place = tmp_path / "pylock.toml"
+    entry = plain_entry("a", marker="os_name == '\u202eevil\x1b[31m'")
+    place.write_bytes(of(entry))
+    said = run("tree", place)
+    assert "\u202e" not in said.out
+    assert "\x1b" not in said.out
+    assert "\\u202eevil" in said.out
+    assert json.loads(run("tree", place, "--json").out)["packages"][0]["name"] == "a"

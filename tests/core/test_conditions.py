@@ -1,0 +1,54 @@
+"""What labels ask of machines, in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from wheelfit.core.conditions import in_words
+from wheelfit.core.metadata import read_document
+from wheelfit.core.properties import PropertySet
+from wheelfit.testing.wheels import release_document
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({}, "fits every machine"),
+        ({"x86_64": {"level": ["v4", "v3"]}}, "needs x86-64-v3"),
+        ({"x86_64": {"avx2": ["on"]}}, "needs a CPU with avx2"),
+        ({"aarch64": {"version": ["8.2a"]}}, "needs Armv8.2-A"),
+        (
+            {"aarch64": {"version": ["8a"], "sve": ["off"]}},
+            "needs aarch64 :: sve :: off and Armv8-A",
+        ),
+        (
+            {"amd": {"gfx_arch": ["gfx942", "gfx90a"], "rocm_version": ["6.4"]}},
+            "needs an AMD GPU gfx90a or gfx942 and ROCm 6.4",
+        ),
+        ({"amd": {"other": ["1"]}}, "needs amd :: other :: 1"),
+        (
+            {"nvidia": {"cuda_version_lower_bound": ["12"], "cuda_version_upper_bound": ["13"]}},
+            "needs CUDA driver >= 12 and CUDA driver < 13",
+        ),
+        ({"tpu": {"present": ["false"]}, "x86_64": {"level": ["v2"]}},
+         "needs x86-64-v2; is for machines without a TPU"),
+        ({"blas": {"library": ["mkl", "openblas"]}}, "needs blas :: library :: mkl or openblas"),
+    ],
+)  # fmt: skip
+def test_properties_in_words(properties: dict[str, dict[str, list[str]]], words: str) -> None:
+    """All features of a label must hold, and of each one value."""
+    assert in_words(PropertySet.from_mapping(properties), {}) == words
+
+
+def test_versions_of_other_packages() -> None:
+    """P-51: a build for versions of another package asks for that package."""
+    document = read_document(
+        release_document(
+            {"t28": {"abi": {"torch": ["2.8", "2.9"]}}},
+            providers={"abi": {"builtin": "abi_dependency"}},
+        ),
+        where="x",
+    )
+    properties = document.properties("t28")
+    assert properties is not None
+    assert in_words(properties, document.providers) == "needs torch 2.9 or 2.8"
