@@ -8,6 +8,7 @@ What an older lock has stays as long as it will do; --upgrade starts anew.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.cli.options import (
@@ -21,15 +22,16 @@ from wheelfit.cli.options import (
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from wheelfit.cli.output import Output
     from wheelfit.core.target import Target
     from wheelfit.lock.changes import LockChange
     from wheelfit.lock.document import Lock, LockedPackage
-    from wheelfit.lock.environments import LockEnvironment, Python
+    from wheelfit.lock.environments import Python
     from wheelfit.lock.hosts import HostLock, NamedMachine
+    from wheelfit.lock.locking import Report
     from wheelfit.lock.request import LockRequest
     from wheelfit.resolve.requirements_file import RequirementsFile
     from wheelfit.sources.pip_configuration import InstallRules
@@ -99,8 +101,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.lock.document import write_lock
 
     opened = _Opening(arguments, environ, output)
-    with opened.repository:
-        made = [_compared(one, opened) for one in opened.locks()]
+    with opened.repository, _followed(output) as report:
+        made = [_compared(one, opened) for one in opened.locks(report)]
     writes = not (arguments.check or arguments.dry_run)
     for one in made:
         if writes and not one.is_same:
@@ -117,6 +119,22 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         )
     _report(made, output, writes=writes)
     return 0
+
+
+@contextmanager
+def _followed(output: Output) -> Iterator[Report]:
+    """Show for what is resolved: on a terminal as long as it takes, elsewhere with --verbose."""
+    if not output.animate:
+        yield lambda environment: output.detail(f"resolving for {environment.name}")
+        return
+    from wheelfit.cli.progress import start_bars
+
+    bars = start_bars(output)
+    task = bars.add_task("resolving", total=None)
+    try:
+        yield lambda environment: bars.update(task, description=f"resolving for {environment.name}")
+    finally:
+        bars.stop()
 
 
 class _Made(NamedTuple):
@@ -189,8 +207,11 @@ class _Opening:
         self._free = None if arguments.upgrade else named
         self.repository = open_indexes(arguments, self._settings, environ, output, given_urls)
 
-    def locks(self) -> Sequence[HostLock]:
-        """Make the lock; of machines that do not go together, one for each."""
+    def locks(self, report: Report) -> Sequence[HostLock]:
+        """Make the lock; of machines that do not go together, one for each.
+
+        :param report: told what is begun.
+        """
         from wheelfit.lock.environments import environments_for
         from wheelfit.lock.hosts import HostLock, lock_for_hosts
         from wheelfit.lock.locking import lock_everywhere
@@ -209,7 +230,7 @@ class _Opening:
                 policy=policy,
                 where=where,
                 folder=folder,
-                report=self._begun,
+                report=report,
             )
         pythons = _pythons(self._arguments, self._request, self._environment.target(), self._output)
         locked = lock_everywhere(
@@ -221,7 +242,7 @@ class _Opening:
             policy=policy,
             where=where,
             folder=folder,
-            report=self._begun,
+            report=report,
         )
         return [HostLock(locked, ())]
 
@@ -242,9 +263,6 @@ class _Opening:
             name = f"{name}-{place + 1}"
         own = self.path.name.removeprefix("pylock.").removesuffix("toml").rstrip(".")
         return self.path.with_name(lock_name(f"{own}-{name}" if own else name))
-
-    def _begun(self, environment: LockEnvironment) -> None:
-        self._output.detail(f"resolving for {environment.name}")
 
     def _machine(self, name: str) -> NamedMachine:
         from argparse import Namespace
