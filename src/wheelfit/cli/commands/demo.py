@@ -72,6 +72,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                     "target": machine.name,
                     **machine.to_mapping(),
                     "projects": [explanation.to_mapping()],
+                    "agreements": [],
                 }
                 for machine, explanation in explanations
             ],
@@ -83,6 +84,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                 **installed,
                 "variant_changes": [],
                 "misfits": [],
+                "agreements": [],
                 "breaks": [],
                 "plugins": [],
                 "degradations": [],
