@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.locking import write_lock_of
 from cli.running import Runner, tree
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
@@ -25,7 +26,11 @@ SCHEMAS = {
 }
 COMMANDS = [
     "explain",
+    "explain-all",
+    "tree",
+    "export",
     "install",
+    "lock",
     "sync",
     "probe",
     "host",
@@ -131,7 +136,8 @@ class TestDocumentation:
     def test_the_examples_are_valid(self, name: str) -> None:
         """Every example of the reference fits its schema."""
         sections = re.split(r"^## ", (REFERENCE / "json.md").read_text(), flags=re.MULTILINE)[1:]
-        heading = "Errors" if name == "error" else f"`{name} --json`"
+        command = {"explain-all": "explain --all"}.get(name, name)
+        heading = "Errors" if name == "error" else f"`{command} --json`"
         (section,) = [one for one in sections if one.startswith(heading)]
         (example,) = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
         example = example.replace('["…"]', "[]").replace('"sha256": "…"', '"sha256": "00"')
@@ -141,6 +147,59 @@ class TestDocumentation:
         """Keys are added within a version, so no schema forbids them."""
         for schema in SCHEMAS.values():
             assert '"additionalProperties": false' not in json.dumps(schema)
+
+
+class TestExplainAll:
+    """``explain --all --json``."""
+
+    def test_labels_of_a_release(self, sources: list[str], run: Runner) -> None:
+        """Each label with its wheels and takers; each taker is a machine that is described."""
+        said = run("explain", "--all", *sources, "fast", "plain").object
+        check("explain-all", said)
+        fast, _ = said["releases"]
+        assert [one["label"] for one in fast["labels"]] == ["gpu", "mkl", "open", "null", None]
+        takers = {taker for one in fast["labels"] for taker in one["taken_by"]}
+        assert takers <= said["machines"].keys()
+
+
+class TestLocks:
+    """``tree --json`` and ``export --json``."""
+
+    @pytest.fixture
+    def lock(self, index: RecordingIndex, tmp_path: Path) -> Path:
+        """Lock the project with variants and what it needs."""
+        needs = {label: ["plain"] for label in ("", *VARIANTS)}
+        needs["gpu"] = []
+        pins, path = ["fast==2.0", "plain==1.0"], tmp_path / "pylock.toml"
+        return write_lock_of(index, pins, path, needs={"fast": needs, "plain": {"": []}})
+
+    def test_a_tree_of_everything(self, lock: Path, run: Runner) -> None:
+        """Packages are named by their places, and needs by the labels that have them."""
+        said = run("tree", lock, "--json").object
+        check("tree", said)
+        assert said["target"] is None
+        (need,) = said["packages"][0]["needs"]
+        assert need["labels"] == ["mkl", "null", "open", None]
+        assert [said["packages"][one]["name"] for one in need["packages"]] == ["plain"]
+
+    def test_a_tree_of_one_machine(self, lock: Path, run: Runner) -> None:
+        """What was chosen, and why."""
+        said = run("tree", lock, "--for", "cuda-12.8-sm90", "--json").object
+        check("tree", said)
+        assert [one["chosen"]["label"] for one in said["packages"]] == ["gpu"]
+        assert said["left_out"] == [{"name": "plain", "reason": "no chosen wheel needs it"}]
+
+    @pytest.mark.parametrize("format_", ["requirements", "cyclonedx", "licenses"])
+    def test_exports(self, lock: Path, run: Runner, format_: str, tmp_path: Path) -> None:
+        """One object for all machines, or the files and what is in them."""
+        hosts = ("--for", "linux-x86_64", "--for", "cuda-12.8-sm90")
+        said = run("export", lock, "--format", format_, *hosts, "--json").object
+        check("export", said)
+        assert [len(one["packages"]) for one in said["targets"]] == [2, 1]
+        words = ("--format", format_, *hosts, "-o", f"{tmp_path}/out/", "--json")
+        said = run("export", lock, *words).object
+        check("export", said)
+        assert all(Path(one["file"]).is_file() for one in said["targets"])
 
 
 class TestExplain:

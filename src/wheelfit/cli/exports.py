@@ -247,8 +247,9 @@ def _licenses_text(contents: Contents) -> str:
     rows = []
     for one in contents.packages:
         pin, license_ = one.pin, one.license
-        text = "not read" if one.unread else license_.text
-        cells = (str(pin.name), str(pin.version), pin.label or "", text, " ".join(license_.files))
+        text = "not read" if license_ is None else license_.text
+        files = "" if license_ is None else " ".join(license_.files)
+        cells = (str(pin.name), str(pin.version), pin.label or "", text, files)
         rows.append(tuple(map(in_one_line, cells)))
     words = ", ".join(filter(None, (target.words, target.python, target.platform)))
     head = [

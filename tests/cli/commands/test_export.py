@@ -24,7 +24,11 @@ X86_64 = {"requires": ["x86-64-variant-provider<1"]}
 DOCUMENT = release_document(
     {"v3": {"x86_64": {"level": ["v3"]}}, "null": {}}, providers={"x86_64": X86_64}
 )
-NEEDS = {"fast": {"": ["plain"], "null": ["plain"], "v3": ["plain", "extra-speed"]}}
+NEEDS: dict[str, dict[str, list[str]]] = {
+    "fast": {"": ["plain"], "null": ["plain"], "v3": ["plain", "extra-speed"]},
+    "plain": {"": []},
+    "extra-speed": {"": []},
+}
 V3, V1 = "cpu-x86_64-v3", "linux-x86_64"
 
 
@@ -50,8 +54,7 @@ def index(tmp_path: Path) -> Iterator[RecordingIndex]:
 def lock(index: RecordingIndex, tmp_path: Path) -> Path:
     """Lock all of it."""
     pins = ["fast==1.0", "plain==1.0", "extra-speed==1.0"]
-    everything = {**NEEDS, "plain": {"": []}, "extra-speed": {"": []}}
-    return write_lock_of(index, pins, tmp_path / "pylock.toml", needs=everything)
+    return write_lock_of(index, pins, tmp_path / "pylock.toml", needs=NEEDS)
 
 
 def installed(

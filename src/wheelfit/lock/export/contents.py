@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import FileProblem, IntegrityError, NetworkError
-from wheelfit.lock.export.license import UNKNOWN, License, license_of
+from wheelfit.lock.export.license import License, license_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +80,8 @@ class ExportedPackage:
     pin: Pin
     needs: tuple[NormalizedName, ...]
     """The packages of the export that it needs, by name."""
-    license: License = UNKNOWN
+    license: License | None = None
+    """What its metadata declares; None: it was not read."""
     unread: str = ""
     """Why its metadata could not be read; empty: it was, or nobody tried."""
 
@@ -98,7 +99,7 @@ class ExportedPackage:
             "reason": pin.reason,
             "needs": list(self.needs),
             "license": None
-            if self.unread
+            if self.license is None
             else {
                 "kind": self.license.kind,
                 "text": self.license.text,
@@ -157,7 +158,7 @@ def contents_of(
         unread = core if isinstance(core, str) else ""
         if unread:
             notes.append(f"the metadata of {pin.filename.text} cannot be read: {unread}")
-        known = UNKNOWN if core is None or isinstance(core, str) else license_of(core.license)
+        known = None if core is None or isinstance(core, str) else license_of(core.license)
         packages.append(ExportedPackage(pin, tuple(sorted(needs[pin.name])), known, unread))
     return Contents(target, lock, digest, tuple(packages), tuple(dict.fromkeys(notes)))
 

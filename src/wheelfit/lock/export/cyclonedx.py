@@ -139,20 +139,18 @@ def _properties(package: ExportedPackage) -> Iterator[tuple[str, str]]:
     if pin.reason:
         yield "wheelfit:selection:reason", pin.reason
     yield "wheelfit:selection:requested", "true" if pin.requested else "false"
-    for file in package.license.files:
+    for file in () if package.license is None else package.license.files:
         yield "wheelfit:license:file", file
     if package.unread:
         yield "wheelfit:license:unread", package.unread
 
 
-def _licenses(license_: License) -> list[dict[str, Any]]:
-    match license_.kind:
-        case "expression":
-            return [{"expression": license_.text, "acknowledgement": "declared"}]
-        case "name":
-            return [{"license": {"name": license_.text, "acknowledgement": "declared"}}]
-        case _:
-            return []
+def _licenses(declared: License | None) -> list[dict[str, Any]]:
+    if declared is None or declared.kind == "unknown":
+        return []
+    if declared.kind == "expression":
+        return [{"expression": declared.text, "acknowledgement": "declared"}]
+    return [{"license": {"name": declared.text, "acknowledgement": "declared"}}]
 
 
 def _hashes(hashes: Mapping[str, str]) -> list[dict[str, str]]:

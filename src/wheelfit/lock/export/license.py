@@ -10,7 +10,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 if TYPE_CHECKING:
     from wheelfit.core.core_metadata import LicenseFields
 
-__all__ = ["UNKNOWN", "License", "license_of"]
+__all__ = ["License", "license_of"]
 
 
 def __dir__() -> list[str]:
@@ -33,9 +33,6 @@ class License:
     """The field that says so; empty: none does."""
     files: tuple[str, ...] = ()
     """Paths of its texts in the wheel, as far as they are declared."""
-
-
-UNKNOWN = License("unknown", "unknown")
 
 
 def license_of(fields: LicenseFields) -> License:
@@ -63,7 +60,7 @@ def license_of(fields: LicenseFields) -> License:
         return License("name", _shortened("; ".join(dict.fromkeys(names))), "Classifier", files)
     if text:  # all of it, where a name was wanted; how it begins says which one it is
         return License("name", _shortened(text), "License", files)
-    return License("unknown", UNKNOWN.text, "", files)
+    return License("unknown", "unknown", "", files)
 
 
 def _clean(text: str) -> str:
