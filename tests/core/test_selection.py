@@ -63,6 +63,7 @@ def choose(
     support: Support | None = SUPPORT,
     preferences: Preferences = NO_PREFERENCES,
     extra_rejections: Mapping[str, str] | None = None,
+    installed: Label | None = None,
 ) -> Selection:
     """Select among wheels of fastfft 2.1, given by what follows the version."""
     return select(
@@ -72,6 +73,7 @@ def choose(
         tags=TAGS,
         preferences=preferences,
         extra_rejections=extra_rejections,
+        installed=installed,
     )
 
 
@@ -376,3 +378,31 @@ class TestReasonsForPlainAndNull:
         """A release without wheels has no verdicts."""
         assert choose() == Selection(())
         assert choose().chosen is None
+
+
+class TestInstalled:
+    """A label that is installed is not given up for a better one."""
+
+    NAMES = (ANY, f"{ANY}-cu128_v3", f"{ANY}-cu126", f"2-{ANY}-cu126", f"{ANY}-cu130")
+
+    def test_it_goes_first(self) -> None:
+        """F-96: it is chosen where it fits, by the best of its wheels; the better one is named."""
+        selection = choose(*self.NAMES, installed=Label("cu126"))
+        assert in_order(selection) == [f"2-{ANY}-cu126", f"{ANY}-cu126", f"{ANY}-cu128_v3", ANY]
+        assert reason(selection, f"2-{ANY}-cu126") == "cu126 is installed and still fits"
+        assert "2-" in reason(selection, f"{ANY}-cu126")
+        for other in (ANY, f"{ANY}-cu128_v3"):
+            assert reason(selection, other) == "compatible; cu126 is installed and stays"
+        assert selection.better is not None
+        assert selection.better.label == "cu128_v3"
+
+    @pytest.mark.parametrize("label", ["cu128_v3", "cu130", "gone"])
+    def test_it_is_the_best_or_does_not_fit(self, label: str) -> None:
+        """Then everything is as if nothing were installed."""
+        selection = choose(*self.NAMES, installed=Label(label))
+        assert told(selection) == told(choose(*self.NAMES))
+        assert selection.better is None
+
+    def test_where_nothing_fits(self) -> None:
+        """Nothing is chosen then, installed or not."""
+        assert choose(f"{ANY}-cu130", installed=Label("cu130")).chosen is None

@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from wheelfit.core.labels import Label
 from wheelfit.install.installed import Installed
-from wheelfit.install.plan import Plan, plan, plan_uninstall
+from wheelfit.install.plan import Plan, plan, plan_sync, plan_uninstall
 from wheelfit.resolve.resolution import Pin, Resolution
 from wheelfit.testing.wheels import build_wheel, release_document
 
@@ -123,6 +123,39 @@ class TestPlan:
         assert plan(Resolution((plain,)), [])
         assert not plan(Resolution((plain,)), [installed("demo")])
         assert Plan(remove=(installed("demo"),))
+
+
+class TestSync:
+    """Comparing what a lock holds with what is there."""
+
+    def test_what_is_not_named_goes(self, plain: Pin) -> None:
+        """All of it in one plan with what is replaced, except what is spared."""
+        old, stranger, pip = installed("demo", "0.9"), installed("left"), installed("pip")
+        found = plan_sync(Resolution((plain,)), [old, stranger, pip], spared={pip.name})
+        assert found == Plan(install=(plain,), remove=(old, stranger))
+
+    def test_inexactly(self, plain: Pin) -> None:
+        """Without anything spared nothing goes but what is replaced."""
+        entry = installed("demo")
+        assert plan_sync(Resolution((plain,)), [entry, installed("left")]) == Plan(keep=(entry,))
+
+    @pytest.mark.parametrize(
+        "stranger", [installed("left", editable=True), installed("left", outside=True)]
+    )
+    def test_what_no_lock_can_name(self, plain: Pin, stranger: Installed) -> None:
+        """What points to a source tree, or is only looked at, stays."""
+        assert not plan_sync(Resolution((plain,)), [installed("demo"), stranger], spared=())
+
+    def test_known_by_its_hash(self, plain: Pin) -> None:
+        """F-124: what was named by a URL stays if it is known to be that file."""
+        given = replace(plain, is_given=True)
+        same = installed("demo", hashes=dict(plain.file.hashes))
+        assert plan_sync(Resolution((given,)), [same]) == Plan(keep=(same,))
+        assert plan(Resolution((given,)), [same]).install == (given,)
+        unknown = installed("demo")
+        assert plan_sync(Resolution((given,)), [unknown]).remove == (unknown,)
+        other = installed("demo", hashes={"sha256": "00"})
+        assert plan_sync(Resolution((given,)), [other]).remove == (other,)
 
 
 class TestUninstall:

@@ -346,3 +346,24 @@ def test_parts_of_a_lock(run: Runner, tmp_path: Path, index: RecordingIndex) -> 
     said = Place(run, tmp_path / "place", lock).sync(V1, "--extra", "no", code=1)
     assert "the lock was not made for the extra no" in said.err
     assert read_lock(lock.read_bytes(), where="lock").packages
+
+
+def test_a_dry_run(place: Place) -> None:
+    """It says what would be done, in the same words, and does nothing."""
+    said = place.sync(CUDA_12, "--dry-run")
+    assert "would install fast 1.0 (cu128): best fit" in said.out
+    assert not place.folder.exists()
+    answer = place.sync(CUDA_12, "--dry-run", "--json").object
+    assert answer["dry_run"] is True
+    assert {one["name"]: one["label"] for one in answer["install"]} == {
+        "fast": "cu128",
+        "gpu-lib": None,
+        "small": None,
+    }
+
+
+def test_bounds(place: Place) -> None:
+    """What bounds an installation bounds this too, before anything is fetched."""
+    assert place.sync(CUDA_12, "--max-download", "10", code=7).err
+    place.sync(V1, "--require-accelerator", code=3)
+    assert not place.folder.exists()
