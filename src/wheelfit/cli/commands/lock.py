@@ -396,15 +396,16 @@ def _pythons(
 def _report(made: Sequence[_Made], output: Output, *, writes: bool) -> None:
     notes = dict.fromkeys(note for one in made for note in one.host_lock.locked.notes)
     apart = made[0].host_lock.apart
-    output.result_json(
-        {
-            "version": 1,
-            "dry_run": not writes,
-            "apart": apart,
-            "locks": [_mapping(one, writes=writes) for one in made],
-            "notes": list(notes),
-        }
-    )
+    if output.json:
+        output.result_json(
+            {
+                "version": 1,
+                "dry_run": not writes,
+                "apart": apart,
+                "locks": [_mapping(one, writes=writes) for one in made],
+                "notes": list(notes),
+            }
+        )
     for note in notes:
         output.warn(note)
     for one in made:
@@ -434,7 +435,7 @@ def _mapping(one: _Made, *, writes: bool) -> dict[str, object]:
         "written": writes and not one.is_same,
         "up_to_date": one.is_same,
         "for": [each.environment.name for each in settled],
-        "requires_python": str(one.lock.pylock.requires_python or ""),
+        "requires_python": one.lock.to_mapping()["requires-python"],
         "packages": [
             {
                 "name": package.name,
