@@ -103,3 +103,16 @@ def test_excluded_and_given(world: World) -> None:
     wheel = given_wheel("https://x.test/lib-9-py3-none-any.whl")
     with pytest.raises(UserError, match=r"lib is excluded, and lib-9-py3-none-any\.whl is given"):
         world.resolve("app", wheels=[wheel], excluded=["lib"])
+
+
+def test_needs_that_are_not_met(world: World) -> None:
+    """The resolution says which needs are not met because the user said so, and no others."""
+    resolution = world.resolve("app", overrides=["lib>=2"], excluded=["tool"])
+    assert resolution.replaced == {"lib", "tool"}
+    assert resolution.unmet == (
+        "app 1 needs lib[fast]<2, and gets 2 by an override",
+        "app 1 needs tool, which is excluded",
+    )
+    assert world.resolve("app", overrides=["lib<3", "lib!=2"]).unmet == ()
+    nothing = world.resolve("app", overrides=["lib; sys_platform == 'win32'"])
+    assert nothing.unmet == ("app 1 needs lib[fast]<2, and its override asks for nothing here",)

@@ -307,7 +307,9 @@ def report(
     """
     planned, resolution = decision.planned, decision.resolution
     interpreter = ground.environment.interpreter
-    broken = breakages(planned, decision.present.installed, interpreter.environment)
+    unmet = breakages(planned, decision.present.installed, interpreter.environment)
+    broken = [one for one in unmet if one.requirement.name not in resolution.replaced]
+    meant = [f"{one}, as you said" for one in unmet if one not in broken]
     sizes: Mapping[NormalizedName, FileSize] = {}
     if arguments.dry_run:
         sizes = sizes_of(planned.install, ground.candidates.repository, unpacked=True)
@@ -335,6 +337,8 @@ def report(
         output.warn(str(note))
     for one in decision.misfits:
         output.warn(f"{one.variant} does not fit any more: {one.reason} (--refit exchanges it)")
+    for text in (*resolution.unmet, *meant):
+        output.say(f"note: {text}", "dim")
     for held in resolution.held:
         if held.forced.because:
             output.say(f"note: {held}")

@@ -51,6 +51,11 @@ class Replacements:
                 own.append(asked)
         self._excluded = excluded
 
+    @property
+    def names(self) -> frozenset[NormalizedName]:
+        """The projects of which something is replaced."""
+        return frozenset(self._excluded) | self._overrides.keys()
+
     def concern(self, name: NormalizedName) -> bool:
         """Say whether anything is replaced that is needed of a project."""
         return name in self._excluded or name in self._overrides

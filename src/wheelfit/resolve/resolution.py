@@ -91,6 +91,10 @@ class Resolution:
     """What went as it should and is told on request, one sentence each."""
     held: tuple[Held, ...] = ()
     """On what everything in the environment agrees, and what was given up for that."""
+    replaced: frozenset[NormalizedName] = frozenset()
+    """Projects of which the user says himself what is needed of them, or leaves them out."""
+    unmet: tuple[str, ...] = ()
+    """Needs that are not met because of that, one sentence each."""
 
     def pin(self, name: NormalizedName) -> Pin | None:
         """Return the pin of a project, or None if it has none."""

@@ -13,6 +13,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.requirements import Requirement
 from wheelfit.errors import (
     HashMismatch,
+    InvalidMarker,
     InvalidRequirement,
     NoCompatibleWheel,
     NoSolution,
@@ -34,6 +35,7 @@ from wheelfit.resolve.resolution import Edge, Pin, Resolution
 from wheelfit.resolve.solver import Exhausted, Unsolvable, solve
 from wheelfit.resolve.version_set import VersionSet
 from wheelfit.sources.page import ProjectPage
+from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -413,7 +415,36 @@ class _Resolving:
             tuple(dict.fromkeys(notes)),
             tuple(dict.fromkeys(self._details)),
             held,
+            self._replacements.names,
+            tuple(dict.fromkeys(self._unmet(pins, chosen))),
         )
+
+    def _unmet(
+        self, pins: Iterable[Pin], chosen: Mapping[NormalizedName, Version]
+    ) -> Iterator[str]:
+        """Yield the needs that are not met because the user said so."""
+        environment = self._candidates.target.environment
+        if not self._request.dependencies:
+            return
+        for pin in pins:
+            for requirement in pin.core.requires if pin.core is not None else ():
+                if not self._replacements.concern(requirement.name):
+                    continue
+                with suppress(InvalidMarker):
+                    if requirement.applies(environment, pin.extras or "", pin.context):
+                        yield from self._missed(pin, requirement, chosen)
+
+    def _missed(
+        self, pin: Pin, requirement: Requirement, chosen: Mapping[NormalizedName, Version]
+    ) -> Iterator[str]:
+        name, version = requirement.name, chosen.get(requirement.name)
+        needs = f"{pin.name} {pin.version} needs {redact(str(replace(requirement, marker=None)))}"
+        if name in self._request.excluded:
+            yield f"{needs}, which is excluded"
+        elif version is None:
+            yield f"{needs}, and its override asks for nothing here"
+        elif not requirement.specifier.contains(version, prereleases=True):
+            yield f"{needs}, and gets {version} by an override"
 
     def _cautions(self, pins: Sequence[Pin]) -> Iterable[str]:
         for pin in pins:
