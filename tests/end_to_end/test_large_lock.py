@@ -1,0 +1,84 @@
+"""A tree of a hundred real packages: locked, read by others, made real, and kept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from packaging.pylock import Pylock, is_valid_pylock_path
+from packaging.utils import canonicalize_name
+
+pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]
+
+TREE = ("jupyterlab", "scikit-learn", "pandas")
+PROGRAM = """
+import jupyterlab.labapp, pandas, sklearn.linear_model
+assert pandas.DataFrame({"a": [1, 2]})["a"].sum() == 3
+model = sklearn.linear_model.LinearRegression().fit([[0], [1]], [0, 2])
+assert round(float(model.coef_[0])) == 2
+"""
+
+
+def run(*words: str | Path) -> str:
+    """Run a program and return what it prints; a failure shows all of it."""
+    done = subprocess.run(
+        [str(word) for word in words], capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def installed(uv: Path, python: Path) -> dict[str, str]:
+    """Return what uv sees in an environment: names with versions."""
+    listed = json.loads(run(uv, "pip", "list", "--python", python, "--format", "json"))
+    return {canonicalize_name(entry["name"]): entry["version"] for entry in listed}
+
+
+def test_a_large_tree_is_locked_and_synced(
+    environment: Callable[[], Path],
+    wheelfit: Callable[..., str],
+    pip: Path,
+    uv: Path,
+    tmp_path: Path,
+) -> None:
+    """One lock: the standard's own reader takes it, uv makes the same of it, and it stays."""
+    path, ours, theirs = tmp_path / "pylock.toml", environment(), environment()
+    wheelfit("lock", "--python", ours, "-o", path, *TREE)
+    text = path.read_bytes()
+
+    lock = Pylock.from_dict(tomllib.loads(text.decode()))
+    lock.validate()
+    assert is_valid_pylock_path(path)
+    assert len(lock.packages) >= 100
+    assert all(wheel.hashes["sha256"] for package in lock.packages for wheel in package.wheels)
+
+    wheelfit("lock", "--python", ours, "-o", path, *TREE)
+    assert path.read_bytes() == text
+    wheelfit("lock", "--check", "--python", ours, "-o", path, *TREE)
+
+    wheelfit("sync", "--python", ours, path)
+    run(ours, "-I", "-c", PROGRAM)
+    assert "No broken requirements found" in run(pip, "--python", ours, "check")
+    again = json.loads(wheelfit("sync", "--json", "--dry-run", "--python", ours, path))
+    assert (again["install"], again["remove"]) == ([], [])
+
+    run(uv, "pip", "sync", "--python", theirs, path)
+    assert installed(uv, ours) == installed(uv, theirs)
+
+
+def test_uv_chooses_the_same_versions(
+    environment: Callable[[], Path], wheelfit: Callable[..., str], uv: Path, tmp_path: Path
+) -> None:
+    """What a lock says for this machine is what uv would install anew."""
+    path, python = tmp_path / "pylock.toml", environment()
+    wheelfit("lock", "--python", python, "-o", path, *TREE)
+    planned = json.loads(wheelfit("sync", "--json", "--dry-run", "--python", python, path))
+    locked = {f"{entry['name']}=={entry['version']}" for entry in planned["install"]}
+    (tmp_path / "tree.in").write_text("\n".join(TREE))
+    words = ["pip", "compile", "--quiet", "--no-annotate", "--no-header", "--python", python]
+    compiled = run(uv, *words, tmp_path / "tree.in")
+    assert locked == set(compiled.split())
