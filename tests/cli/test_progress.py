@@ -18,30 +18,11 @@ from cli.running import tree
 from cli.terminal import in_terminal, screen
 
 from wheelfit.cli.output import Output
-from wheelfit.cli.progress import Bars, Cancelled, size_in_words
+from wheelfit.cli.progress import Bars, Cancelled
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
 BAR = "━"
-
-
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 kB"),
-        (999_949, "999.9 kB"),
-        (999_950, "1.0 MB"),
-        (18_200_000, "18.2 MB"),
-        (905_000_000, "905.0 MB"),
-        (999_950_000, "1.0 GB"),
-        (2_500_000_000_000, "2500.0 GB"),
-    ],
-)
-def test_sizes(count: int, words: str) -> None:
-    """Sizes are decimal, with one digit after the point."""
-    assert size_in_words(count) == words
 
 
 class TestPlainLines:

@@ -212,7 +212,7 @@ class TestHardware:
         patient.add("nvidia-cublas-cu12", "12.8.4.1", files=large)
         finding = patient.only(nvidia(None))
         assert finding.code == "idle-build"
-        assert "torch 2.8.0+cu128, nvidia-cublas-cu12 12.8.4.1, 2 MB for CUDA" in finding.message
+        assert "torch 2.8.0+cu128, nvidia-cublas-cu12 12.8.4.1, 1.5 MB for CUDA" in finding.message
         patient.add("triton", "3.4.0+rocm6.4")
         assert patient.codes({"amd": {}}) == ["warning idle-build"]
 

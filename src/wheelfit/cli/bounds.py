@@ -94,8 +94,8 @@ def tell_unconcerned(output: Output) -> None:
 def _check_download(
     most: int, fetched: Sequence[Pin], candidates: Candidates, output: Output
 ) -> None:
-    from wheelfit.cli.progress import size_in_words
     from wheelfit.cli.sizes import size_rows, sizes_of, unknown_sizes
+    from wheelfit.core.sizes import size_in_words
 
     sizes = sizes_of(fetched, candidates.repository, unpacked=False)
     total = sum(one.download or 0 for one in sizes.values())

@@ -464,7 +464,7 @@ def _seconds(text: str) -> float:
 def _size(text: str) -> int:
     from argparse import ArgumentTypeError
 
-    from wheelfit.cli.sizes import parse_size
+    from wheelfit.core.sizes import parse_size
 
     try:
         return parse_size(text)

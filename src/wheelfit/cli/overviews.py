@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from wheelfit.cli.hosts import open_host, own_hosts
 from wheelfit.cli.output import in_one_line
-from wheelfit.cli.progress import size_in_words
 from wheelfit.core.host_file import HostDetector
+from wheelfit.core.sizes import size_in_words
 from wheelfit.core.support import namespaces_used
 from wheelfit.core.tag_phrases import platforms_in_words, pythons_in_words
 from wheelfit.errors import UserError

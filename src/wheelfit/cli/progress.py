@@ -6,6 +6,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Self
 
+from wheelfit.core.sizes import size_in_words
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -14,27 +16,11 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
 
-__all__ = ["Bars", "Cancelled", "Transfer", "size_in_words", "start_bars"]
+__all__ = ["Bars", "Cancelled", "Transfer", "start_bars"]
 
 
 def __dir__() -> list[str]:
     return __all__
-
-
-def size_in_words(count: int) -> str:
-    """Return a number of bytes as people write it.
-
-    >>> size_in_words(18_200_000)
-    '18.2 MB'
-    """
-    if count < 1000:
-        return f"{count} B"
-    amount = float(count)
-    for unit in ("kB", "MB", "GB"):
-        amount /= 1000
-        if amount < 999.95 or unit == "GB":
-            return f"{amount:.1f} {unit}"
-    raise AssertionError
 
 
 def start_bars(output: Output, *columns: ProgressColumn) -> RichProgress:

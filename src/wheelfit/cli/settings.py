@@ -398,7 +398,7 @@ def _wish(text: str) -> None:
 
 
 def _size(text: str) -> int:
-    from wheelfit.cli.sizes import parse_size
+    from wheelfit.core.sizes import parse_size
 
     return parse_size(text)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, cast
 
 from wheelfit.cli.columns import columns
-from wheelfit.cli.progress import size_in_words
+from wheelfit.core.sizes import size_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,39 +17,15 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files
     from wheelfit.sources.size import FileSize
 
-__all__ = ["parse_size", "size_rows", "size_table", "sized", "sizes_of", "unknown_sizes"]
+__all__ = ["size_rows", "size_table", "sized", "sizes_of", "unknown_sizes"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-_UNITS: Mapping[str, int] = {
-    "": 1,
-    "b": 1,
-    **{f"{letter}b": 10 ** (3 * power) for power, letter in enumerate("kmgt", 1)},
-    **{f"{letter}ib": 1 << (10 * power) for power, letter in enumerate("kmgt", 1)},
-}
-_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([a-z]*)", re.IGNORECASE | re.ASCII)
 _AT_ONCE = 8
 """Requests at the same time: each is small, and mostly waits."""
-
-
-def parse_size(text: str) -> int:
-    """Return the bytes that a text says.
-
-    >>> parse_size("1.5 GB"), parse_size("64KiB"), parse_size("500")
-    (1500000000, 65536, 500)
-
-    :param text: a number, with a unit or without.
-    :raises ValueError: it says no size.
-    """
-    match = _SIZE.fullmatch(text.strip())
-    if match is None or match[2].lower() not in _UNITS:
-        raise ValueError(f"{text[:40]!r} is no size: write bytes, or 500MB, 2GB, 1.5GiB")
-    whole, _, part = match[1].partition(".")
-    unit = _UNITS[match[2].lower()]
-    return int(whole) * unit + (int(part) * unit // 10 ** len(part) if part else 0)
 
 
 def sizes_of(
@@ -142,12 +117,15 @@ def _largest_first(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]
 
 
 def unknown_sizes(sizes: Mapping[NormalizedName, FileSize]) -> list[str]:
-    """Return why sizes are not known, one sentence for each reason."""
-    reasons: dict[str, list[str]] = {}
+    """Return which sizes are not known, one sentence for each reason."""
+    reasons: dict[tuple[bool, str], list[str]] = {}
     for name, one in sizes.items():
         if one.why_unknown:
-            reasons.setdefault(one.why_unknown, []).append(name)
-    return [f"the size of {', '.join(names)} is not known: {why}" for why, names in reasons.items()]
+            reasons.setdefault((one.file is None, one.why_unknown), []).append(name)
+    return [
+        f"the size of {', '.join(names)}{'' if is_all else ' on disk'} is not known: {why}"
+        for (is_all, why), names in reasons.items()
+    ]
 
 
 def _download(pin: Pin, size: FileSize) -> str:

@@ -12,8 +12,9 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from wheelfit.check.findings import Place, Severity
+from wheelfit.core.sizes import size_in_words
 from wheelfit.doctor import diagnoses
-from wheelfit.doctor.phrases import bytes_in_words, some_of
+from wheelfit.doctor.phrases import some_of
 from wheelfit.install.installed import by_name
 from wheelfit.platforms.tables.nvidia import CUDA_CODE_FLOOR, DRIVER_FLOOR
 from wheelfit.resolve.agreement import Chosen, held_by
@@ -462,7 +463,7 @@ def _named(packages: Iterable[Package]) -> str:
 
 
 def _sum(packages: Iterable[Package]) -> str:
-    return bytes_in_words(sum(package.size for package in packages))
+    return size_in_words(sum(package.size for package in packages))
 
 
 def _release(version: str) -> list[int]:

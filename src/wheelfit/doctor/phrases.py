@@ -1,4 +1,4 @@
-"""How findings say lists and sizes."""
+"""How findings say lists."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["bytes_in_words", "some_of"]
+__all__ = ["some_of"]
 
 
 def __dir__() -> list[str]:
@@ -29,16 +29,3 @@ def some_of(words: Iterable[str]) -> str:
     if len(found) <= _SHOWN:
         return ", ".join(found)
     return f"{', '.join(found[: _SHOWN - 1])} and {len(found) - _SHOWN + 1} more"
-
-
-def bytes_in_words(size: int) -> str:
-    """Return a size for people.
-
-    >>> bytes_in_words(4_210_000_000)
-    '4.2 GB'
-
-    :param size: in bytes.
-    """
-    if size >= 10**9:
-        return f"{size / 10**9:.1f} GB"
-    return f"{size / 10**6:.0f} MB" if size >= 10**6 else f"{size / 10**3:.0f} kB"

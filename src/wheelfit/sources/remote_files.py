@@ -46,6 +46,9 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_NO_RANGES = "the server gives no ranges"
+
+
 class RemoteFiles:
     """Read ``http:`` and ``https:`` files; the methods are those of ``Repository``.
 
@@ -148,7 +151,7 @@ class RemoteFiles:
         with self._lock:
             hopeless = where in self._without_ranges
         if hopeless:
-            raise _too_costly(file, "the server gives no ranges")
+            raise _too_costly(file, _NO_RANGES)
         if self._pages.offline:
             raise offline(file.url)
         filename = parse_wheel_filename(file.filename)
@@ -193,8 +196,8 @@ class RemoteFiles:
             return FileSize(total, inside)
         try:
             total, inside = self._ask_sizes(file)
-        except RangeUnsupported as unsupported:
-            return self._without_looking_inside(file, unsupported.reason, unpacked=unpacked)
+        except RangeUnsupported:
+            return self._without_looking_inside(file, unpacked=unpacked)
         except (NetworkError, IntegrityError) as error:
             return FileSize(file.size, why_unknown=error.message)
         if sha256 is not None:
@@ -210,7 +213,7 @@ class RemoteFiles:
         with self._lock:
             hopeless = where in self._without_ranges
         if hopeless:
-            raise RangeUnsupported("the server gives no ranges")
+            raise RangeUnsupported(_NO_RANGES)
         if self._pages.offline:
             raise offline(file.url)
         try:
@@ -222,7 +225,7 @@ class RemoteFiles:
                 self._without_ranges.add(where)
             raise
 
-    def _without_looking_inside(self, file: File, reason: str, *, unpacked: bool) -> FileSize:
+    def _without_looking_inside(self, file: File, *, unpacked: bool) -> FileSize:
         """Return what the head of an answer says, without reading its body."""
         total = file.size
         if total is None:
@@ -233,7 +236,7 @@ class RemoteFiles:
                 return FileSize(None, why_unknown=error.message)
             total = int(announced) if announced.isdecimal() else None
         is_known = total is not None and not unpacked
-        return FileSize(total, why_unknown="" if is_known else reason)
+        return FileSize(total, why_unknown="" if is_known else _NO_RANGES)
 
     # --- whole wheels ---------------------------------------------------------------
 

@@ -193,7 +193,7 @@ def _sum(sizes: Any) -> int | None:
 
 
 def _words(size: int | None) -> str:
-    from wheelfit.cli.progress import size_in_words
+    from wheelfit.core.sizes import size_in_words
 
     return "of unknown size" if size is None else size_in_words(size)
 

@@ -1,0 +1,59 @@
+"""Numbers of bytes as people write them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["parse_size", "size_in_words"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_UNITS: Mapping[str, int] = {
+    "": 1,
+    "b": 1,
+    **{f"{letter}b": 10 ** (3 * power) for power, letter in enumerate("kmgt", 1)},
+    **{f"{letter}ib": 1 << (10 * power) for power, letter in enumerate("kmgt", 1)},
+}
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([a-z]*)", re.IGNORECASE | re.ASCII)
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes that a text says.
+
+    >>> parse_size("1.5 GB"), parse_size("64KiB"), parse_size("500")
+    (1500000000, 65536, 500)
+
+    :param text: a number, with a unit or without.
+    :raises ValueError: it says no size.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or match[2].lower() not in _UNITS:
+        raise ValueError(f"{text[:40]!r} is no size: write bytes, or 500MB, 2GB, 1.5GiB")
+    whole, _, part = match[1].partition(".")
+    unit = _UNITS[match[2].lower()]
+    return int(whole) * unit + (int(part) * unit // 10 ** len(part) if part else 0)
+
+
+def size_in_words(count: int) -> str:
+    """Return a number of bytes with a decimal unit and one digit after the point.
+
+    >>> size_in_words(18_200_000)
+    '18.2 MB'
+
+    :param count: how many.
+    """
+    if count < 1000:
+        return f"{count} B"
+    amount = float(count)
+    for unit in ("kB", "MB"):
+        amount /= 1000
+        if amount < 999.95:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / 1000:.1f} GB"
