@@ -94,15 +94,8 @@ class Decided:
     changes: tuple[VariantChange, ...] = ()
     """Installed variants that give way to another build."""
 
-    @property
-    def misfits(self) -> tuple[Judged, ...]:
-        """Return the variants that stay though they do not fit any more."""
-        replaced = {entry.name for entry in self.planned.remove}
-        return tuple(
-            one
-            for one in self.present.judged
-            if one.fits is False and one.variant.name not in replaced
-        )
+    misfits: tuple[Judged, ...] = ()
+    """Variants that stay though they do not fit any more, or will not once this is done."""
 
 
 def check_ground(
@@ -155,7 +148,16 @@ def decided(
     refused = [one for one in changes if not (one.reported or agreed(one))]
     if refused:
         raise _refusal(refused, changes, present.misfits)
-    return Decided(planned, resolution, present, changes)
+    return Decided(planned, resolution, present, changes, _misfits(planned, present, ground))
+
+
+def _misfits(planned: Plan, present: Present, ground: Ground) -> tuple[Judged, ...]:
+    judged = present.judged
+    if planned and judged:
+        staying = [entry for entry in present.installed if entry not in planned.remove]
+        coming = {pin.name: pin.version for pin in planned.install}
+        judged = judge(staying, ground.candidates.support_of, coming=coming)
+    return tuple(one for one in judged if one.fits is False)
 
 
 def _refusal(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.check.installed import InstalledVariant, Judged, judge_installed
 from wheelfit.install.installed import by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
 
     from wheelfit.check.installed import Ask
     from wheelfit.install.installed import Installed
@@ -20,11 +24,17 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def judge(installed: Iterable[Installed], ask: Ask) -> tuple[Judged, ...]:
+def judge(
+    installed: Iterable[Installed],
+    ask: Ask,
+    *,
+    coming: Mapping[NormalizedName, Version] = MappingProxyType({}),
+) -> tuple[Judged, ...]:
     """Judge the installed variants (F-96, P-56); what is hidden by another one is left out.
 
     :param installed: what is there; of one name, what is imported comes first.
     :param ask: as for `wheelfit.check.installed.judge_installed`.
+    :param coming: what is to be installed beside them.
     """
     first = by_name(installed)
     variants = [
@@ -37,7 +47,7 @@ def judge(installed: Iterable[Installed], ask: Ask) -> tuple[Judged, ...]:
             entry.document,
         )
         for entry in first.values()
-        if entry.label is not None
+        if entry.label is not None and entry.name not in coming
     ]
-    versions = {name: entry.version for name, entry in first.items()}
+    versions = {**{name: entry.version for name, entry in first.items()}, **coming}
     return tuple(judge_installed(variants, versions, ask))

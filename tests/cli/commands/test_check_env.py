@@ -191,6 +191,33 @@ class TestRefit:
         assert "jax 1.0 (cu128) does not fit any more" in said.err
         assert place.installed()["jax"] == ("1.0", "cu128")
 
+    def test_a_build_for_another_version(self, place: Place, run: Runner) -> None:
+        """P-56: a build whose package was exchanged below it is a misfit too."""
+        document = release_document(
+            {
+                "t28": {"abi_dependency": {"torch": ["2.8"]}},
+                "t29": {"abi_dependency": {"torch": ["2.9"]}},
+            },
+            providers={"abi_dependency": {"builtin": "abi_dependency"}},
+        )
+        for label in ("t28", "t29"):
+            build_wheel(
+                place.wheels, "ext", "1.0", label=label, document=document, requires=["torch"]
+            )
+        place.install(CUDA_12, "torch==2.8", "ext")
+        assert place.installed()["ext"] == ("1.0", "t28")
+        place.add("torch", "2.9", "cu128")
+        said = place.install(CUDA_12, "-U", "torch")
+        assert "warning: ext 1.0 (t28) does not fit any more: is built for torch 2.8" in said.err
+        assert "broken-by-dependency (P-56)" in place.check(CUDA_12, code=13).out
+        said = place.install(CUDA_12, "--refit")
+        assert "installed ext 1.0 (t29), replacing 1.0 (t28)" in said.out
+        place.check(CUDA_12)
+        said = run("uninstall", "--target", place.folder, "ext")
+        place.install(CUDA_12, "torch==2.8", "ext")
+        said = place.install(CUDA_12, "-U", "torch", "ext")
+        assert "note: ext 1.0 t28 -> t29, because " in said.err  # told, and nothing refused
+
 
 class TestConsent:
     """No installed variant is exchanged unasked."""
