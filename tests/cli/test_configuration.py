@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from argparse import Namespace
 from pathlib import Path, PurePath
@@ -390,3 +391,31 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_file(tmp_path / "none", "user", must_exist=True)
     with pytest.raises(InvalidConfiguration, match="cannot be read"):
         read_file(tmp_path, "user")
+
+
+def test_every_key_is_in_the_reference() -> None:
+    """``docs/reference/configuration.md`` has each key with what a project may do with it."""
+    page = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
+    rows = re.findall(
+        r"^\| `([a-z-]+)` \| (yes|no|only there|if it is stricter) \|$",
+        page.read_text(),
+        re.MULTILINE,
+    )
+    words = {
+        ProjectMay.SET_IT: "yes",
+        ProjectMay.TIGHTEN_IT: "if it is stricter",
+        ProjectMay.NOT_SET_IT: "no",
+        ProjectMay.ALONE_SET_IT: "only there",
+    }
+    assert dict(rows) == {key: words[setting.project] for key, setting in SETTINGS.items()}
+
+
+def test_the_example_of_the_reference(tmp_path: Path) -> None:
+    """The example of the reference can be written into a file as it is."""
+    page = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
+    (example,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    path = tmp_path / "wheelfit.toml"
+    path.write_text(re.sub(r"^default-groups.*\n", "", example, flags=re.MULTILINE))
+    assert set(read_file(path, "user").said) == set(SETTINGS) - {
+        "default-groups", "require", "forbid",
+    }  # fmt: skip

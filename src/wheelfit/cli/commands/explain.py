@@ -14,8 +14,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.options import (
+    add_bounds,
     add_choice,
     add_environment,
+    add_groups,
     add_machine,
     add_requirements,
     add_sources,
@@ -23,7 +25,7 @@ from wheelfit.cli.options import (
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from wheelfit.cli.opened import Opened
     from wheelfit.cli.output import Output
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_requirements(parser)
+    add_groups(parser)
     parser.add_argument(
         "--with-deps", action="store_true", help="resolve as install would, and explain all of it"
     )
@@ -43,6 +46,7 @@ def configure(parser: ArgumentParser) -> None:
         action="store_true",
         help="show every label of the release, whatever the machine, and which machines take it",
     )
+    add_bounds(parser, downloads=False)
     add_environment(parser)
     add_sources(parser)
     add_machine(parser)
@@ -63,6 +67,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         explanations, held = (
             _together(arguments, opened, output) if arguments.with_deps else (_apart(opened), ())
         )
+        slow = arguments.require_accelerator and _is_slow(explanations, opened, output)
     output.result_json(
         {
             "version": 1,
@@ -87,8 +92,34 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         output.warn(f"{wish} is required, but nothing of this has a variant with it{more}")
     fits = all(explanation.chosen is not None for explanation in explanations)
     # What install would refuse as a whole is refused here too.
-    refused = not fits or (arguments.with_deps and bool(vain))
+    refused = not fits or slow or (arguments.with_deps and bool(vain))
     return NoCompatibleWheel.exit_code if refused else 0
+
+
+def _is_slow(explanations: Sequence[Explanation], opened: Opened, output: Output) -> bool:
+    """Tell whether something would go without an accelerator that others have, and warn of it."""
+    from wheelfit.cli.bounds import tell_unconcerned
+    from wheelfit.resolve.acceleration import acceleration_of, refusal
+
+    found = [
+        acceleration_of(
+            one.name,
+            one.version,
+            one.chosen.label,
+            one.properties,
+            one.candidates,
+            opened.candidates,
+        )
+        for one in explanations
+        if one.version is not None and one.chosen is not None
+    ]
+    concerned = [one for one in found if one is not None]
+    refused = refusal(concerned)
+    if refused is not None:
+        output.warn(f"{refused.message} ({refused.note})")
+    elif not concerned:
+        tell_unconcerned(output)
+    return refused is not None
 
 
 def _apart(opened: Opened) -> list[Explanation]:
@@ -131,6 +162,8 @@ def _together(
         requirements=wanted.requirements,
         wheels=wanted.wheels,
         constraints=wanted.constraints,
+        overrides=wanted.overrides,
+        excluded=wanted.excluded,
         prereleases=opened.prereleases,
         dependencies=not arguments.no_deps,
     )

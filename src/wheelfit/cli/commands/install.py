@@ -9,9 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.options import (
+    add_bounds,
+    add_changing,
     add_choice,
     add_consent,
     add_environment,
+    add_groups,
     add_machine,
     add_requirements,
     add_sources,
@@ -35,8 +38,8 @@ if TYPE_CHECKING:
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_requirements(parser)
+    add_groups(parser)
     group = parser.add_argument_group("installation")
-    group.add_argument("--dry-run", action="store_true", help="only say what would be done")
     group.add_argument(
         "-U", "--upgrade", action="store_true", help="take the newest versions of what is named"
     )
@@ -54,13 +57,8 @@ def configure(parser: ArgumentParser) -> None:
     group.add_argument(
         "--require-hashes", action="store_true", help="every package must have a --hash"
     )
-    group.add_argument("--compile", action="store_true", help="write bytecode files too")
-    group.add_argument(
-        "--replace-files", action="store_true", help="overwrite files that no package owns"
-    )
-    group.add_argument(
-        "--break-system-packages", action="store_true", help="even in a managed environment"
-    )
+    add_changing(group)
+    add_bounds(parser)
     add_consent(parser)
     add_environment(parser)
     add_sources(parser)
@@ -91,19 +89,23 @@ _PIP_SWITCHES = {
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Resolve, download, check and install."""
+    from wheelfit.cli.bounds import check_bounds
     from wheelfit.cli.changes import carry_out, check_ground, report
     from wheelfit.cli.opened import open_for_choice
 
     opened = open_for_choice(arguments, environ, output)
     with opened.repository:
         check_ground(arguments, environ, opened.environment, opened.rules, output)
-        decision = _decide(arguments, opened)
+
+        def decide() -> Decided:
+            found = _decide(arguments, opened)
+            check_bounds(arguments, found, opened.candidates, output)
+            return found
+
+        decision = decide()
         if not arguments.dry_run:
-            decision = carry_out(
-                decision, lambda: _decide(arguments, opened), arguments, output, opened
-            )
+            decision = carry_out(decision, decide, arguments, output, opened)
         report(decision, arguments, output, opened, otherwise=_why_nothing(arguments, decision))
-        _warn_of_idle_labels(opened, decision, output)
     return 0
 
 
@@ -125,7 +127,6 @@ def _decide(arguments: Namespace, opened: Opened) -> Decided:
     opened.candidates.hold_on_to(_held(arguments, opened, present))
     resolution = resolve(_request(arguments, opened, present), opened.candidates)
     resolution = _as_requested_before(arguments, opened, present, resolution)
-    _check_wishes(opened, resolution)
     planned = plan(resolution, present.installed, reinstall=arguments.force_reinstall)
     return decided(planned, resolution, present, opened, _agreed(arguments, opened, present))
 
@@ -149,6 +150,8 @@ def _request(arguments: Namespace, opened: Opened, present: Present) -> Request:
         requirements=requirements,
         wheels=wanted.wheels,
         constraints=wanted.constraints,
+        overrides=wanted.overrides,
+        excluded=wanted.excluded,
         # Where another build is needed, of the same version if there is one.
         preferred={
             name: entry.version
@@ -259,28 +262,3 @@ def _is_unwanted(change: VariantChange, opened: Opened) -> bool:
     support = candidates.support_of(old.document, namespaces_used([old.properties]))
     wishes = candidates.applying(old.name, old.document)
     return wishes.objection(old.properties, support) is not None
-
-
-# --- wishes ----------------------------------------------------------------------------------
-
-
-def _check_wishes(opened: Opened, resolution: Resolution) -> None:
-    """Refuse a result in which a required property occurs nowhere: the wish was in vain."""
-    from wheelfit.errors import NoCompatibleWheel
-
-    present = [pin.properties for pin in resolution.pins]
-    present += [kept.properties for kept in resolution.kept]
-    for wish in opened.candidates.policy.preferences.in_vain(present):
-        raise NoCompatibleWheel(
-            f"{wish} is required, but no package of the result has a variant with it",
-            hint="wheelfit explain shows what each package offers",
-        )
-
-
-def _warn_of_idle_labels(opened: Opened, decision: Decided, output: Output) -> None:
-    """Say when a label is asked for of a package that is not there: a slip of the name, likely."""
-    planned = decision.planned
-    names = {pin.name for pin in planned.install} | {entry.name for entry in planned.keep}
-    for name, label in opened.candidates.policy.preferences.labels.items():
-        if name not in names:
-            output.warn(f"--label {name}={label} changes nothing: {name} is not needed")
