@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.errors import TooLarge
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from wheelfit.cli.changes import Decided
     from wheelfit.cli.output import Output
-    from wheelfit.core.ordering import Preferences
+    from wheelfit.install.plan import Plan
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.resolution import Pin, Resolution
 
-__all__ = ["check_bounds", "tell_unconcerned", "unwished_libraries"]
+__all__ = ["Decision", "check_bounds", "tell_unconcerned"]
 
 
 def __dir__() -> list[str]:
@@ -27,8 +26,20 @@ _SHOWN = 5
 """Packages that are named when a download is too large."""
 
 
+class Decision(Protocol):
+    """Say what would be done."""
+
+    @property
+    def resolution(self) -> Resolution:
+        """What shall be there."""
+
+    @property
+    def planned(self) -> Plan:
+        """What of it would be installed."""
+
+
 def check_bounds(
-    arguments: Namespace, decision: Decided, candidates: Candidates, output: Output
+    arguments: Namespace, decision: Decision, candidates: Candidates, output: Output
 ) -> None:
     """Refuse a result that goes beyond what the user allows; nothing was downloaded yet.
 
@@ -54,34 +65,6 @@ def _check_accelerators(resolution: Resolution, candidates: Candidates, output: 
         raise refused
     if not found:
         tell_unconcerned(output)
-
-
-def unwished_libraries(resolution: Resolution, preferences: Preferences) -> Iterator[str]:
-    """Yield that libraries of an accelerator come along that the user does not want.
-
-    Of a plain wheel nothing is known but what it needs; no wish keeps that away.
-
-    :param resolution: what shall be there.
-    :param preferences: what the user wishes.
-    """
-    from wheelfit.core.accelerators import ACCELERATORS, owner_of_libraries
-    from wheelfit.doctor.phrases import some_of
-
-    bringing: dict[str, None] = {}
-    libraries: dict[str, None] = {}
-    for edge in resolution.edges:
-        owner = owner_of_libraries(edge.needed)
-        is_unwanted = owner is not None and ACCELERATORS[owner] in preferences.forbid
-        if is_unwanted and resolution.pin(edge.needed) is not None:
-            libraries[edge.needed] = None
-            if owner_of_libraries(edge.needing) is None:
-                bringing[str(resolution.pin(edge.needing) or edge.needing)] = None
-    if libraries:
-        yield (
-            "wishes leave out builds, not what a wheel needs, so libraries of accelerators come "
-            f"along ({some_of(libraries)}), needed by {some_of(bringing)}; take that from an index "
-            "with other builds, or leave a library out with --exclude"
-        )
 
 
 def tell_unconcerned(output: Output) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.cli.bounds import unwished_libraries
 from wheelfit.cli.downloads import download, named_by_origin
 from wheelfit.cli.environments import tell_unnamed_environment
 from wheelfit.cli.pip_rules import check_changes, check_place
@@ -20,6 +19,7 @@ from wheelfit.install.choice import Circumstances
 from wheelfit.install.environment import Kind
 from wheelfit.install.fit import judge
 from wheelfit.install.variant_change import PLAIN, variant_changes
+from wheelfit.resolve.acceleration import unwished_libraries
 
 if TYPE_CHECKING:
     from argparse import Namespace

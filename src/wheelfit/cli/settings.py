@@ -594,7 +594,7 @@ SETTINGS: Mapping[str, Setting] = {
     "ignore-static": Setting(_TEXTS),
     "label": Setting(Texts(_label, name=_project_of), ProjectMay.SET_IT),
     "limit": Setting(Limits(), ProjectMay.TIGHTEN_IT),
-    "max-download": Setting(Parsed(_size), ProjectMay.TIGHTEN_IT),
+    "max-download": Setting(Parsed(_size, str), ProjectMay.TIGHTEN_IT),
     "no-abi-dependency": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
     "no-env-override": Setting(_FLAG),
     "no-plugins": Setting(_FLAG, ProjectMay.TIGHTEN_IT),

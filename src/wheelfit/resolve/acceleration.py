@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.core.accelerators import accelerators_of
+from wheelfit.core.accelerators import ACCELERATORS, accelerators_of, owner_of_libraries
+from wheelfit.core.phrases import alternatives
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import NoAccelerator
 
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.labels import Label
+    from wheelfit.core.ordering import Preferences
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.selection import Verdict
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.resolution import Resolution
 
-__all__ = ["Acceleration", "acceleration_of", "accelerations", "refusal"]
+__all__ = ["Acceleration", "acceleration_of", "accelerations", "refusal", "unwished_libraries"]
 
 
 def __dir__() -> list[str]:
@@ -151,3 +153,29 @@ def refusal(found: Iterable[Acceleration]) -> NoAccelerator | None:
         note="\n".join(lines),
         hint="; ".join(hints),
     )
+
+
+def unwished_libraries(resolution: Resolution, preferences: Preferences) -> Iterator[str]:
+    """Yield that libraries of an accelerator come along that the user does not want.
+
+    Of a plain wheel nothing is known but what it needs; no wish keeps that away.
+
+    :param resolution: what shall be there.
+    :param preferences: what the user wishes.
+    """
+    bringing: dict[str, None] = {}
+    libraries: dict[str, None] = {}
+    for edge in resolution.edges:
+        owner = owner_of_libraries(edge.needed)
+        is_unwanted = owner is not None and ACCELERATORS[owner] in preferences.forbid
+        if is_unwanted and resolution.pin(edge.needed) is not None:
+            libraries[edge.needed] = None
+            if owner_of_libraries(edge.needing) is None:
+                bringing[str(resolution.pin(edge.needing) or edge.needing)] = None
+    if libraries:
+        yield (
+            "wishes leave out builds, not what a wheel needs, so libraries of accelerators come "
+            f"along ({alternatives([*libraries], 'and')}), needed by "
+            f"{alternatives([*bringing], 'and')}; take that from an index with other builds, or "
+            "leave a library out with --exclude"
+        )
