@@ -8,6 +8,7 @@ from indexes or from a lock, is the caller's business.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -459,7 +460,7 @@ class _Settling:
         ):
             ours, theirs = losers(best), losers(rival)
             if len(theirs) > len(ours):
-                names = sorted(set(theirs) - set(ours))
+                names = sorted(Counter(theirs) - Counter(ours))  # one may lose several features
                 return names, f"{other} {what} {_listed(names)}"
         for name in (*self._order, *sorted(best.chosen)):
             mine, its = best.chosen.get(name), rival.chosen.get(name)
