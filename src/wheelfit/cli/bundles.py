@@ -21,11 +21,20 @@ from wheelfit import __version__
 from wheelfit.cli.downloads import several_at_once
 from wheelfit.cli.hosts import host_text
 from wheelfit.cli.machine import options_in_effect
-from wheelfit.cli.progress import size_in_words
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.host_file import HostFile
-from wheelfit.core.index_metadata import disagreement, read_wheel_document
-from wheelfit.errors import FileProblem, IntegrityError, InvalidWheel, NoFit, TooLarge, UserError
+from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
+from wheelfit.core.sizes import size_in_words
+from wheelfit.errors import (
+    Fault,
+    FileProblem,
+    IntegrityError,
+    InvalidLock,
+    InvalidWheel,
+    NoFit,
+    TooLarge,
+    UserError,
+)
 from wheelfit.lock.bundles.manifest import (
     FOLDERS,
     MANIFEST,
@@ -222,8 +231,15 @@ class ForHosts:
 
     @property
     def wanted(self) -> dict[str, Wanted]:
-        """The wheels by file name, each once."""
-        return {name: one for host in self.hosts for name, one in host.wanted.items()}
+        """The wheels by file name, each once.
+
+        :raises InvalidLock: two that are not the same have one name.
+        """
+        found: dict[str, Wanted] = {}
+        for host in self.hosts:
+            for one in host.wanted.values():
+                _add(found, one, self._opened.lock.where)
+        return found
 
     def refuse(self, filename: str, reason: str) -> None:
         """Let another wheel take the place of one that is not what it was chosen for (F-93)."""
@@ -236,20 +252,23 @@ class ForHosts:
     def kept(self) -> dict[int, Kept]:
         """Return what stays of the lock, by the place of the entry."""
         places = {id(package): index for index, package in enumerate(self._opened.lock.packages)}
-        found: dict[int, Kept] = {}
+        names: dict[int, set[str]] = {}
+        documents: dict[int, dict[str, VariantDocument]] = {}
         for host in self.hosts:
             for one in host.selection.chosen:
-                chosen = one.choice.selection.chosen
-                if chosen is None:  # pragma: no cover - only chosen wheels get here
-                    continue
                 index = places[id(one.package)]
-                before = found.get(index)
-                names = before.filenames if before else frozenset[str]()
-                document = one.package.document or one.choice.metadata.document
-                if before is not None:
-                    document = before.document or document
-                found[index] = Kept(one.package, names | {chosen.text}, document)
-        return dict(sorted(found.items()))
+                if one.choice.selection.chosen is not None:
+                    names.setdefault(index, set()).add(one.choice.selection.chosen.text)
+                if one.choice.metadata.document is not None:
+                    documents.setdefault(index, {})[host.name] = one.choice.metadata.document
+        found = {}
+        for index in sorted(names):
+            package = self._opened.lock.packages[index]
+            document = package.document
+            if document is None and index in documents:  # F-122: each looked at its own wheels
+                document = combine(documents[index].items())
+            found[index] = Kept(package, frozenset(names[index]), document)
+        return found
 
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:
         """Return the lock of the bundle.
@@ -293,7 +312,10 @@ class Everything:
 
     @property
     def wanted(self) -> dict[str, Wanted]:
-        """The wheels by file name, each once."""
+        """The wheels by file name, each once.
+
+        :raises InvalidLock: two that are not the same have one name.
+        """
         folder = self._opened.path.absolute().parent
         found: dict[str, Wanted] = {}
         for package in self._opened.lock.packages:
@@ -309,7 +331,8 @@ class Everything:
                 text = wheel.filename.text
                 if text not in self._out:
                     confirm = _confirming(package.document, wheel.filename)
-                    found[text] = Wanted(wheel.filename, by_name[text], files, confirm)
+                    one = Wanted(wheel.filename, by_name[text], files, confirm)
+                    _add(found, one, self._opened.lock.where)
         return found
 
     def refuse(self, filename: str, reason: str) -> None:
@@ -551,7 +574,7 @@ class _Making:
         there = self._place.find(wanted)
         if there is not None:
             try:
-                reason = self._take(there)
+                reason = self._take(there, "taken over")
             except (IntegrityError, FileProblem):
                 pass  # it was changed since; there is a better one
             else:
@@ -559,10 +582,10 @@ class _Making:
                 return reason
         return self._take(wanted)
 
-    def _take(self, wanted: Wanted) -> str | None:
+    def _take(self, wanted: Wanted, verb: str = "downloaded") -> str | None:
         """Put a wheel into the bundle, and return why it may not stay there."""
         name = wanted.filename.text
-        transfer = self._bars.transfer(name)
+        transfer = self._bars.transfer(name, verb)
         path = wanted.files.download(wanted.file, self._stage / "wheels", transfer)
         # Opened as if it were a plain wheel: a document that is missing costs this wheel (F-27).
         try:
@@ -700,6 +723,16 @@ def _spelled(asked: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
     """Return what was asked for as the lock spells it."""
     names = {canonicalize_name(name) for name in asked}
     return tuple(sorted({name for name in known if canonicalize_name(name) in names}))
+
+
+def _add(found: dict[str, Wanted], one: Wanted, where: str) -> None:
+    """Add a wheel, unless it is there; one folder has one file of a name."""
+    text = one.filename.text
+    before, promised = found.setdefault(text, one).file.hashes, one.file.hashes
+    common = before.keys() & promised.keys()
+    if not common or any(before[name] != promised[name] for name in common):
+        fault = Fault("packages", f"two different files are called {text}")
+        raise InvalidLock([fault], where=where)
 
 
 def _confirming(

@@ -652,3 +652,62 @@ class TestReport:
         assert (table["extras"], table["default-groups"]) == (["gpu"], ["dev"])
         assert "--extra gpu" in (tmp_path / "more-of-it" / "README.txt").read_text()
         assert "other" in run(*words, "--extra", "none", "-o", tmp_path / "x", code=1).err
+
+
+class TestOddLocks:
+    """Locks that others wrote."""
+
+    def test_two_files_of_one_name(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """Entries that mean different files by one name cannot both be in a folder."""
+        table = tomllib.loads(shop.lock.read_text())
+        plain = next(one for one in table["packages"] if one["name"] == "plain")
+        plain["marker"] = "sys_platform == 'linux'"
+        (wheel,) = plain["wheels"]
+        other = {**plain, "marker": "sys_platform == 'win32'"}
+        other["wheels"] = [{**wheel, "hashes": {"sha256": "0" * 64}}]
+        table["packages"].append(other)
+        path = tmp_path / "pylock.toml"
+        path.write_bytes(write_lock(Lock.of(table)))
+        for words in (["--all"], shop.options("new", "win")):
+            said = run("bundle", path, *words, "-o", tmp_path / "out", code=1)
+            assert "two different files are called plain-1-py3-none-any.whl" in said.err
+        run("bundle", path, *shop.options("new"), "-o", tmp_path / "out")
+
+    def test_wheels_on_this_machine_without_a_table(
+        self, shop: Shop, run: Runner, tmp_path: Path
+    ) -> None:
+        """F-122: what the wheels say of themselves gets into the lock and the index."""
+        names = [path.name for path in sorted(shop.folder.glob("fast-*.whl"))]
+        digests = {
+            name: hashlib.sha256((shop.folder / name).read_bytes()).hexdigest() for name in names
+        }
+        wheels = [
+            {"path": f"{shop.folder}/{name}", "hashes": {"sha256": digests[name]}} for name in names
+        ]
+        table = {
+            "lock-version": "1.0",
+            "created-by": "a test",
+            "packages": [{"name": "fast", "version": "2.0", "wheels": wheels}],
+        }
+        path = tmp_path / "pylock.toml"
+        path.write_bytes(write_lock(Lock.of(table)))
+        folder = tmp_path / "out"
+        run("bundle", path, *shop.options("new", "win"), "-o", folder)
+        assert chosen_from(folder, "new") == {"fast": "cu12.8"}
+        assert chosen_from(folder, "win") == {"fast": "v3"}
+        document = json.loads((folder / "simple/fast/fast-2.0-variants.json").read_text())
+        assert set(document["variants"]) == {"cu12.8", "v3"}
+        run("bundle", "--verify", folder)
+
+    def test_only_sources(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """What would have to be built is an error for a machine, and a note with ``--all``."""
+        sdist = {"url": "https://fake.invalid/s-1.tar.gz", "hashes": {"sha256": "0" * 64}}
+        table = tomllib.loads(shop.lock.read_text())
+        table["packages"].append({"name": "s", "version": "1", "sdist": sdist})
+        table["tool"]["wheelfit"]["roots"].append("s")
+        path = tmp_path / "pylock.toml"
+        path.write_bytes(write_lock(Lock.of(table)))
+        said = run("bundle", path, *shop.options("new"), "-o", tmp_path / "out", code=3)
+        assert "only a source distribution is locked" in said.err
+        said = run("bundle", path, "--all", "-o", tmp_path / "out")
+        assert "s is left out" in said.err

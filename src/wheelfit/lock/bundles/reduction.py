@@ -6,12 +6,13 @@ of those wheels (F-116), and what they need. All places are paths in the bundle.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.layouts.schema import KEY as SCHEMA
 from wheelfit.core.metadata import to_mapping, write_document
+from wheelfit.errors import InconsistentDocuments
 from wheelfit.lock.document import Lock
 from wheelfit.lock.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS, file_name_of
 from wheelfit.lock.pruning import prune
@@ -100,20 +101,58 @@ def index_files(kept: Iterable[Kept]) -> dict[NormalizedName, dict[str, bytes]]:
     """Return the index-level variant metadata of the releases in a bundle, by project and name.
 
     :param kept: the entries; those of one release share a file.
+    :raises InconsistentDocuments: they contradict each other.
     """
-    documents: dict[tuple[NormalizedName, str], tuple[VariantDocument, set[Label]]] = {}
+    parts: dict[tuple[NormalizedName, str], list[VariantDocument]] = {}
     for one in kept:
         version = one.package.version
         if one.document is None or version is None or not one.labels:
             continue
         key = one.package.name, index_file_name(one.package.name, version)
-        documents.setdefault(key, (one.document, set()))[1].update(one.labels)
+        parts.setdefault(key, []).append(prune(one.document, one.labels))
     found: dict[NormalizedName, dict[str, bytes]] = {}
-    for (name, filename), (document, labels) in sorted(documents.items()):
-        pruned = prune(document, labels)
-        data = write_document(pruned, _layout(pruned), accept_losses=True)
+    for (name, filename), documents in sorted(parts.items()):
+        whole = _merged(filename, documents)
+        data = write_document(whole, _layout(whole), accept_losses=True)
         found.setdefault(name, {})[filename] = data
     return found
+
+
+def _merged(filename: str, documents: Sequence[VariantDocument]) -> VariantDocument:
+    """Return the document of a release from those of its entries, each cut down to its labels.
+
+    Each lacks namespaces of the others, so none need begin as another does (F-60).
+
+    :raises InconsistentDocuments: they contradict each other.
+    """
+    priorities: list[str] = []
+    parts: dict[str, dict[Any, Any]] = {}
+    for document in documents:
+        place = 0
+        for name in document.priorities:
+            if name not in priorities:
+                priorities.insert(place, name)
+            elif priorities.index(name) < place:
+                raise InconsistentDocuments(
+                    "entries of one release order their namespaces differently", where=filename
+                )
+            place = priorities.index(name) + 1
+        for key in ("providers", "variants", "feature_priorities", "value_priorities"):
+            part = parts.setdefault(key, {})
+            for one, value in getattr(document, key).items():
+                if part.setdefault(one, value) != value:
+                    raise InconsistentDocuments(
+                        f"entries of one release contradict each other about {one}", where=filename
+                    )
+    providers, variants = parts["providers"], parts["variants"]
+    return replace(
+        documents[0],
+        priorities=tuple(priorities),
+        providers={name: providers[name] for name in priorities if name in providers},
+        variants={label: variants[label] for label in sorted(variants)},
+        feature_priorities=parts["feature_priorities"],
+        value_priorities=parts["value_priorities"],
+    )
 
 
 def marker_of(target: Target) -> str:
