@@ -162,7 +162,8 @@ def _version(python: Python) -> str:
 
 
 def _is(variable: str, value: str) -> str:
-    return f"{variable} == '{value}'"
+    quote = '"' if "'" in value else "'"  # a host file may call a platform anything
+    return f"{variable} == {quote}{value}{quote}"
 
 
 def _all(terms: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import parse_marker
 from wheelfit.resolve.request import Asked
+from wheelfit.sources.urls import split_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.target import Target
     from wheelfit.resolve.listing import AllowedHashes
+    from wheelfit.resolve.request import GivenWheel
 
 __all__ = ["LockRequest", "Root"]
 
@@ -52,14 +54,17 @@ class Root:
         return Asked(self.requirement, self.where)
 
     def __str__(self) -> str:
-        """Return it as a lock records it: with a marker that says when it counts."""
-        marker, kind = self.requirement.marker, self.kind
-        if kind is None:
-            return str(self.requirement)
-        text = str(self.requirement).removesuffix(f"; {marker}").rstrip()
-        both = kind if marker is None else f"({marker}) and {kind}"
-        blank = " " if self.requirement.url is not None else ""
-        return f"{text}{blank}; {parse_marker(both)}"
+        """Return it as a lock records it: with a marker that says when it counts.
+
+        Without a login in its URL: a lock is read by many.
+        """
+        requirement, marker = self.requirement, self.requirement.marker
+        if requirement.url is not None:
+            requirement = replace(requirement, url=split_userinfo(requirement.url)[0])
+        if self.kind is not None:
+            both = self.kind if marker is None else f"({marker}) and {self.kind}"
+            requirement = replace(requirement, marker=parse_marker(both))
+        return str(requirement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,8 @@ class LockRequest:
     """Hold everything that a lock is to be made for."""
 
     roots: tuple[Root, ...] = ()
+    wheels: tuple[GivenWheel, ...] = ()
+    """Wheels that stand for their projects; a root names each."""
     constraints: tuple[Asked, ...] = ()
     """Limits on what is needed anyway."""
     overrides: tuple[Asked, ...] = ()

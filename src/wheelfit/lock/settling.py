@@ -151,9 +151,10 @@ class _Settling:
                 return candidates
 
     def _chooser(self, pin: Pin, closed: Candidates) -> Candidates:
-        """Return who judges a release: of plain wheels what did already."""
-        has_choice = any(wheel.filename.is_variant for wheel in pin.choice.release.wheels)
-        return closed if has_choice else self._solution.candidates
+        """Return who judges a release: of plain wheels, and of given ones, who did already."""
+        release = pin.choice.release
+        has_choice = any(wheel.filename.is_variant for wheel in release.wheels)
+        return closed if has_choice and not release.is_given else self._solution.candidates
 
     def _look_at(self, pin: Pin, candidates: Candidates) -> None:
         choice = candidates.choice(pin.name, pin.version)

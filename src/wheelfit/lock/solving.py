@@ -173,6 +173,7 @@ class Solver:
         request = self.request
         asked = Request(
             requirements=(*(root.asked() for root in request.roots), *more),
+            wheels=request.wheels,
             constraints=request.constraints,
             overrides=request.overrides,
             excluded=request.excluded,

@@ -7,8 +7,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from packaging.specifiers import SpecifierSet
+
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY
+from wheelfit.core.requirements import Requirement
 from wheelfit.errors import InvalidFilename, UserError
 from wheelfit.sources.page import File
 from wheelfit.sources.urls import origin, redact, split_userinfo
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.core.requirements import Requirement
 
 __all__ = ["Asked", "GivenWheel", "Present", "Request", "given_wheel"]
 
@@ -56,6 +58,11 @@ class GivenWheel:
     """Extras asked for."""
     where: str = ""
     """File and line that names it; empty: the command line."""
+
+    def requirement(self) -> Requirement:
+        """Return what it meets: its project in its version, wherever it lies."""
+        filename = parse_wheel_filename(self.file.filename)
+        return Requirement(filename.name, self.extras, SpecifierSet(f"=={filename.version}"))
 
 
 @dataclass(frozen=True, slots=True)

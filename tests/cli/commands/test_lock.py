@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,10 +130,28 @@ class TestWriting:
         office.lock("-r", "in.txt", "-c", "limits.txt")
         assert str(office.read().packages[0].version) == "1.0"
 
-    def test_a_single_wheel_is_refused(self, office: Office) -> None:
-        """A lock is for releases of an index or a folder."""
-        said = office.lock(office.folder / "index" / "lib-1.0-py3-none-any.whl", code=2)
-        assert "a lock is for releases" in said.err
+    def test_a_given_wheel(self, office: Office) -> None:
+        """Stands for its project, and gets a path from the lock; a login stays out of it."""
+        office.add("lib", "2.0")
+        wheel = office.folder / "index" / "fast-1.0-py3-none-any-cu12.whl"
+        office.lock(wheel, "--platform", "linux-x86_64")
+        fast, lib = office.read().packages
+        assert [one.path for one in fast.wheels] == ["index/fast-1.0-py3-none-any-cu12.whl"]
+        assert str(lib.version) == "2.0"
+        assert [str(root) for root in office.read().roots or ()] == ["fast==1.0"]
+
+    def test_a_url(self, office: Office) -> None:
+        """Is locked as it is, with the hash that was given; a login in it is not (F-94)."""
+        name = "lib-1.0-py3-none-any.whl"
+        digest = hashlib.sha256((office.folder / "index" / name).read_bytes()).hexdigest()
+        url = office.index.file_url(name)
+        secret = url.replace("://", "://me:secret@")
+        office.lock(f"lib @ {secret}#sha256={digest}")
+        (wheel,) = office.read().packages[0].wheels
+        assert (wheel.url, dict(wheel.hashes)) == (url, {"sha256": digest})
+        assert "secret" not in (office.folder / "pylock.toml").read_text()
+        said = office.lock(f"lib @ {url}", "-U", code=3)
+        assert "no hash" in said.err
 
     def test_from_a_folder(self, office: Office) -> None:
         """Wheels of a folder get paths from the lock, and the hash that no index promises."""

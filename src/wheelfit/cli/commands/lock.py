@@ -172,7 +172,7 @@ class _Opening:
 
         from packaging.utils import canonicalize_name
 
-        from wheelfit.cli.asked import metadata_policy, read_preferences
+        from wheelfit.cli.asked import metadata_policy, read_agreements, read_preferences
         from wheelfit.cli.environments import open_environment_of
         from wheelfit.cli.indexes import open_indexes, read_settings
         from wheelfit.cli.pip_rules import check_choice, read_rules
@@ -197,11 +197,14 @@ class _Opening:
         check_choice(rules)
         self._request, files, given_urls = _request(arguments, environ, rules)
         self._settings = read_settings(arguments, environ, files, prefix=prefix)
+        agreements, mixed = read_agreements(arguments)
         self._policy = ChoicePolicy(
             providers=ProviderPolicy(abi_dependency=not arguments.no_abi_dependency),
             preferences=read_preferences(arguments),
             metadata=metadata_policy(arguments),
             hashes=self._request.hashes,
+            agreements=agreements,
+            mixed=mixed,
         )
         named = frozenset(map(canonicalize_name, arguments.upgrade_package))
         self._free = None if arguments.upgrade else named
@@ -350,23 +353,19 @@ def _request(
 
     from wheelfit.cli.asked import limited, read_wanted
     from wheelfit.cli.projects import project_request, works_on_project
-    from wheelfit.errors import UsageError
     from wheelfit.lock.request import LockRequest, Root
 
     is_project = works_on_project(arguments)
     wanted = read_wanted(arguments, environ, or_project=is_project)
     if rules.constraints:
         wanted = limited(wanted, rules.constraints, environ, rules.said_by("constraint"))
-    if wanted.wheels:
-        raise UsageError(
-            f"{wanted.wheels[0].file.filename} is a single wheel, and a lock is for releases",
-            hint="put it into a folder, and name that with --find-links",
-        )
     project = project_request(arguments) if is_project else LockRequest()
-    named = tuple(Root(asked.requirement, asked.where) for asked in wanted.requirements)
+    named = [Root(asked.requirement, asked.where) for asked in wanted.requirements]
+    named += [Root(wheel.requirement(), wheel.where) for wheel in wanted.wheels]
     request = replace(
         project,
         roots=(*project.roots, *named),
+        wheels=wanted.wheels,
         constraints=wanted.constraints,
         overrides=wanted.overrides,
         excluded=wanted.excluded,
