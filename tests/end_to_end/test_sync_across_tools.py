@@ -1,0 +1,185 @@
+"""Locks of other tools are synced as they are, and ours by uv as far as it goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cli.locking import write_lock_of
+from cli.running import Runner
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+
+pytestmark = pytest.mark.network
+"""Only to install the other tools; what they lock lies on this machine."""
+
+LEVELS = release_document(
+    {"v1": {"x86_64": {"level": ["v1"]}}},
+    providers={"x86_64": {"requires": ["x86-64-variant-provider<1"]}},
+)
+PROJECT = """
+[project]
+name = "app"
+version = "1.0"
+requires-python = ">=3.11"
+dependencies = ["fast", "odd; sys_platform == 'win32'"]
+[project.optional-dependencies]
+more = ["extra-one"]
+[dependency-groups]
+dev = ["grouped"]
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing come in from whoever runs the tests."""
+    del bare_environment
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Runner:
+    """Return what runs a command."""
+    return Runner(capsys)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[RecordingIndex]:
+    """Serve a project with a build for every x86-64 processor, and a few plain ones."""
+    folder = tmp_path / "wheels"
+    build_wheel(folder, "fast", "1.0", requires=["small"])
+    build_wheel(folder, "fast", "1.0", label="v1", document=LEVELS, requires=["small"])
+    (folder / "fast-1.0-variants.json").write_text(json.dumps(LEVELS))
+    for name in ("small", "odd", "extra-one", "grouped"):
+        build_wheel(folder, name, "1.0")
+    with RecordingIndex(folder) as served:
+        yield served
+
+
+@pytest.fixture
+def tool(tmp_path: Path) -> Callable[..., None]:
+    """Return what runs a tool without settings of whoever runs the tests."""
+
+    def call(*words: str | Path) -> None:
+        names = ("PATH", "SYSTEMROOT")
+        kept = {name: os.environ[name] for name in names if name in os.environ}
+        settings = {"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
+        done = subprocess.run(
+            words,
+            env={**kept, **settings},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+    return call
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """Make an empty environment."""
+    folder = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    return folder
+
+
+def names(run: Runner, environment: Path) -> dict[str, str | None]:
+    """Return what is installed, with labels."""
+    packages = run("list", "--python", environment, "--json").object["packages"]
+    return {entry["name"]: entry["label"] for entry in packages}
+
+
+def sync(run: Runner, index: RecordingIndex, environment: Path, *words: str | Path) -> None:
+    """Sync, and see that nothing but files was fetched."""
+    index.forget()
+    run("sync", *words, "--python", environment, "--no-cache-dir", "--for", "cpu-x86_64-v1")
+    assert all(one.path.startswith("/files/") for one in index.requests)
+    said = run("sync", *words, "--python", environment, "--for", "cpu-x86_64-v1")
+    assert said.out.startswith("nothing to do")
+
+
+def test_of_a_project_of_uv(
+    uv: Path,
+    tool: Callable[..., None],
+    index: RecordingIndex,
+    run: Runner,
+    environment: Path,
+    tmp_path: Path,
+) -> None:
+    """What was exported is synced, extras and groups included; the project itself cannot be."""
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    lock = tmp_path / "pylock.toml"
+    words = ["export", "--no-config", "--no-cache", "--python", sys.executable, "-q"]
+    words += ["--default-index", index.url, "--format", "pylock.toml", "--all-extras"]
+    tool(uv, *words, "--all-groups", "-o", lock)
+    said = run("sync", lock, "--python", environment, code=3)
+    assert "app has no wheel in the lock" in said.err
+    assert "--no-emit-project" in said.err
+    tool(uv, *words, "--no-emit-project", "-o", lock)
+    sync(run, index, environment, lock)
+    # uv writes what was asked for on export as needed in any case, markers for platforms aside.
+    assert set(names(run, environment)) == {"fast", "small", "extra-one", "grouped"}
+
+
+@pytest.mark.parametrize("by", ["uv", "pip"])
+def test_of_requirements(
+    by: str,
+    request: pytest.FixtureRequest,
+    tool: Callable[..., None],
+    index: RecordingIndex,
+    run: Runner,
+    environment: Path,
+    tmp_path: Path,
+) -> None:
+    """What `uv pip compile` and `pip lock` write is synced; they know no variants."""
+    program: Path = request.getfixturevalue(by)
+    lock = tmp_path / "pylock.toml"
+    (tmp_path / "in.txt").write_text("fast")
+    if by == "uv":
+        words = ["pip", "compile", "--no-config", "--no-cache", "--python", sys.executable, "-q"]
+        words += [
+            "--default-index",
+            index.url,
+            "--format",
+            "pylock.toml",
+            "in.txt",
+            "-o",
+            str(lock),
+        ]
+    else:
+        words = ["lock", "--quiet", "-i", index.url, "-r", "in.txt", "-o", str(lock)]
+    tool(program, *words)
+    sync(run, index, environment, lock)
+    assert names(run, environment) == {"fast": None, "small": None}
+
+
+def test_uv_first_then_wheelfit(
+    uv: Path,
+    tool: Callable[..., None],
+    index: RecordingIndex,
+    run: Runner,
+    environment: Path,
+    tmp_path: Path,
+) -> None:
+    """From one lock of ours uv takes the plain wheel; then the build that fits takes its place."""
+    lock = write_lock_of(
+        index,
+        ["fast==1.0", "small==1.0"],
+        tmp_path / "pylock.toml",
+        needs={"fast": {"": ["small"], "v1": ["small"]}, "small": {"": []}},
+    )
+    tool(uv, "pip", "sync", "--no-config", "--no-cache", "--python", environment, lock)
+    assert names(run, environment) == {"fast": None, "small": None}
+    sync(run, index, environment, lock)
+    assert names(run, environment) == {"fast": "v1", "small": None}
