@@ -426,7 +426,9 @@ class _Settling:
         names: list[NormalizedName] = []
         clauses: list[str] = []
         for name, one in sorted(best.chosen.items()):
-            if agreed.value not in agreement.values(one.properties):
+            freely = self._free.chosen.get(name)
+            gave_way = freely is not None and agreed.objection(freely.properties) is not None
+            if gave_way or agreed.value not in agreement.values(one.properties):
                 continue
             if one.stays:
                 names.append(name)
