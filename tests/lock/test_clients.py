@@ -16,6 +16,7 @@ from lock.entries import TARGET, X86_64
 from packaging.pylock import Pylock
 from packaging.version import Version
 
+from wheelfit.cli.main import main
 from wheelfit.lock.document import Lock, read_lock, write_lock
 from wheelfit.lock.release import lock_release, release_for
 from wheelfit.lock.selection import LockCandidates
@@ -189,6 +190,83 @@ class TestPip:
         again = run(pip, "install", "--dry-run", "--ignore-installed", "-r", path, folder=tmp_path)
         assert again.returncode == 0, again.stderr
         assert "iniconfig" in again.stdout
+
+
+@pytest.mark.network
+class TestTheCommand:
+    """Locks of ``wheelfit lock`` go to uv 0.13.8 and pip 26.3."""
+
+    @pytest.fixture
+    def written(self, index: RecordingIndex, tmp_path: Path, bare_environment: None) -> Any:
+        """Return what locks requirements of the index into a file, for this Python too."""
+        del bare_environment
+        folder = tmp_path / "wheels"
+        build_wheel(folder, "elsewhere", "1")
+        build_wheel(folder, "gpu-only", "1")
+        needs = ["small", 'elsewhere; sys_platform == "nowhere"', 'more; extra == "more"']
+        build_wheel(folder, "app", "1", requires=needs, provides_extra=["more"])
+        build_wheel(folder, "more", "1")
+
+        def write(*words: str) -> Path:
+            path = tmp_path / "pylock.toml"
+            python = f"{sys.version_info.major}.{sys.version_info.minor}"
+            settings = ["-i", index.url, "--no-cache-dir", "--python-version", python]
+            assert main(["lock", "-q", *settings, "-o", str(path), *words]) == 0
+            return path
+
+        return write
+
+    @pytest.mark.parametrize("words", [["pip", "sync"], ["pip", "install", "-r"]])
+    def test_uv_installs_plain_locks(
+        self, written: Any, uv: Path, tmp_path: Path, words: list[str]
+    ) -> None:
+        """A lock without variants is an ordinary one: just what counts here is installed."""
+        path = written("app[more]")
+        target = tmp_path / "target"
+        options = ["--no-config", "--no-cache", "--python", sys.executable, "--target"]
+        done = run(uv, *words, path, *options, target, folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        found = {one.name.split("-")[0] for one in target.glob("*.dist-info")}
+        assert found == {"app", "small", "more"}
+
+    def test_pip_installs_plain_locks(self, written: Any, pip: Path, tmp_path: Path) -> None:
+        """So does pip."""
+        path = written("app[more]")
+        words = ["install", "--dry-run", "--ignore-installed", "-r", path]
+        done = run(pip, *words, folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "Would install app-1 more-1 small-1" in done.stdout
+
+    def test_uv_takes_the_plain_wheel_and_every_package(
+        self, written: Any, index: RecordingIndex, uv: Path, tmp_path: Path
+    ) -> None:
+        """With variants it ignores the table, and installs what any label needs (F-117, F-121)."""
+        document = release_document(
+            {"v3": {"x86_64": {"level": ["v3"]}}}, providers={"x86_64": X86_64}
+        )
+        folder = tmp_path / "wheels"
+        build_wheel(folder, "fast", "1")
+        build_wheel(folder, "fast", "1", label="v3", document=document, requires=["gpu-only"])
+        (folder / "fast-1-variants.json").write_text(json.dumps(document))
+        path = written("fast")
+        done = uv_sync(uv, path, tmp_path)
+        assert done.returncode == 0, done.stderr
+        found = {one.name.split("-")[0] for one in (tmp_path / "target").glob("*.dist-info")}
+        assert found == {"fast", "gpu_only"}
+        assert not index.requests_for("fast-1-py3-none-any-v3.whl")
+
+    def test_a_lock_of_uv_is_the_beginning_of_ours(
+        self, written: Any, index: RecordingIndex, uv: Path, tmp_path: Path
+    ) -> None:
+        """Its versions stay, so going over to wheelfit changes none."""
+        words = ["pip", "compile", "--no-config", "--no-cache", "--python", sys.executable]
+        words += ["--index-url", index.url, "--format", "pylock.toml", "in.txt", "-o"]
+        (tmp_path / "in.txt").write_text("app")
+        done = run(uv, *words, tmp_path / "pylock.toml", folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        build_wheel(tmp_path / "wheels", "small", "2")
+        lock = read_lock(written("app").read_bytes(), where="pylock.toml")
+        assert {f"{one.name} {one.version}" for one in lock.packages} == {"app 1", "small 1"}
 
 
 def test_our_own_choice_is_the_variant(index: RecordingIndex, tmp_path: Path) -> None:

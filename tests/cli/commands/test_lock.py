@@ -141,7 +141,7 @@ class TestWriting:
         assert [str(root) for root in office.read().roots or ()] == ["fast==1.0"]
 
     def test_a_url(self, office: Office) -> None:
-        """Is locked as it is, with the hash that was given; a login in it is not (F-94)."""
+        """Is locked as it is, with the hash that was given; a login in it is not."""
         name = "lib-1.0-py3-none-any.whl"
         digest = hashlib.sha256((office.folder / "index" / name).read_bytes()).hexdigest()
         url = office.index.file_url(name)
