@@ -106,14 +106,15 @@ class TestBars:
     """On a terminal."""
 
     def test_a_bar_appears_and_vanishes(self, slow_index: RecordingIndex, tmp_path: Path) -> None:
-        """While a wheel comes there is a bar with its name; in the end the terminal is clean."""
+        """While a wheel comes there is a bar with its name; in the end one line with the sum."""
         done = in_terminal(words(slow_index, tmp_path / "target", "slow"), {})
         assert done.code == 0
         assert done.out == "installed slow 1.0\n"
         assert BAR in done.shown
         assert "slow-1.0-py3-none-any.whl" in done.shown
         assert done.shown.rindex("\x1b[?25h") > done.shown.rindex("\x1b[?25l"), "no cursor"
-        assert screen(done.shown) == []
+        (total,) = screen(done.shown)
+        assert total.startswith("  unpacked 1 wheel (")
 
     def test_remarks_stand_above_and_results_elsewhere(
         self, slow_index: RecordingIndex, tmp_path: Path
@@ -124,7 +125,8 @@ class TestBars:
         assert done.code == 0
         assert done.out.startswith("{\n")
         assert BAR in done.shown
-        (warning,) = screen(done.shown)
+        warning, total = screen(done.shown)
+        assert "unpacked 1 wheel" in total
         assert warning == (
             "warning: the environment overrides detection: WHEELFIT_OVERRIDE_X86_64_LEVEL=v3"
         )

@@ -244,7 +244,9 @@ def carry_out(
                         decision.planned,
                         ground.environment,
                         paths,
-                        progress=bars.transfer(_count(decision.planned.install), "unpacked"),
+                        progress=bars.transfer(
+                            _count(decision.planned.install), "unpacked", is_sum=True
+                        ),
                         replace=arguments.replace_files,
                         compile_bytecode=arguments.compile,
                         break_system_packages=arguments.break_system_packages,

@@ -85,13 +85,14 @@ class Bars:
             self._rich.stop()
             self._rich = None
 
-    def transfer(self, what: str, verb: str = "downloaded") -> Transfer:
+    def transfer(self, what: str, verb: str = "downloaded", *, is_sum: bool = False) -> Transfer:
         """Return what follows one transfer (it implements ``sources.progress.Progress``).
 
         :param what: name of the file.
         :param verb: what has happened to it at the end, for the plain line.
+        :param is_sum: whether it is told at the end where bars are drawn, too.
         """
-        return Transfer(what, verb, self._output, self._rich, self._cancelled)
+        return Transfer(what, verb, self._output, self._rich, self._cancelled, is_sum=is_sum)
 
     def cancel(self) -> None:
         """End every transfer at its next sign of life."""
@@ -108,8 +109,11 @@ class Transfer:
         output: Output,
         rich: RichProgress | None,
         cancelled: threading.Event,
+        *,
+        is_sum: bool = False,
     ) -> None:
         self._what = what
+        self._is_sum = is_sum
         self._verb = verb
         self._output = output
         self._rich = rich
@@ -150,5 +154,5 @@ class Transfer:
         if self._rich is not None and self._task is not None:
             self._rich.remove_task(self._task)
             self._task = None
-        if self._rich is None and self._count:
+        if (self._rich is None or self._is_sum) and self._count:
             self._output.say(f"  {self._verb} {self._what} ({size_in_words(self._count)})", "dim")

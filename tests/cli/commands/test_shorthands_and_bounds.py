@@ -126,6 +126,7 @@ class TestVariant:
         shop.add("heavy", requires=("nvidia-cudnn-cu12",))
         said = shop("install", "--dry-run", "heavy", "--variant", "cpu")
         assert "(nvidia-cudnn-cu12 and nvidia-cublas-cu12), needed by heavy 1.0;" in said.err
+        assert "come along" in shop("explain", "--with-deps", "heavy", "--variant", "cpu").err
         for words in (["heavy"], ["heavy", "--variant", "cpu", "--exclude", "nvidia-cudnn-cu12"]):
             assert "come along" not in shop("install", "--dry-run", *words).err
 

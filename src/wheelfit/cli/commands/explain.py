@@ -152,6 +152,7 @@ def _apart(opened: Opened) -> list[Explanation]:
 def _together(
     arguments: Namespace, opened: Opened, output: Output
 ) -> tuple[list[Explanation], tuple[Held, ...]]:
+    from wheelfit.resolve.acceleration import unwished_libraries
     from wheelfit.resolve.cautions import about_mixture
     from wheelfit.resolve.explain import explain_choice
     from wheelfit.resolve.request import Request
@@ -168,7 +169,9 @@ def _together(
         dependencies=not arguments.no_deps,
     )
     resolution = resolve(request, opened.candidates)
-    for caution in about_mixture(resolution.held):
+    preferences = opened.candidates.policy.preferences
+    cautions = (*about_mixture(resolution.held), *unwished_libraries(resolution, preferences))
+    for caution in cautions:
         output.warn(caution)  # of all together; what concerns one stands in its explanation
     explanations = [
         explain_choice(opened.candidates, pin.choice)
