@@ -153,6 +153,8 @@ class HostChoice:
         """
         machine, host = self.machine, self.machine.host
         scrub = Scrubber.of(Surroundings(environ=environ)).text
+        # P-73; options are in the manifest.
+        overrides = [text for text in machine.overrides if not text.startswith("--")]
         if host is None:
             asked = {
                 name: machine.switched_off(name) or machine.detect(name)
@@ -163,8 +165,7 @@ class HostChoice:
                 answers.values(),
                 created_by=f"wheelfit {__version__}",
                 origin="this machine",
-                # Options are in the manifest.
-                overrides=[text for text in machine.overrides if not text.startswith("--")],
+                overrides=overrides,
                 scrub=scrub,
             )
             stated: Mapping[str, str] = {}
@@ -172,9 +173,12 @@ class HostChoice:
             file, stated = host.file, host.file.environment
             known = {provider.namespace for provider in file.providers}
             more = [one for name, one in self._answers().items() if name not in known]
-            added = HostFile.from_detections(more, scrub=scrub).providers
+            added = HostFile.from_detections(more, overrides=overrides, scrub=scrub)
             file = replace(
-                file, providers=(*file.providers, *added), origin=file.origin or f"{host.record}"
+                file,
+                providers=(*file.providers, *added.providers),
+                origin=file.origin or host.record,
+                overrides=tuple(dict.fromkeys((*file.overrides, *added.overrides))),
             )
         whole = file.with_target(machine.target)
         # The kernel of whoever makes the bundle says nothing, and would make every bundle another.

@@ -203,6 +203,25 @@ class TestContents:
         assert file["interpreter"]["version"].split(".")[:2] == list(map(str, sys.version_info[:2]))
         run("bundle", "--verify", folder)
 
+    def test_what_this_machine_added_is_written_down(
+        self, shop: Shop, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With --allow-incomplete the host file in the bundle has what it left out before."""
+        bare = shop.hosts / "bare.toml"
+        bare.write_text(HOSTS["new"].partition("[[provider]]")[0])
+        monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", "12.8")
+        words: list[str | Path] = ["bundle", shop.lock, "--for", bare, "-o"]
+        run(*words, tmp_path / "incomplete")
+        assert chosen_from(tmp_path / "incomplete", "bare")["fast"] == "null"
+        run(*words, tmp_path / "complete", "--allow-incomplete")
+        monkeypatch.delenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION")
+        assert chosen_from(tmp_path / "complete", "bare")["fast"] == "cu12.8"
+        file = tomllib.loads((tmp_path / "complete/hosts/bare.toml").read_text())
+        assert "nvidia" in {one["namespace"] for one in file["provider"]}
+        assert file["metadata"]["overrides"] == [
+            "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION=12.8"
+        ]
+
     def test_every_wheel(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
         """``--all`` takes every wheel of the lock, and every machine is served."""
         folder = tmp_path / "bundle"
@@ -211,6 +230,24 @@ class TestContents:
         lock = folder / "pylock.toml"
         assert len(read_lock(lock.read_bytes(), where=str(lock)).packages) == len(NAMES)
         run("bundle", "--verify", folder)
+
+    def test_versions_with_odd_signs(self, run: Runner, tmp_path: Path) -> None:
+        """What must be quoted in a link is quoted, and found again."""
+        index, version = tmp_path / "odd index", "1!2.0+a.1"
+        build_wheel(index, "odd", version, requires_python=">=3.9,<4")
+        with RecordingIndex(index) as served:
+            names, roots = [("odd", version)], ["odd"]
+            lock = write_a_lock(served.url, tmp_path / "pylock.toml", names=names, roots=roots)
+            folder = tmp_path / "a folder #1%41"
+            run("bundle", lock, "--all", "-o", folder)
+        page = (folder / "simple/odd/index.html").read_text()
+        assert 'href="../../wheels/odd-1%212.0%2Ba.1-py3-none-any.whl#sha256=' in page
+        assert 'data-requires-python="&gt;=3.9,&lt;4"' in page
+        assert 'data-core-metadata="sha256=' in page
+        run("bundle", "--verify", folder)
+        there = tmp_path / "there"
+        run("install", "--index-url", folder / "simple", "--target", there, "odd", "--no-cache-dir")
+        assert (there / "odd/__init__.py").exists()
 
     def test_names_of_hosts_are_file_names(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
         """Odd names become harmless ones, and equal names are told apart."""
