@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +14,7 @@ import pytest
 from cli.running import Runner, Said, tree
 
 from wheelfit.lock.document import Lock, read_lock
+from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.testing.worlds import NVIDIA
@@ -173,8 +177,6 @@ class TestEnvironments:
 
     def test_the_python_in_use(self, office: Office) -> None:
         """None is named: the version of the interpreter in use counts, and that is said."""
-        import sys
-
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         said = office.lock("lib", python=None)
         assert f"locking for Python {version}; --python-version names others" in said.err
@@ -219,6 +221,53 @@ class TestEnvironments:
         said = office.lock("app")
         assert said.err == ""
         assert (office.folder / "pylock.toml").read_bytes() == first
+
+    SCRIPT = """
+import sys
+from wheelfit.cli.main import main
+code = main(sys.argv[1:])
+looked = [name for name in sys.modules if name.startswith("wheelfit.platforms.probes")]
+from wheelfit.platforms.discovery import Machine
+print(code, looked, Machine().detect("nvidia").status.value)
+"""
+
+    def test_with_and_without_a_gpu(self, office: Office, fake_driver: FakeDriver) -> None:
+        """F-120: where a driver shows a GPU the bytes are the same, and nobody looked."""
+        driver = fake_driver.environ(devices=["9.0 NVIDIA H100"], cuda="12.8")
+        library = {"LD_LIBRARY_PATH": str(fake_driver.folder), "NVIDIA_VISIBLE_DEVICES": "void"}
+        words = ["lock", "-q", "-i", office.index.url, "--no-cache-dir", "app"]
+        found = []
+        for more in ({**driver, **library}, {"WHEELFIT_OVERRIDE_NVIDIA": ""}):
+            done = subprocess.run(
+                [sys.executable, "-c", self.SCRIPT, *words, "--python-version", "3.12"],
+                env={**os.environ, **more},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            path = office.folder / "pylock.toml"
+            found.append((done.stdout.splitlines()[-1], path.read_bytes()))
+            path.unlink()
+        assert found[0][0] == "0 [] supported"
+        assert found[1][0] in {"0 [] disabled", "0 [] nothing"}
+        assert found[0][1] == found[1][1]
+
+    def test_other_interpreters(self, office: Office) -> None:
+        """F-120: with ``--python-version`` it does not matter which Python is there."""
+        other = office.folder / "python"
+        here = f"{sys.version_info.major}.{sys.version_info.minor}"
+        tag = here.replace(".", "")
+        changed = f"s/{here}[.]/3.14./g; s/cp{tag}/cp314/g; s/x86_64/riscv64/g; s/glibc/musl/g"
+        other.write_text(f'#!/bin/sh\n"{sys.executable}" "$@" | sed "{changed}"\n')
+        other.chmod(0o755)
+        said = office.lock("lib", "--python", other, "--dry-run", python=None)
+        assert "locking for Python 3.14" in said.err  # it is another one
+        found = []
+        for python in (sys.executable, other):
+            office.lock("app", "--python", python)
+            found.append((office.folder / "pylock.toml").read_bytes())
+            (office.folder / "pylock.toml").unlink()
+        assert found[0] == found[1]
 
 
 class TestChanges:
