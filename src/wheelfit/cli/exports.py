@@ -248,7 +248,7 @@ def _licenses_text(contents: Contents) -> str:
     for one in contents.packages:
         pin, license_ = one.pin, one.license
         text = "not read" if license_ is None else license_.text
-        files = "" if license_ is None else " ".join(license_.files)
+        files = "" if license_ is None else _files(license_.files)
         cells = (str(pin.name), str(pin.version), pin.label or "", text, files)
         rows.append(tuple(map(in_one_line, cells)))
     words = ", ".join(filter(None, (target.words, target.python, target.platform)))
@@ -259,6 +259,17 @@ def _licenses_text(contents: Contents) -> str:
     ]
     table = columns(("Package", "Version", "Label", "License", "Files"), rows)
     return "\n".join((*head, *table, ""))
+
+
+def _files(paths: Sequence[str]) -> str:
+    """Name some files; wheels that contain others may have dozens, and ``--json`` has them all."""
+    left = len(paths) - _MOST_FILES
+    if left <= 0:
+        return ", ".join(paths)
+    return f"{', '.join(paths[:_MOST_FILES])} and {left} more"
+
+
+_MOST_FILES = 3
 
 
 def _slug(name: str) -> str:

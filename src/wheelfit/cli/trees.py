@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output, Style
     from wheelfit.core.labels import Label
     from wheelfit.core.markers import Marker
-    from wheelfit.lock.tree import Branch, Tree, TreePackage
+    from wheelfit.lock.tree import Branch, Root, Tree, TreePackage
 
 __all__ = ["print_inverted", "print_tree"]
 
@@ -28,6 +28,8 @@ def __dir__() -> list[str]:
 
 _MOST_LABELS = 8
 """Labels that a line names, unless everything is wanted."""
+_LONGEST = 400
+"""Characters of a line, unless everything is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,10 @@ def _print(nodes: Sequence[_Node], output: Output, depth: int | None) -> None:
     while pending:
         node, head, margin, steps = pending.pop()
         line = node()
-        output.result(in_one_line(f"{head}{line.text}"), line.style)
+        text = in_one_line(line.text)
+        if len(text) > _LONGEST and output.verbosity <= 0:
+            text = f"{text[:_LONGEST]}…"  # a marker may be as long as a book
+        output.result(f"{head}{text}", line.style)
         if depth is not None and line.is_step and steps >= depth:
             continue
         steps += line.is_step
@@ -199,12 +204,17 @@ class _Upwards(_Drawing):
     def _above(self, number: int) -> Sequence[_Node]:
         self._told.add(number)
         asked: list[_Node] = [
-            partial(_Line, f"asked for: {root.requirement}", style="dim")
+            partial(_Line, _asked(root), style="dim")
             for root in self._tree.roots or ()
             if number in root.entries
         ]
         needing = self._needing.get(number, ())
         return [*asked, *(partial(self._package, entry, branch) for entry, branch in needing)]
+
+
+def _asked(root: Root) -> str:
+    marker = root.requirement.marker
+    return f"asked for: {root.words}" + (f"  {_when(marker)}" if marker else "")
 
 
 def _heading(words: str, below: Sequence[_Node]) -> _Node:

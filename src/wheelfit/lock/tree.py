@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.conditions import in_words
+from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -97,6 +98,11 @@ class Root:
     requirement: Requirement
     entries: tuple[int, ...]
     """Places of what it asks for in `Tree.packages`."""
+
+    @property
+    def words(self) -> str:
+        """The requirement without its marker, and without the login that a URL may have."""
+        return redact(str(replace(self.requirement, marker=None)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +195,7 @@ class Tree:
             if self.roots is None
             else [
                 {
-                    "requirement": str(replace(root.requirement, marker=None)),
+                    "requirement": root.words,
                     "name": root.requirement.name,
                     "marker": _text(root.requirement.marker),
                     "packages": list(root.entries),

@@ -109,6 +109,18 @@ class TestRequirements:
         assert "fast-1.0-py3-none-any-v3.whl#sha256=" in said.out
         assert "pip and uv refuse variant wheels by their names: fast 1.0 (v3)" in said.err
 
+    def test_local_wheels_are_named_by_their_place(
+        self, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path
+    ) -> None:
+        """No index has them; a bill of materials keeps quiet about where they lay."""
+        name = "plain-1.0-py3-none-any.whl"
+        text = lock.read_text().replace(f'url = "{index.file_url(name)}"', f'path = "index/{name}"')
+        lock.write_text(text)
+        said = run("export", lock, "--for", V1)
+        assert f"\nplain @ {(tmp_path / 'index' / name).as_uri()}#sha256=" in said.out
+        said = run("export", lock, "--for", V1, "--format", "cyclonedx")
+        assert str(tmp_path) not in said.out
+
     def test_wheelfit_reads_its_own(
         self, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path
     ) -> None:
@@ -245,6 +257,18 @@ class TestLicenses:
             "source": "License-Expression",
             "files": ["LICENSE"],
         }
+
+    def test_dozens_of_files_are_counted(
+        self, index: RecordingIndex, run: Runner, tmp_path: Path
+    ) -> None:
+        """A table has room for some names; data has them all."""
+        files = [("License-File", f"LICENSE.{number}") for number in range(20)]
+        build_wheel(tmp_path / "index", "many", "1.0", metadata_extra=files)
+        lock = write_lock_of(index, ["many==1.0"], tmp_path / "pylock.toml")
+        said = run("export", lock, "--format", "licenses", "--for", V1)
+        assert said.out.rstrip().endswith("LICENSE.0, LICENSE.1, LICENSE.2 and 17 more")
+        said = run("export", lock, "--format", "licenses", "--for", V1, "--json")
+        assert len(said.object["targets"][0]["packages"][0]["license"]["files"]) == 20
 
     def test_without_a_network(self, lock: Path, run: Runner) -> None:
         """What cannot be read is said to be so, and is not called unknown."""

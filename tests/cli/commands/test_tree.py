@@ -191,4 +191,13 @@ def test_hostile_words(run: Runner, tmp_path: Path) -> None:
     assert "\u202e" not in said.out
     assert "\x1b" not in said.out
     assert "\\u202eevil" in said.out
+    place.write_bytes(of(plain_entry("a", marker=f"os_name == '{'x' * 5000}'")))
+    assert max(map(len, run("tree", place).out.splitlines())) < 500
+    assert max(map(len, run("tree", place, "-v").out.splitlines())) > 5000
+    roots = ["a @ https://user:secret@x.invalid/a-1-py3-none-any.whl ; 'b' in extras"]
+    own = {"wheelfit": {"roots": roots}}
+    place.write_bytes(of(plain_entry("a"), tool=own, extras=["b"]))
+    for words in ((), ("--invert", "a"), ("--json",)):
+        assert "secret" not in run("tree", place, *words).out
+    assert "  with the extra b" in run("tree", place, "--invert", "a").out
     assert json.loads(run("tree", place, "--json").out)["packages"][0]["name"] == "a"

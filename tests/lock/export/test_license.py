@@ -22,6 +22,7 @@ from wheelfit.lock.export.license import license_of
          "name", "MIT License; Free For Home Use", "Classifier"),
         (LicenseFields(text="y" * 200), "name", "y" * 119 + "…", "License"),
         (LicenseFields(text="a\x1b[31m\u202eb\udcff\nc"), "name", "a [31m b?\u0020c", "License"),
+        (LicenseFields(text="UNKNOWN"), "unknown", "unknown", ""),
         (LicenseFields(), "unknown", "unknown", ""),
     ],
 )  # fmt: skip

@@ -20,6 +20,9 @@ def __dir__() -> list[str]:
 _LONG = 120
 """Characters of a licence's name; what is longer is its text."""
 
+_FILLER = "unknown"
+"""What old build tools wrote where nothing was said."""
+
 
 @dataclass(frozen=True, slots=True)
 class License:
@@ -53,6 +56,8 @@ def license_of(fields: LicenseFields) -> License:
             return License("name", name, "License-Expression", files)
         return License("expression", str(expression), "License-Expression", files)
     text = _clean(fields.text)
+    if text.lower() == _FILLER:
+        text = ""
     if text and len(text) <= _LONG:
         return License("name", text, "License", files)
     names = [_clean(one.rpartition("::")[2]) for one in fields.classifiers]
