@@ -212,6 +212,9 @@ def test_a_site_file_that_anybody_can_write(place: Place) -> None:
     """What no administrator need have written decides no more than a project."""
     place.write(site="no-plugins = true")
     assert place.parsed("install", "x")["no_plugins"] is True
+    place.write(site="limit = {labels = 1000000}")
+    (place.site / "wheelfit.toml").chmod(0o666)
+    assert place.parsed("install", "x")["limit"] == [("labels", 10000)]
     place.write(site="compare-sources = true")
     (place.site / "wheelfit.toml").chmod(0o666)
     with pytest.raises(InvalidConfiguration, match="others than the administrator"):

@@ -85,6 +85,8 @@ class Layer:
     """Values by key, with where each stands."""
     exists: bool = True
     """Whether the file is there."""
+    is_bound: bool = False
+    """Whether it can only set what a project can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class Configuration:
                 continue
             said, origin = layer.said[key]
             above = said
-            if layer.name == PROJECT and setting.project is ProjectMay.TIGHTEN_IT:
+            if layer.is_bound and setting.project is ProjectMay.TIGHTEN_IT:
                 above = kind.tighten(said, value)
                 if above == value:
                     continue
@@ -280,9 +282,8 @@ def read_file(path: Path, name: str, *, must_exist: bool = False) -> Layer:
         return Layer(name, str(path), exists=status is not None)
     # What anybody could have put there decides no more than a project does.
     is_bound = name == "site" and not _is_roots(path, status)
-    return Layer(
-        name, str(path), _said(_parse(path, data), path, data, name, (), is_bound=is_bound)
-    )
+    said = _said(_parse(path, data), path, data, name, (), is_bound=is_bound)
+    return Layer(name, str(path), said, is_bound=is_bound)
 
 
 def read_project(path: Path) -> Layer:
@@ -299,7 +300,7 @@ def read_project(path: Path) -> Layer:
     if not isinstance(table, dict):
         raise InvalidConfiguration("tool.wheelfit is no table", where=str(path))
     said = _said(table, path, data, PROJECT, ("tool", "wheelfit"), is_bound=True)
-    return Layer(PROJECT, str(path), said)
+    return Layer(PROJECT, str(path), said, is_bound=True)
 
 
 def _read(path: Path, *, must_exist: bool) -> tuple[bytes, os.stat_result | None]:

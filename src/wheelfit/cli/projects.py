@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from wheelfit.errors import FileProblem, InvalidConfiguration, UsageError
-from wheelfit.resolve.project_file import NAME, read_project_file
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -27,13 +26,14 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_NAME = "pyproject.toml"
 _LARGEST = 4 << 20
 """Bytes of the longest file."""
 
 
 def is_project_file(name: str) -> bool:
     """Say whether a path names a ``pyproject.toml``."""
-    return "://" not in name and PurePath(name).name == NAME
+    return "://" not in name and PurePath(name).name == _NAME
 
 
 def open_project(name: str) -> ProjectFile:
@@ -45,7 +45,7 @@ def open_project(name: str) -> ProjectFile:
     """
     path = Path(name)
     if path.is_dir():
-        path /= NAME
+        path /= _NAME
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)
@@ -55,6 +55,8 @@ def open_project(name: str) -> ProjectFile:
             where=str(path),
             hint="name what is wanted, or the project with --project",
         ) from None
+    from wheelfit.resolve.project_file import read_project_file  # few commands read TOML
+
     return read_project_file(data, str(path))
 
 
@@ -69,9 +71,9 @@ def group_of(text: str) -> Sequence[Asked]:
     path, _, name = text.rpartition(":")
     if path and not is_project_file(path):
         raise UsageError(
-            f"groups are in a {NAME}, and {path} is called otherwise", where=f"--group {text}"
+            f"groups are in a {_NAME}, and {path} is called otherwise", where=f"--group {text}"
         )
-    project = open_project(path or NAME)
+    project = open_project(path or _NAME)
     return project.groups[_known(name, project.groups, "dependency group", f"--group {text}")]
 
 
@@ -94,7 +96,7 @@ def project_request(arguments: Namespace) -> LockRequest:
     """
     from wheelfit.lock.request import LockRequest, Root
 
-    project = open_project(arguments.project or NAME)
+    project = open_project(arguments.project or _NAME)
     extras = _narrowed(project.extras, arguments.extra, arguments.no_extra, "extra")
     groups = _narrowed(project.groups, arguments.group, arguments.no_group, "dependency group")
     roots = [Root(asked.requirement, asked.where) for asked in project.dependencies]

@@ -30,15 +30,12 @@ if TYPE_CHECKING:
 
     from wheelfit.core.markers import Marker
 
-__all__ = ["NAME", "ProjectFile", "read_project_file"]
+__all__ = ["ProjectFile", "read_project_file"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
-
-NAME = "pyproject.toml"
-"""What such a file is always called."""
 
 _Needs: TypeAlias = tuple[Asked, ...]
 
