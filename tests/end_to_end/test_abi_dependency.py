@@ -314,6 +314,50 @@ class TestFinalBoss:
         error = boss.run("install", "vllm", "--allow-mixed", "cuda_version", code=1)
         assert error["hint"] == "they agree on cuda, rocm, blas, openmp, mpi"
 
+    def test_a47_an_exchange_needs_consent(self, boss: Boss, tmp_path: Path) -> None:
+        """A-47: where only another build of an installed package will do, that is asked about."""
+        boss.driver("13.0")
+        place = ("--target", tmp_path / "place")
+        boss.run("install", *place, "torch==2.8.0")
+        error = boss.run("install", *place, "vllm", code=7)
+        assert error["code"] == "variant-change"
+        assert "cuda13.0 -> cuda12.8" in f"{error['message']} {error['note']}"
+        answer = boss.run("install", *place, "vllm", "--allow-variant-change")
+        assert {one["name"]: one["label"] for one in answer["install"]} == {
+            "vllm": "cu128_pyt2.8.0",
+            "torch": "cuda12.8",
+        }
+        mixed = boss.run("install", "--dry-run", *place, "flash-attn", "--allow-mixed", "cuda")
+        assert [one["label"] for one in mixed["install"]] == ["cu12_pyt2.8.0"]
+
+    def test_a47_configured(
+        self, boss: Boss, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A-47: the configuration says what may be mixed, and declares or replaces agreements."""
+        boss.driver("13.0")
+        file = tmp_path / "wheelfit.toml"
+        monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(file))
+        file.write_text('allow-mixed = ["cuda"]')
+        assert boss.would_install("flash-attn", "vllm")["torch"] == "2.8.0 cuda13.0"
+        file.write_text('[[agreement]]\nname = "cuda"\nfeatures = ["acme :: fabric"]')
+        assert boss.would_install("flash-attn", "vllm")["torch"] == "2.8.0 cuda13.0"
+        assert "mixed" not in boss.said
+        own = 'name = "order"\ntitle = "order"\nfeatures = ["priority :: cuda"]'
+        file.write_text(f"[[agreement]]\n{own}\n")
+        answer = boss.run("explain", "--with-deps", "torch")
+        assert [one["name"] for one in answer["agreements"]] == ["cuda", "order"]
+        for wrong, message in {
+            'name = "Order"': "agreement[0].name is no name",
+            'name = "a"\ntitle = 3': "agreement[0].title is no text",
+            'name = "a"\npart = "minor"': "agreement[0].part is none of major, whole",
+            'name = "a"\nbound = 1': "agreement[0].bound is neither true nor false",
+            'name = "a"': "agreement[0].features names no feature",
+            'name = "a"\nfeature = []': "agreement[0].feature is no setting",
+            'name = "a"\nfeatures = ["cuda"]': "'cuda' is not a feature",
+        }.items():
+            file.write_text(f"[[agreement]]\n{wrong}\n")
+            assert message in boss.run("explain", "torch", code=1)["message"]
+
     def test_a47_what_is_installed_takes_part(self, boss: Boss, tmp_path: Path) -> None:
         """A-47: an installed build for CUDA 12 decides about what comes later."""
         place = ("--target", tmp_path / "place")
