@@ -145,7 +145,7 @@ def decided(
     _check_wishes(resolution, ground)
     _check_platform(planned, ground)
     changes = variant_changes(planned, present.installed, present.misfits)
-    refused = [one for one in changes if not (one.reported or agreed(one))]
+    refused = [one for one in changes if one.needs_consent and not agreed(one)]
     if refused:
         raise _refusal(refused, changes, present.misfits)
     return Decided(planned, resolution, present, changes, _misfits(planned, present, ground))
@@ -171,10 +171,11 @@ def _refusal(
     if any(one.old.name in misfits for one in refused):
         hints.append("--refit exchanges variants that do not fit any more")
     if others := [one for one in refused if one.old.name not in misfits]:
-        first = others[0]
         hints.append("--allow-variant-change allows this")
-        if first.new.label is not None:
-            hints.append(f"--label {first.old.name}={first.new.label} asks for that build")
+        labels = [f"--label {one.old.name}={one.new.label}" for one in others if one.new.label]
+        if labels:
+            builds = "that build" if len(labels) == 1 else "those builds"
+            hints.append(f"{' '.join(labels)} asks for {builds}")
     return VariantChangeRefused(
         f"{names} would be exchanged for {'another' if len(refused) == 1 else 'other'} {verb}, "
         "which nobody asked for",

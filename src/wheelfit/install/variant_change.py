@@ -42,9 +42,9 @@ class VariantChange:
     new: Pin
     because: str
     """Why, a clause without a final full stop."""
-    reported: bool
-    """Whether it is only told. Else somebody must have agreed: an installed variant goes,
-    and what comes in its place was not built for the same."""
+    needs_consent: bool
+    """Whether somebody must have agreed: an installed variant goes, and what comes in its
+    place was not built for the same. Else it is only told."""
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""
@@ -55,7 +55,7 @@ class VariantChange:
             "from_version": str(self.old.version),
             "to_version": str(self.new.version),
             "because": self.because,
-            "needs_consent": not self.reported,
+            "needs_consent": self.needs_consent,
         }
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ def variant_changes(
         old = there.get(pin.name)
         if old is not None and old.label != pin.label:
             because = misfits.get(pin.name) or _reason(old, pin)
-            changes.append(VariantChange(old, pin, because, _is_only_told(old, pin)))
+            changes.append(VariantChange(old, pin, because, _needs_consent(old, pin)))
     return tuple(changes)
 
 
@@ -94,19 +94,17 @@ def _reason(old: Installed, pin: Pin) -> str:
     """Return what speaks against the installed label in the release that is to come."""
     for verdict in pin.choice.selection.verdicts:
         if verdict.filename.label == old.label:
-            if verdict.filename.text == pin.filename.text:
-                break
             return verdict.reason.removeprefix("compatible; ")
     return f"{pin.name} {pin.version} has no build {old.label or PLAIN}"
 
 
-def _is_only_told(old: Installed, pin: Pin) -> bool:
+def _needs_consent(old: Installed, pin: Pin) -> bool:
     if old.label is None:
-        return True
-    own = _of_machine(old.properties, old.document)
-    return bool(old.properties and pin.properties) and own == _of_machine(
-        pin.properties, pin.choice.metadata.document
-    )
+        return False
+    if not (old.properties and pin.properties):
+        return True  # of a build without properties nobody knows what it is
+    document = pin.choice.metadata.document
+    return _of_machine(old.properties, old.document) != _of_machine(pin.properties, document)
 
 
 def _of_machine(properties: PropertySet, document: VariantDocument | None) -> PropertySet:
