@@ -124,7 +124,6 @@ def write_a_lock(
     path: Path,
     *,
     names: Sequence[tuple[str, str]] = NAMES,
-    environments: Sequence[Target] = (),
     **options: Any,
 ) -> Path:
     """Lock releases that an index has, by default all of them for every machine."""
@@ -135,7 +134,7 @@ def write_a_lock(
                 repository,  # type: ignore[arg-type]
                 name,
                 version,
-                targets=environments or targets(),
+                targets=targets(),
                 index=index_url,
             ).table
             for name, version in names

@@ -10,11 +10,10 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from cli.bundling import DOCUMENT, write_a_lock
+from cli.bundling import DOCUMENT
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
-from wheelfit.testing.worlds import linux_target
 
 NOWHERE = "http://127.0.0.1:9"
 NO_NETWORK = {
@@ -76,13 +75,8 @@ def bundle(wheelfit: Callable[..., str], tmp_path: Path) -> Path:
         path.write_text(text)
         hosts += ["--for", str(path)]
     with RecordingIndex(wheels) as index:
-        lock = write_a_lock(
-            index.url,
-            tmp_path / "pylock.toml",
-            names=[("fast", "2.0"), ("gpu-lib", "1"), ("plain", "1")],
-            environments=[linux_target()],
-            roots=["fast"],
-        )
+        lock = tmp_path / "pylock.toml"
+        wheelfit("lock", "fast", "-i", index.url, *hosts, "-o", lock, "--no-cache-dir")
         wheelfit("bundle", lock, *hosts, "-o", tmp_path / "bundle")
     moved = tmp_path / "elsewhere" / "the bundle"
     moved.parent.mkdir()

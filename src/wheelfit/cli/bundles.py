@@ -493,6 +493,7 @@ def make(plan: ForHosts | Everything, opened: OpenedLock, place: Place, bars: Ba
         try:
             contents = _Making(plan, opened, place, stage, bars).run()
             _open_up(stage)
+            opened.output.say("reading the bundle back", "dim")
             verify(stage, contents.manifest, opened.environment.target(), plan.policy)
             _put_in_place(stage, place)
         finally:

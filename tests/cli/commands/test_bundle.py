@@ -550,6 +550,7 @@ class TestFailures:
         run("bundle", shop.lock, code=2)
         run("bundle", shop.lock, "--all", *shop.options("new"), "-o", tmp_path / "out", code=2)
         run("bundle", "--verify", tmp_path, "-o", tmp_path / "out", code=2)
+        run("bundle", shop.lock, "--verify", tmp_path, code=2)
 
 
 class TestWheelsThatAreNotWhatTheLockSays:

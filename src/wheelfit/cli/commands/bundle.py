@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.cli.options import (
     add_bounds,
     add_choice,
-    add_environment,
     add_lock,
     add_machine,
     add_sources,
@@ -51,7 +50,13 @@ def configure(parser: ArgumentParser) -> None:
         "--dry-run", action="store_true", help="only say what would be in it, with sizes"
     )
     group.add_argument("--verify", type=given, metavar="DIR", help="check a bundle, and make none")
-    add_environment(parser)
+    group.add_argument(
+        "--python",
+        type=given,
+        metavar="PYTHON",
+        help="the interpreter that counts where a host names none (default: the active one)",
+    )
+    parser.set_defaults(prefix=None, target=None, root=None)
     add_sources(parser)
     add_machine(parser, several=True)
     add_bounds(parser)
@@ -63,8 +68,10 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.errors import UsageError
 
     if arguments.verify:
-        if arguments.output or arguments.hosts or arguments.all:
-            raise UsageError("--verify checks a bundle, and takes neither -o, --for nor --all")
+        if arguments.output or arguments.hosts or arguments.all or arguments.lock != "pylock.toml":
+            raise UsageError(
+                "--verify checks a bundle, and takes no lock and neither -o, --for nor --all"
+            )
         return _verify(arguments, output, environ)
     if arguments.all and arguments.hosts:
         raise UsageError("--all takes the wheels for every machine, so --for says nothing")
