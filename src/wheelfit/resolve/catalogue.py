@@ -6,7 +6,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
-from wheelfit.core.support import namespaces_used
+from wheelfit.core.properties import EMPTY
+from wheelfit.core.support import Support, namespaces_used
 from wheelfit.errors import InvalidMarker, WheelfitError
 from wheelfit.resolve.builds import builds_of_label, builds_of_release, is_bound
 from wheelfit.resolve.once import Once
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.labels import Label
     from wheelfit.core.requirements import Requirement
-    from wheelfit.core.support import Support
     from wheelfit.resolve.builds import ReleaseBuild
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.listing import Wheel
@@ -361,7 +361,10 @@ class Catalogue:
         if pinned is not None and pinned != present.label:
             return f"{pinned} is asked for"
         if present.label is None:
-            return None
+            # Most of what is installed has no builds; only about what is named somebody is asked.
+            if not preferences.require or present.name not in self._roots:
+                return None
+            return self._candidates.applying(present.name, None).objection(EMPTY, Support())
         if not preferences.variants:
             return "plain wheels are asked for"
         support = self._support(present)

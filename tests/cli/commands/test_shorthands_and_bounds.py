@@ -130,6 +130,16 @@ class TestVariant:
         for words in (["heavy"], ["heavy", "--variant", "cpu", "--exclude", "nvidia-cudnn-cu12"]):
             assert "come along" not in shop("install", "--dry-run", *words).err
 
+    def test_what_is_installed(self, shop: Shop) -> None:
+        """What is named gets the builds that are asked for; what is only needed and plain stays."""
+        shop("install", "engine", "--no-variants")
+        assert shop.install("tool", "--variant", "cuda") == {"tool": None}
+        assert shop.install("engine", "--variant", "cuda") == {"engine": "cu128"}
+        said = shop("install", "engine", "--variant", "cuda")
+        assert "nvidia is required (--variant cuda), and this wheel does not have it" in said.err
+        assert shop.install("engine", "--variant", "cuda") == {}
+        assert shop.install("engine", "--variant", "cpu") == {"engine": "null"}
+
     def test_where_none_fits(self, shop: Shop) -> None:
         """It fails: what was asked for is offered, and the machine cannot run it."""
         said = shop("install", "tool", "--variant", "cuda", host=NO_GPU, code=3)
