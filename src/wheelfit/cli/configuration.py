@@ -12,9 +12,9 @@ there must not decide what is installed.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.cli.settings import LIMITS, SETTINGS, Place, ProjectMay, unknown_setting
 from wheelfit.errors import InvalidConfiguration
@@ -61,8 +61,7 @@ _LARGEST = 1 << 20
 """Bytes of the longest file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Say who set something."""
 
     layer: str
@@ -74,14 +73,13 @@ class Origin:
         return self.where or self.layer
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(NamedTuple):
     """Hold what one file, or all variables, set."""
 
     name: str
     place: str
     """The file; empty for variables."""
-    said: Mapping[str, tuple[Any, Origin]] = field(default_factory=dict)
+    said: Mapping[str, tuple[Any, Origin]] = MappingProxyType({})
     """Values by key, with where each stands."""
     exists: bool = True
     """Whether the file is there."""
@@ -89,8 +87,7 @@ class Layer:
     """Whether it can only set what a project can."""
 
 
-@dataclass(frozen=True, slots=True)
-class Effective:
+class Effective(NamedTuple):
     """Say what holds for a key, and how it came about."""
 
     value: Any
@@ -99,8 +96,7 @@ class Effective:
     """Who said what of it, the one that counts most first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(NamedTuple):
     """Hold every layer, the one that counts most first."""
 
     layers: tuple[Layer, ...] = ()

@@ -7,9 +7,8 @@ one line in `SETTINGS`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from wheelfit.errors import InvalidConfiguration, UserError
 
@@ -46,8 +45,7 @@ class ProjectMay(Enum):
     ALONE_SET_IT = "alone set it"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Say where a value stands, for errors."""
 
     where: str
@@ -555,8 +553,7 @@ def _shown_agreement(row: Any) -> object:
 # --- the table ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """Say of one key what it holds, and who may set it."""
 
     kind: Kind
