@@ -173,7 +173,7 @@ class TestEnvironments:
             for one in ("linux-aarch64", "macos-arm64", "windows-x86_64")
         ]
         with pytest.raises(NoFit) as caught:
-            lock(shelf, "fast", platforms=["windows-x86_64"], required=True)
+            lock(shelf, "fast", platforms=["windows-x86_64"], every_platform=True)
         assert caught.value.where == "windows-x86_64, Python 3.12"
 
     def test_a_python_without_wheels_is_an_error(self, shelf: Shelf) -> None:
@@ -182,6 +182,16 @@ class TestEnvironments:
         with pytest.raises(NoFit) as caught:
             lock(shelf, "fast", pythons=[(3, 12), (3, 13)])
         assert "Python 3.13" in str(caught.value.where)
+
+    def test_a_python_that_only_may_be(self, shelf: Shelf) -> None:
+        """One that a project merely admits is left out like a platform, if another is left."""
+        shelf.add("fast 1", tags="cp312-cp312-manylinux_2_17_x86_64")
+        options: Any = {"platforms": ["linux-x86_64"], "every_python": False}
+        locked = lock(shelf, "fast", pythons=[(3, 12), (3, 13)], **options)
+        assert str(locked.lock.pylock.requires_python) == "<3.13,>=3.12"
+        with pytest.raises(NoFit) as caught:
+            lock(shelf, "fast", pythons=[(3, 13)], **options)
+        assert caught.value.where == "linux-x86_64, Python 3.13"
 
     def test_environments_agree_as_far_as_they_can(self, shelf: Shelf) -> None:
         """What the first one takes the others take too, if they can."""

@@ -27,6 +27,7 @@ __all__ = [
     "LockEnvironment",
     "Python",
     "environments_for",
+    "in_words",
     "known_pythons",
     "python_of",
     "requires_python",
@@ -48,6 +49,8 @@ class LockEnvironment:
     name: str
     """How to call it: ``linux-x86_64, Python 3.12``, or a host file."""
     target: Target
+    row: str = ""
+    """Its platform as it was named; empty: it is a machine."""
 
     @property
     def platform(self) -> tuple[str, str, str]:
@@ -60,6 +63,32 @@ class LockEnvironment:
         """Its Python."""
         version = self.target.python_full_version
         return version.major, version.minor
+
+
+def in_words(environments: Sequence[LockEnvironment]) -> str:
+    """Return for what a lock is, in few words.
+
+    >>> in_words(environments_for(["linux-x86_64", "macos-arm64"], [(3, 13), (3, 12)]))
+    'linux-x86_64 and macos-arm64, Python 3.12 and 3.13'
+
+    :param environments: all of them; at least one.
+    """
+    if any(not one.row for one in environments):
+        return _listed([one.name for one in environments])
+    pythons: dict[str, set[Python]] = {}
+    for one in environments:
+        pythons.setdefault(one.row, set()).add(one.python)
+    rows: dict[tuple[Python, ...], list[str]] = {}
+    for row, versions in pythons.items():
+        rows.setdefault(tuple(sorted(versions)), []).append(row)
+    return "; ".join(
+        f"{_listed(names)}, Python {_listed(list(map(_text, versions)))}"
+        for versions, names in rows.items()
+    )
+
+
+def _listed(items: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))
 
 
 def environments_for(
@@ -144,7 +173,7 @@ def _environment(name: str, python: Python) -> LockEnvironment:
     called = f"{name}, Python {_text(python)}"
     environment = {**platform_values(platforms[0]), **interpreter_values("cpython", full)}
     tags = tags_for("cpython", full, (), platforms)
-    return LockEnvironment(called, Target.of(called, environment, tags))
+    return LockEnvironment(called, Target.of(called, environment, tags), name)
 
 
 def _is_version(text: str) -> bool:

@@ -56,7 +56,8 @@ def lock_everywhere(
     *,
     old: Lock | None = None,
     upgrade: Collection[NormalizedName] | None = (),
-    required: bool = False,
+    every_platform: bool = False,
+    every_python: bool = True,
     policy: MetadataPolicy,
     where: str = "",
     folder: Path | None = None,
@@ -68,8 +69,9 @@ def lock_everywhere(
     :param environments: all of them; no other machine is looked at.
     :param old: an older lock, whose versions stay as long as they will do.
     :param upgrade: projects whose version need not stay; None: none need.
-    :param required: whether every environment must have a solution. Otherwise a platform
-        without one is left out, as long as another has one.
+    :param every_platform: whether each must have a solution for each Python; otherwise what
+        has none is left out, as long as something is left.
+    :param every_python: whether each must have a solution on some platform.
     :param policy: how strict to be about metadata of variants.
     :param where: the file, for messages.
     :param folder: where it will lie.
@@ -86,7 +88,7 @@ def lock_everywhere(
         try:
             solution = solver.solve(environment, preferred)
         except NoFit as error:
-            if required:
+            if every_platform:
                 raise _placed(error, environment) from None
             failed.append((environment, error))
             continue
@@ -96,7 +98,7 @@ def lock_everywhere(
             chosen.setdefault(name, part.version)
     served = {one.environment.python for one in settled}
     for environment, why in failed:
-        if environment.python not in served:
+        if not served or (every_python and environment.python not in served):
             raise _placed(why, environment)
     notes = [f"{environment.name} is left out: {why.message}" for environment, why in failed]
     locked = put_together(settled, solver, policy=policy, where=where, folder=folder, old=old)

@@ -241,7 +241,8 @@ class _Opening:
             environments_for(self._arguments.platform, pythons),
             old=self.old,
             upgrade=self._free,
-            required=bool(self._arguments.platform),
+            every_platform=bool(self._arguments.platform),
+            every_python=bool(self._arguments.python_version) or len(pythons) == 1,
             policy=policy,
             where=where,
             folder=folder,
@@ -393,6 +394,8 @@ def _pythons(
 
 
 def _report(made: Sequence[_Made], output: Output, *, writes: bool) -> None:
+    from wheelfit.lock.environments import in_words
+
     notes = dict.fromkeys(note for one in made for note in one.host_lock.locked.notes)
     apart = made[0].host_lock.apart
     if output.json:
@@ -417,7 +420,7 @@ def _report(made: Sequence[_Made], output: Output, *, writes: bool) -> None:
     if apart is not None:
         output.warn(f"one lock cannot be for all of these machines, so each has its own: {apart}")
     for one in made:
-        names = ", ".join(one_.environment.name for one_ in one.host_lock.locked.settled)
+        names = in_words([each.environment for each in one.host_lock.locked.settled])
         count = len({package.name for package in one.lock.packages})
         packages = "1 package" if count == 1 else f"{count} packages"
         if one.is_same:

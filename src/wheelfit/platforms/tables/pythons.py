@@ -18,11 +18,12 @@ DATA_VERSION = "2026-11"
 PYTHONS: Final = MappingProxyType(
     {
         (3, 9): 25,
-        (3, 10): 19,
-        (3, 11): 14,
-        (3, 12): 12,
-        (3, 13): 9,
-        (3, 14): 0,
+        (3, 10): 22,
+        (3, 11): 18,
+        (3, 12): 16,
+        (3, 13): 18,
+        (3, 14): 10,
+        (3, 15): 2,
     }
 )
 """By minor version the micro version that stands for all of its series in markers."""
