@@ -54,7 +54,8 @@ def test_a_large_tree_is_locked_and_synced(
     lock.validate()
     assert is_valid_pylock_path(path)
     assert len(lock.packages) >= 100
-    assert all(wheel.hashes["sha256"] for package in lock.packages for wheel in package.wheels)
+    wheels = [wheel for package in lock.packages for wheel in package.wheels or ()]
+    assert all(wheel.hashes["sha256"] for wheel in wheels)
 
     wheelfit("lock", "--python", ours, "-o", path, *TREE)
     assert path.read_bytes() == text
@@ -79,6 +80,6 @@ def test_uv_chooses_the_same_versions(
     planned = json.loads(wheelfit("sync", "--json", "--dry-run", "--python", python, path))
     locked = {f"{entry['name']}=={entry['version']}" for entry in planned["install"]}
     (tmp_path / "tree.in").write_text("\n".join(TREE))
-    words = ["pip", "compile", "--quiet", "--no-annotate", "--no-header", "--python", python]
+    words = ["pip", "compile", "--quiet", "--no-annotate", "--no-header", "--python", str(python)]
     compiled = run(uv, *words, tmp_path / "tree.in")
     assert locked == set(compiled.split())

@@ -1,0 +1,65 @@
+"""Lock what an index has, and make environments of the lock, through the real command line."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+from cli.running import Runner, Said
+from packaging.utils import canonicalize_name
+
+__all__ = ["Locks"]
+
+
+class Locks:
+    """Work on the locks of one folder.
+
+    :param run: runs a command.
+    :param index: URL of the index.
+    :param folder: where the locks and what is installed from them shall lie.
+    :param environment: makes an empty environment.
+    """
+
+    def __init__(
+        self, run: Runner, index: str, folder: Path, environment: Callable[[], Path]
+    ) -> None:
+        self._run = run
+        self._index = index
+        self.folder = folder
+        self._environment = environment
+        self._numbers = itertools.count()
+
+    def lock(self, *words: str | Path, code: int = 0) -> Said:
+        """Write ``pylock.toml``, or one lock for each machine."""
+        output = self.folder / "pylock.toml"
+        return self._run("lock", "-i", self._index, "-o", output, *words, code=code)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the locks that are there."""
+        return {path.name: path.read_bytes() for path in sorted(self.folder.glob("pylock*.toml"))}
+
+    def synced(self, host: str, lock: str = "pylock.toml") -> dict[str, str]:
+        """Make a new environment equal to a lock for a machine; return what is in it.
+
+        :returns: names to versions, with the label if there is one.
+        """
+        python = self._environment()
+        self._run("sync", "--python", python, "--for", host, self.folder / lock)
+        return self._listed("--python", python)
+
+    def unpacked(self, host: str, lock: str = "pylock.toml") -> tuple[Path, dict[str, str]]:
+        """Install a lock for a machine into a new folder; return it and what is in it.
+
+        Unlike an environment, the folder can be for any platform.
+        """
+        place = self.folder / f"unpacked-{next(self._numbers)}"
+        self._run("sync", "-t", place, "--for", host, self.folder / lock)
+        return place, self._listed("-t", place)
+
+    def _listed(self, *where: str | Path) -> dict[str, str]:
+        listed = self._run("list", "--json", *where).object["packages"]
+        return {
+            canonicalize_name(one["name"]): " ".join(filter(None, (one["version"], one["label"])))
+            for one in listed
+        }
