@@ -307,3 +307,8 @@ class TestInstalling:
             "explain", "--with-deps", "--group", "test", "app", "--override", "lib==7", code=3
         )
         assert "app 1 needs lib==7 (overridden by --override)" in said.err
+
+    def test_explaining_alone(self, desk: Desk) -> None:
+        """What is asked for is replaced for ``explain`` too, and said of what is left out."""
+        assert "lib 2" in desk.run("explain", "lib==1", "--override", "lib==2").out
+        assert "lib" not in desk.run("explain", "lib", "tool", "--exclude", "lib").out

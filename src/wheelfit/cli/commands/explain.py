@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from wheelfit.resolve.agreement import Held
     from wheelfit.resolve.explain import Explanation
     from wheelfit.resolve.listing import Release
+    from wheelfit.resolve.request import Asked
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -131,7 +132,8 @@ def _apart(opened: Opened) -> list[Explanation]:
     wanted = opened.wanted
     constraints = [asked.requirement for asked in wanted.constraints]
     explanations = []
-    named = [asked for asked in wanted.requirements if asked.requirement.url is not None]
+    requirements = _asked(opened)
+    named = [asked for asked in requirements if asked.requirement.url is not None]
     given = [given_wheel(str(asked.requirement.url), where=asked.where) for asked in named]
     for wheel in (*wanted.wheels, *given):
         filename = parse_wheel_filename(wheel.file.filename)
@@ -144,9 +146,20 @@ def _apart(opened: Opened) -> list[Explanation]:
             constraints=constraints,
             prereleases=opened.prereleases,
         )
-        for asked in wanted.requirements
+        for asked in requirements
         if asked.requirement.url is None
     ]
+
+
+def _asked(opened: Opened) -> list[Asked]:
+    """Return what is asked for, or what overrides and exclusions leave of it."""
+    from wheelfit.resolve.replacements import Replacements
+
+    wanted = opened.wanted
+    replacements = Replacements(
+        wanted.overrides, wanted.excluded, opened.candidates.target.environment
+    )
+    return [one for asked in wanted.requirements for one in replacements.instead(asked)]
 
 
 def _together(
@@ -234,7 +247,8 @@ def _releases(opened: Opened) -> Iterator[Release]:
     from wheelfit.sources.page import ProjectPage
 
     wanted = opened.wanted
-    named = [asked for asked in wanted.requirements if asked.requirement.url is not None]
+    requirements = _asked(opened)
+    named = [asked for asked in requirements if asked.requirement.url is not None]
     given = [given_wheel(str(asked.requirement.url), where=asked.where) for asked in named]
     for wheel in (*wanted.wheels, *given):
         filename = parse_wheel_filename(wheel.file.filename)
@@ -243,7 +257,7 @@ def _releases(opened: Opened) -> Iterator[Release]:
         if listing is None or filename.version not in listing.releases:  # pragma: no cover
             raise NoSolution(f"there is no {filename.name} {filename.version}")
         yield listing.releases[filename.version]
-    for asked in wanted.requirements:
+    for asked in requirements:
         if asked.requirement.url is None:
             yield newest_release(
                 opened.candidates,
