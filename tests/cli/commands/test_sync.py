@@ -28,6 +28,7 @@ DOCUMENT = release_document(
         "cu130": {"nvidia": {"cuda_version_lower_bound": ["13.0"]}},
         "cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}},
         "rocm": {"amd": {"gfx_arch": ["gfx942"]}},
+        "xpu": {"intel": {"device_ip": ["20.1.0"]}},
         "v3": {"x86_64": {"level": ["v3"]}},
         "v1": {"x86_64": {"level": ["v1"]}},
         "null": {},
@@ -35,15 +36,20 @@ DOCUMENT = release_document(
     providers={
         "nvidia": NVIDIA,
         "amd": AMD,
+        "intel": {
+            "requires": ["intel-variant-provider"],
+            "plugin-api": "intel_variant_provider.plugin:IntelVariantPlugin",
+        },
         "x86_64": {"requires": ["x86-64-variant-provider<1"]},
     },
-    namespaces=["nvidia", "amd", "x86_64"],
+    namespaces=["nvidia", "amd", "intel", "x86_64"],
 )
-LABELS = ("cu130", "cu128", "rocm", "v3", "v1")
+LABELS = ("cu130", "cu128", "rocm", "xpu", "v3", "v1")
+GPU = LABELS[:4]
 NEEDS: dict[str, dict[str, list[str]]] = {
     "fast": {
         "": ["small"],
-        **{one: ["small", "gpu-lib"] if one in LABELS[:3] else ["small"] for one in LABELS},
+        **{one: ["small", "gpu-lib"] if one in GPU else ["small"] for one in LABELS},
     },
     "small": {"": []},
     "gpu-lib": {"": []},
@@ -56,7 +62,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
     folder = tmp_path_factory.mktemp("wheels")
     for version in ("1.0", "2.0"):
         for label in LABELS if version == "1.0" else (*LABELS[:2], "v1"):
-            needs = ["small", *(["gpu-lib"] if label in LABELS[:3] else [])]
+            needs = ["small", *(["gpu-lib"] if label in GPU else [])]
             build_wheel(folder, "fast", version, label=label, document=DOCUMENT, requires=needs)
         build_wheel(folder, "fast", version, requires=["small"], tag="py3-none-macosx_11_0_arm64")
         (folder / f"fast-{version}-variants.json").write_text(json.dumps(DOCUMENT))
@@ -111,12 +117,19 @@ def place(run: Runner, tmp_path: Path, lock: Path) -> Place:
 
 V1, V3 = "cpu-x86_64-v1", "cpu-x86_64-v3"
 CUDA_12, CUDA_13 = "cuda-12.8-sm90", "cuda-13.0-sm100"
-ROCM, MAC = "rocm-6.4-gfx942", "macos-arm64"
+ROCM, INTEL, MAC = "rocm-6.4-gfx942", "intel-arc-b580", "macos-arm64"
 
 
 @pytest.mark.parametrize(
     ("host", "label"),
-    [(V1, "v1"), (V3, "v3"), (CUDA_12, "cu128"), (CUDA_13, "cu130"), (ROCM, "rocm")],
+    [
+        (V1, "v1"),
+        (V3, "v3"),
+        (CUDA_12, "cu128"),
+        (CUDA_13, "cu130"),
+        (ROCM, "rocm"),
+        (INTEL, "xpu"),
+    ],
 )
 def test_each_machine_its_own_build(
     host: str, label: str, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path
@@ -126,7 +139,7 @@ def test_each_machine_its_own_build(
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     said = run("sync", lock, "--for", host, "--python", environment, "--no-cache-dir")
     assert f"installed fast 1.0 ({label}): best fit: " in said.out
-    gpu = ["gpu_lib-1.0-py3-none-any.whl"] if label in LABELS[:3] else []
+    gpu = ["gpu_lib-1.0-py3-none-any.whl"] if label in GPU else []
     names = [f"fast-1.0-py3-none-any-{label}.whl", *gpu, "small-1.0-py3-none-any.whl"]
     assert sorted(one.path for one in index.requests) == [f"/files/{name}" for name in names]
     python = next(environment.glob("*/python"))
@@ -366,4 +379,44 @@ def test_bounds(place: Place) -> None:
     """What bounds an installation bounds this too, before anything is fetched."""
     assert place.sync(CUDA_12, "--max-download", "10", code=7).err
     place.sync(V1, "--require-accelerator", code=3)
+    assert not place.folder.exists()
+
+
+def test_from_the_command(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
+    """A-78: what `wheelfit lock` writes gives each of seven machines its own build."""
+    lock = tmp_path / "pylock.toml"
+    words = ("-i", index.url, "--no-cache-dir", "fast==1.0")
+    run("lock", *words, "-o", lock)
+    run("lock", *words, "-o", tmp_path / "pylock.again.toml")
+    assert (tmp_path / "pylock.again.toml").read_bytes() == lock.read_bytes()
+    index.forget()
+    found = {}
+    for host in (V1, V3, CUDA_12, CUDA_13, ROCM, INTEL, MAC):
+        place = Place(run, tmp_path / host, lock)
+        place.sync(host)
+        found[host] = [label for _, label in place.installed().values() if label]
+        assert ("gpu-lib" in place.installed()) == (host in (CUDA_12, CUDA_13, ROCM, INTEL))
+    assert list(found.values()) == [["v1"], ["v3"], ["cu128"], ["cu130"], ["rocm"], ["xpu"], []]
+    assert all(one.path.startswith("/files/") for one in index.requests)
+
+
+def test_again_and_on_a_better_machine(place: Place) -> None:
+    """A-68: nothing to do, then the better build is told of and taken on request."""
+    assert "installed fast 1.0 (v1)" in place.sync(V1).out
+    assert place.sync(V1).out.startswith("nothing to do")
+    said = place.sync(V3)
+    assert said.out.startswith("nothing to do")
+    assert "fast stays v1, though v3 would fit better" in said.err
+    assert "installed fast 1.0 (v3), replacing" in place.sync(V3, "--allow-variant-change").out
+
+
+def test_where_nothing_fits(run: Runner, tmp_path: Path) -> None:
+    """A-67: it fails, and the environment is as it was."""
+    build_wheel(tmp_path, "fast", "1.0", label="v3", document=DOCUMENT)
+    (tmp_path / "fast-1.0-variants.json").write_text(json.dumps(DOCUMENT))
+    with RecordingIndex(tmp_path) as served:
+        lock = write_lock_of(served, ["fast==1.0"], tmp_path / "pylock.toml")
+        place = Place(run, tmp_path / "place", lock)
+        said = place.sync(V1, code=3)
+    assert "fast has no wheel in the lock for cpu-x86_64-v1" in said.err
     assert not place.folder.exists()
