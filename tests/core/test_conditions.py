@@ -40,6 +40,27 @@ def test_properties_in_words(properties: dict[str, dict[str, list[str]]], words:
     assert in_words(PropertySet.from_mapping(properties), {}) == words
 
 
+def test_what_no_machine_decides() -> None:
+    """P-11: what the package's own list has asks for nothing; what it lacks is told."""
+    document = read_document(
+        release_document(
+            {
+                "mkl": {"blas": {"library": ["mkl"]}, "x86_64": {"level": ["v3"]}},
+                "odd": {"blas": {"library": ["odd"]}},
+            },
+            static={"blas": {"library": ["openblas", "mkl"]}},
+            providers={"x86_64": {"requires": ["x86-64-variant-provider"]}},
+            namespaces=["blas", "x86_64"],
+        ),
+        where="x",
+    )
+    words = {
+        label: in_words(properties, document.providers)
+        for label, properties in document.variants.items()
+    }
+    assert words == {"mkl": "needs x86-64-v3", "odd": "needs blas :: library :: odd"}
+
+
 def test_versions_of_other_packages() -> None:
     """P-51: a build for versions of another package asks for that package."""
     document = read_document(

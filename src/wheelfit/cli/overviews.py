@@ -79,10 +79,13 @@ def print_overview(overview: Overview, output: Output) -> None:
     :param output: where to.
     """
     wheels = sum(len(row.wheels) for row in overview.rows)
-    count = f"{_count(wheels, 'wheel')} of {_count(len(overview.rows), 'label')}"
-    if any(row.label is None for row in overview.rows):
-        labels = len(overview.rows) - 1
+    labels = sum(row.label is not None for row in overview.rows)
+    if not labels:
+        count = _count(wheels, "plain wheel")
+    elif labels < len(overview.rows):
         count = f"{_count(wheels, 'wheel')}, {_count(labels, 'label')} and plain wheels"
+    else:
+        count = f"{_count(wheels, 'wheel')} of {_count(labels, 'label')}"
     output.result(f"{overview.name} {overview.version} for all machines: {count}", "strong")
     if overview.source:
         output.result(in_one_line(f"  from {overview.source}"), "dim")

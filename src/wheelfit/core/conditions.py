@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core import abi_dependency
 from wheelfit.core.phrases import alternatives, wish
+from wheelfit.core.providers import StaticProvider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from wheelfit.core.properties import PropertySet
+    from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Provider
 
 __all__ = ["in_words"]
@@ -46,8 +47,20 @@ def in_words(properties: PropertySet, providers: Mapping[str, Provider]) -> str:
 def _clauses(properties: PropertySet, providers: Mapping[str, Provider]) -> Iterator[str]:
     builds = abi_dependency.abi_namespaces(providers)
     for feature, values in properties.features():
+        if _is_met_everywhere(feature, values, providers.get(feature.namespace)):
+            continue
         project = abi_dependency.project_of(feature.name) if feature.namespace in builds else None
         if project is None:
             yield wish(feature, values)
         else:  # P-51
             yield f"{_NEEDS}{project} {alternatives(abi_dependency.recent_first(values))}"
+
+
+def _is_met_everywhere(
+    feature: Feature, values: tuple[str, ...], provider: Provider | None
+) -> bool:
+    """Say whether the package's own list has a value: then no machine is asked (P-11)."""
+    if not isinstance(provider, StaticProvider) or provider.optional:
+        return False
+    listed = (one.values for one in provider.features if one.name == feature.name)
+    return any(value in known for known in listed for value in values)

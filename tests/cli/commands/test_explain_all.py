@@ -88,6 +88,8 @@ def test_a_plain_release(index: RecordingIndex, run: Runner) -> None:
         ("plain", "1.0"),
         ("torch", "2.7"),
     ]
+    text = run("explain", "--all", "plain", "-i", index.url).out
+    assert text.startswith("plain 1.0 for all machines: 1 plain wheel\n")
     (row,) = said["releases"][0]["labels"]
     assert row["label"] is None
     assert row["properties"] is None
