@@ -441,9 +441,27 @@ class NoCompatibleWheel(NoFit):
 
 
 class NoAccelerator(NoFit):
-    """Builds would be taken that use no accelerator, though there are others."""
+    """Builds would be taken that use no accelerator, though there are others.
+
+    :param packages: which, as plain data; at least one.
+    """
 
     reference = "no-accelerator"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        packages: Sequence[Mapping[str, object]],
+        note: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, note=note, hint=hint)
+        self.packages = tuple(dict(one) for one in packages)
+
+    def parts(self) -> dict[str, object]:
+        """Return the error as plain data, with every package that falls back."""
+        return {**super().parts(), "without_accelerator": list(self.packages)}
 
 
 class ProjectNotFound(NoFit):

@@ -46,6 +46,16 @@ class Acceleration:
     is_kept: bool = False
     """Whether the build is installed already, and stays."""
 
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, as ``docs/reference/errors.md`` describes."""
+        return {
+            "name": self.name,
+            "version": str(self.version),
+            "label": self.label,
+            "installed": self.is_kept,
+            "why_not": dict(self.why_not),
+        }
+
     def __str__(self) -> str:
         kept = "the installed " if self.is_kept else ""
         return f"{kept}{self.name} {self.version} ({self.label or 'plain'})"
@@ -150,6 +160,7 @@ def refusal(found: Iterable[Acceleration]) -> NoAccelerator | None:
     hints.append("without --require-accelerator the builds named are taken")
     return NoAccelerator(
         f"{names} {verb} no accelerator, though other builds of {whose} do",
+        packages=[one.to_mapping() for one in without],
         note="\n".join(lines),
         hint="; ".join(hints),
     )

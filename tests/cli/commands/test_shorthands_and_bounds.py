@@ -240,6 +240,13 @@ class TestRequireAccelerator:
         assert error["message"] == "engine 1.0 uses no accelerator, though other builds of it do"
         assert error["note"].startswith("engine 1.0 (null): nvidia: cu1")
         assert "wheelfit doctor" in error["hint"]
+        (package,) = error["without_accelerator"]
+        assert (package["name"], package["label"], package["installed"]) == (
+            "engine",
+            "null",
+            False,
+        )
+        assert error["note"].endswith(package["why_not"]["nvidia"])
         assert not [one for one in shop.index.requests if one.path.endswith(".whl")]
         assert not shop.target.exists()
 
