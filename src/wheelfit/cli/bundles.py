@@ -26,6 +26,7 @@ from wheelfit.core.host_file import HostFile
 from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
 from wheelfit.core.sizes import size_in_words
 from wheelfit.errors import (
+    DamagedBundle,
     Fault,
     FileProblem,
     IntegrityError,
@@ -393,7 +394,15 @@ class Place:
                 where=name,
                 hint="--update makes it anew, and fetches only what it lacks",
             )
-        manifest = load_manifest(folder)
+        try:
+            manifest = load_manifest(folder)
+        except DamagedBundle as error:
+            raise FileProblem(
+                "it is there already, and its manifest cannot be used",
+                where=name,
+                note=error.note,
+                hint="name another folder, or move this one away",
+            ) from None
         others = sorted(strangers(folder, manifest))
         if others:
             raise FileProblem(

@@ -458,6 +458,8 @@ class TestUpdate:
         (bundle / "my notes").touch()
         assert "my notes" in run(*words, bundle, code=1).err
         assert "no bundle" in run(*words, shop.hosts, code=1).err
+        (bundle / "bundle.json").write_text("{")
+        assert "its manifest cannot be used" in run(*words, bundle, code=1).err
         assert (shop.hosts / "new.toml").exists()
         assert "no folder" in run(*words, tmp_path / "a" / "b", code=1).err
 
