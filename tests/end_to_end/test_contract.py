@@ -283,14 +283,20 @@ class TestInstall:
     def test_dry_run_and_the_real_thing_say_the_same(
         self, sources: list[str], index: RecordingIndex, run: Runner, tmp_path: Path
     ) -> None:
-        """The object is the same; a dry run downloads no wheel and writes nothing."""
+        """The object is the same but for sizes; a dry run downloads no wheel and writes nothing."""
         target = tmp_path / "target"
         dry = run("install", *sources, "--target", target, "--dry-run", "fast").object
         check("install", dry)
         assert not target.exists()
-        assert not [one for one in index.requests_for("/files/") if one.path.endswith(".whl")]
+        wheels = [one for one in index.requests_for("/files/") if one.path.endswith(".whl")]
+        assert {one.status for one in wheels} == {206}  # what stands at the end of each
         real = run("install", *sources, "--target", target, "fast").object
         check("install", real)
+        sizes = [dry.pop(key) for key in ("download_size", "installed_size")]
+        for key, total in zip(("download_size", "installed_size"), sizes, strict=True):
+            assert total == sum(row.pop(key) for row in dry["install"]) > 0
+        assert not any(row.pop("cached") for row in dry["install"])
+        assert dry.pop("unknown_sizes") == []
         assert {**dry, "dry_run": False} == real
         assert (target / "fast").is_dir()
 
@@ -310,6 +316,9 @@ class TestInstall:
             "size": path.stat().st_size,
             "hashes": {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()},
             "reason": by_name["fast"]["reason"],
+            "download_size": path.stat().st_size,
+            "installed_size": by_name["fast"]["installed_size"],
+            "cached": False,
         }
         assert by_name["plain"]["label"] is None
         assert (said["remove"], said["keep"]) == ([], [])
