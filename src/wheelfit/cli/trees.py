@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.core.markers import Marker
     from wheelfit.lock.tree import Branch, Root, Tree, TreePackage
 
-__all__ = ["print_inverted", "print_tree"]
+__all__ = ["made_for", "print_inverted", "print_tree"]
 
 
 def __dir__() -> list[str]:
@@ -45,6 +45,17 @@ class _Line:
 
 _Node: TypeAlias = "Callable[[], _Line]"
 """Makes its line when its turn comes: only then it is known what was told before."""
+
+
+def made_for(tree: Tree) -> Iterator[str]:
+    """Yield lines that say where a lock can be used at all.
+
+    :param tree: of the lock.
+    """
+    if tree.requires_python is not None:
+        yield in_one_line(f"for Python {tree.requires_python}")
+    for marker in tree.environments:
+        yield _shortened(in_one_line(f"for {marker}"))
 
 
 def print_tree(tree: Tree, output: Output, depth: int | None = None) -> None:
@@ -79,8 +90,7 @@ def _print(nodes: Sequence[_Node], output: Output, depth: int | None) -> None:
         node, head, margin, steps = pending.pop()
         line = node()
         text = in_one_line(line.text)
-        if len(text) > _LONGEST and output.verbosity <= 0:
-            text = f"{text[:_LONGEST]}…"  # a marker may be as long as a book
+        text = text if output.verbosity > 0 else _shortened(text)
         output.result(f"{head}{text}", line.style)
         if depth is not None and line.is_step and steps >= depth:
             continue
@@ -90,6 +100,11 @@ def _print(nodes: Sequence[_Node], output: Output, depth: int | None) -> None:
             is_last = number == len(below) - 1
             branch, more = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
             pending.append((one, margin + branch, margin + more, steps))
+
+
+def _shortened(text: str) -> str:
+    """Cut what is longer than anybody reads: a marker may be as long as a book."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 class _Drawing:

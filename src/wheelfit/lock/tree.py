@@ -116,6 +116,10 @@ class Tree:
     """What the machine does not get, with the reason."""
     notes: tuple[str, ...] = ()
     """What is not known, one sentence each."""
+    environments: tuple[str, ...] = ()
+    """Markers of which one must hold where the lock is used; none at all: it is for any place."""
+    requires_python: str | None = None
+    """Which Pythons the lock is for; None: it does not say."""
 
     def starts(self) -> tuple[int, ...]:
         """Return where to begin so that every package is met.
@@ -191,6 +195,8 @@ class Tree:
     def to_mapping(self) -> dict[str, Any]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
         return {
+            "environments": list(self.environments),
+            "requires_python": self.requires_python,
             "roots": None
             if self.roots is None
             else [
@@ -226,7 +232,7 @@ def tree_of_all(lock: Lock) -> Tree:
     roots = None
     if lock.roots is not None:
         roots = tuple(Root(root, places.get(root.name, ())) for root in lock.roots)
-    return Tree(packages, roots, notes=tuple(_notes(packages, roots)))
+    return _of(lock, Tree(packages, roots, notes=tuple(_notes(packages, roots))))
 
 
 def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
@@ -262,7 +268,16 @@ def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
         asked = {one.package.name for one in selection.chosen if one.requested}
         roots = tuple(Root(one, places[one.name]) for one in lock.roots if one.name in asked)
     left_out = tuple(sorted(selection.left_out.items()))
-    return Tree(tuple(packages), roots, left_out, selection.notes)
+    return _of(lock, Tree(tuple(packages), roots, left_out, selection.notes))
+
+
+def _of(lock: Lock, tree: Tree) -> Tree:
+    python = lock.pylock.requires_python
+    return replace(
+        tree,
+        environments=tuple(map(str, lock.environments)),
+        requires_python=None if python is None else str(python),
+    )
 
 
 def _places(names: Iterable[NormalizedName]) -> dict[NormalizedName, tuple[int, ...]]:

@@ -57,6 +57,21 @@ def test_everything(path: Path, run: Runner) -> None:
     ]
 
 
+def test_where_a_lock_can_be_used(run: Runner, tmp_path: Path) -> None:
+    """What holds for all of it is said once, before everything else."""
+    place = tmp_path / "pylock.toml"
+    markers = ["sys_platform == 'linux'", "sys_platform == 'darwin'"]
+    more = {"requires-python": ">=3.11", "environments": markers}
+    place.write_bytes(of(plain_entry("a"), **more))
+    assert run("tree", place).out.splitlines() == [
+        "pylock.toml: everything any machine could get",
+        "for Python >=3.11",
+        'for sys_platform == "linux"',
+        'for sys_platform == "darwin"',
+        "a 1",
+    ]
+
+
 def test_depth(path: Path, run: Runner) -> None:
     """Only so many steps; a heading is none."""
     lines = run("tree", path, "--depth", "0").out.splitlines()

@@ -49,6 +49,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
     from packaging.utils import canonicalize_name
 
+    from wheelfit.cli.trees import made_for
     from wheelfit.errors import UsageError
 
     if arguments.here and arguments.host is not None:
@@ -64,6 +65,9 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     if not output.json:
         what = "everything any machine could get" if machine is None else f"for {machine.name}"
         output.result(f"{Path(arguments.lock).name}: {what}", "strong")
+        if machine is None:
+            for condition in made_for(tree):
+                output.result(condition, "dim")
         _print(arguments, output, tree, name)
     return 0
 
