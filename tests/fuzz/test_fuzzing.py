@@ -19,6 +19,7 @@ RUNS = {
     "machine": 1_000,
     "marker": 3_000,
     "page": 2_000,
+    "project": 1_000,
     "pylock": 1_000,
 }
 SEED = 20_260_101
