@@ -52,7 +52,7 @@ from wheelfit.platforms.scrubbing import Scrubber
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.resolve.acceleration import accelerations, refusal
 from wheelfit.resolve.candidates import ChoicePolicy
-from wheelfit.server.pages import HTML, JSON, write_project, write_projects
+from wheelfit.server.pages import write_site
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.urls import file_url, redact
 from wheelfit.wheels.archive import WheelArchive
@@ -625,8 +625,7 @@ class _Making:
         return found
 
     def _write_index(self, wheels: Mapping[str, BundledFile]) -> None:
-        documents = index_files(self._plan.kept().values())
-        pages: dict[NormalizedName, list[File]] = {}
+        entries: dict[NormalizedName, list[File]] = {}
         for filename, file in wheels.items():
             metadata = self._metadata[filename]
             entry = File(
@@ -637,18 +636,19 @@ class _Making:
                 size=file.size,
                 metadata_hashes={"sha256": hashlib.sha256(metadata).hexdigest()},
             )
-            pages.setdefault(parse_wheel_filename(filename).name, []).append(entry)
-        for name, entries in pages.items():
-            for filename, data in documents.get(name, {}).items():
+            entries.setdefault(parse_wheel_filename(filename).name, []).append(entry)
+        for name, documents in index_files(self._plan.kept().values()).items():
+            for filename, data in documents.items():
                 digest = hashlib.sha256(data).hexdigest()
                 url = quote(filename, safe="")
-                entries.append(File(filename, url, {"sha256": digest}, size=len(data)))
+                entries[name].append(File(filename, url, {"sha256": digest}, size=len(data)))
                 self._write(f"simple/{name}/{filename}", data)
-            page = ProjectPage(name, tuple(sorted(entries, key=_by_name)), "")
-            self._write(f"simple/{name}/index.html", write_project(page, HTML))
-            self._write(f"simple/{name}/index.json", write_project(page, JSON))
-        self._write("simple/index.html", write_projects(sorted(pages), HTML))
-        self._write("simple/index.json", write_projects(sorted(pages), JSON))
+        pages = [
+            ProjectPage(name, tuple(sorted(files, key=_by_name)), "")
+            for name, files in entries.items()
+        ]
+        for path, data in write_site(pages).items():
+            self._write(f"simple/{path}", data)
 
     def _write(self, path: str, data: bytes) -> None:
         place = self._stage / path

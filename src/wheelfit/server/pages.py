@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File, ProjectPage
 
 
-__all__ = ["choose_type", "write_project", "write_projects"]
+__all__ = ["choose_type", "write_project", "write_projects", "write_site"]
 
 
 def __dir__() -> list[str]:
@@ -99,6 +99,23 @@ def write_project(page: ProjectPage, media_type: str) -> bytes:
         "files": [_entry(file) for file in page.files],
     }
     return _json(content)
+
+
+def write_site(pages: Iterable[ProjectPage]) -> dict[str, bytes]:
+    """Write all pages of an index as files, which any static server can offer.
+
+    :param pages: one for each project; their URLs may be relative to the project's folder.
+    :return: by path below the folder of the index: ``index.html`` there and in each project's
+        folder, and the same as ``index.json`` for servers that can give it (PEP 691).
+    """
+    by_name = {page.name: page for page in pages}
+    names = sorted(by_name)
+    kinds = {"index.html": HTML, "index.json": JSON}
+    site = {file: write_projects(names, kind) for file, kind in kinds.items()}
+    for name in names:
+        for file, kind in kinds.items():
+            site[f"{name}/{file}"] = write_project(by_name[name], kind)
+    return site
 
 
 def _entry(file: File) -> dict[str, object]:
