@@ -10,7 +10,7 @@ from lock.shelf import ANY, Shelf, cuda, document
 from packaging.version import Version
 
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.errors import NoFit
+from wheelfit.errors import NoConsistentSet, NoFit
 from wheelfit.lock.document import Lock, read_lock, write_lock
 from wheelfit.lock.environments import LockEnvironment, environments_for
 from wheelfit.lock.locking import Locked, lock_everywhere
@@ -92,6 +92,7 @@ def chosen(
     return {pin.name: pin.label or str(pin.version) for pin in pins}
 
 
+LINUX_TAGS = "cp312-cp312-manylinux_2_17_x86_64"
 LINUX, ARM, MAC, WINDOWS = environments_for(PLATFORMS, [(3, 12)])
 
 
@@ -207,6 +208,14 @@ class TestEnvironments:
             "lib 2": 'sys_platform != "darwin"',
         }
 
+    def test_needs_of_micro_versions(self, shelf: Shelf) -> None:
+        """What not every Python of a series can have says so, for no marker of ours does."""
+        shelf.add("old 1", metadata_requires_python=">=3.8")
+        shelf.add("new 1", metadata_requires_python=">=3.12.3")
+        locked = lock(shelf, "old", "new")
+        told = {one.name: one.requires_python for one in locked.lock.packages}
+        assert told == {"old": None, "new": ">=3.12.3"}
+
     def test_what_no_marker_tells_apart(self, shelf: Shelf) -> None:
         """Two C libraries of one system must do with one version."""
         shelf.add("lib 1", tags="cp312-cp312-musllinux_1_2_x86_64")
@@ -243,6 +252,16 @@ class TestVersions:
         old = lock(shelf, "app").lock
         shelf.add("lib 1.5", "lib 3")
         assert entries(lock(shelf, "app", old=old)) == entries(old)
+
+    def test_what_was_taken_back_stays(self, shelf: Shelf) -> None:
+        """A version that was yanked since is no reason to change it."""
+        shelf.add("lib 1", "lib 2")
+        old = lock(shelf, "lib").lock
+        other = Shelf()
+        other.add("lib 1")
+        other.add("lib 2", yanked="a mistake")
+        assert entries(lock(other, "lib", old=old)) == {"lib 2": None}
+        assert entries(lock(other, "lib")) == {"lib 1": None}
 
     def test_nothing_changes(self, shelf: Shelf) -> None:
         """Locking again gives the same bytes."""
@@ -413,6 +432,18 @@ class TestVariants:
         locked = lock(shelf, "one", "two")
         for name in ("one", "two"):
             assert labels(locked, name) == {"cu12", "cu13", "null", None}
+
+    def test_what_can_never_agree_is_refused(self, shelf: Shelf) -> None:
+        """Where no machine could have all of it, there is no lock, unless mixing is allowed."""
+        shelf.add_variants("one 1", {"cu13": cuda("13")["cu13"]}, plain=False, tags=LINUX_TAGS)
+        shelf.add_variants("two 1", {"cu12": cuda("12")["cu12"]}, plain=False, tags=LINUX_TAGS)
+        for name in ("one", "two"):
+            shelf.add(f"{name} 1", tags="cp312-cp312-win_amd64")
+        with pytest.raises(NoConsistentSet) as caught:
+            lock(shelf, "one", "two")
+        assert caught.value.where == "linux-x86_64, Python 3.12"
+        policy = ChoicePolicy(mixed=frozenset(["cuda"]))
+        assert labels(lock(shelf, "one", "two", policy=policy), "one") == {"cu13", None}
 
     def test_a_namespace_that_nobody_answers_for(self, shelf: Shelf) -> None:
         """Such a label could never be chosen: it decides nothing, and is not listed."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.requirements import Requirement
     from wheelfit.lock.document import Lock
     from wheelfit.lock.environments import LockEnvironment
@@ -121,24 +122,27 @@ def lock_for_hosts(
 def _settled(solution: Solution) -> Settled:
     parts = {}
     for pin in solution.resolution.pins:
-        needs = tuple(_needs(pin, solution))
+        core = pin.core
+        if core is None and pin.choice.chosen is not None:
+            core = solution.candidates.core_metadata(pin.choice.chosen)
+        wanted = None if core is None else core.requires_python
         parts[pin.name] = Part(
             pin.name,
             pin.choice.release.version,
             pin.choice.release,
             frozenset([pin.filename.text]),
-            needs={pin.label: needs},
+            needs={pin.label: () if core is None else tuple(_needs(pin, core, solution))},
+            pythons=frozenset() if wanted is None else frozenset([wanted]),
         )
     return Settled(solution.environment, solution, parts)
 
 
-def _needs(pin: Pin, solution: Solution) -> Iterator[tuple[NormalizedName | None, Requirement]]:
+def _needs(
+    pin: Pin, core: CoreMetadata, solution: Solution
+) -> Iterator[tuple[NormalizedName | None, Requirement]]:
     """Yield what the chosen wheel needs on its machine."""
-    core = pin.core
-    if core is None and pin.choice.chosen is not None:
-        core = solution.candidates.core_metadata(pin.choice.chosen)
     environment = solution.environment.target.environment
-    for requirement in () if core is None else core.requires:
+    for requirement in core.requires:
         try:
             if requirement.applies(environment, "", pin.context):
                 yield None, requirement

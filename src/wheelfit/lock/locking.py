@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import InvalidMarker, NoFit
+from wheelfit.errors import InvalidMarker, NoConsistentSet, NoFit
 from wheelfit.lock.conditions import Conditions
 from wheelfit.lock.document import Lock
 from wheelfit.lock.environments import requires_python
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.target import Target
-    from wheelfit.lock.environments import LockEnvironment
+    from wheelfit.lock.environments import LockEnvironment, Python
     from wheelfit.lock.request import LockRequest
     from wheelfit.lock.settling import Settled
     from wheelfit.lock.solving import Solver, Versions
@@ -80,22 +80,25 @@ def lock_everywhere(
     """
     settled: list[Settled] = []
     failed: list[tuple[LockEnvironment, NoFit]] = []
-    chosen: Versions = {}
+    chosen: dict[Python, Versions] = {}
     for environment in environments:
         report(environment)
         preferred = {} if old is None else locked_versions(old, environment.target, upgrade)
-        preferred |= {name: version for name, version in chosen.items() if name not in preferred}
+        own = chosen.setdefault(environment.python, {})
+        for versions in reversed(chosen.values()):  # the same Python first, then its neighbours
+            preferred = versions | preferred
         try:
             solution = solver.solve(environment, preferred)
         except NoFit as error:
-            if every_platform:
+            # What cannot agree anywhere is no lack of wheels for a platform.
+            if every_platform or isinstance(error, NoConsistentSet):
                 raise _placed(error, environment) from None
             failed.append((environment, error))
             continue
         one = settle(solver, solution)
         settled.append(one)
         for name, part in one.parts.items():
-            chosen.setdefault(name, part.version)
+            own.setdefault(name, part.version)
     served = {one.environment.python for one in settled}
     for environment, why in failed:
         if not served or (every_python and environment.python not in served):

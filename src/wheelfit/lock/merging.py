@@ -12,6 +12,7 @@ from wheelfit.errors import FileProblem, NoFit
 from wheelfit.lock.conditions import Conditions
 from wheelfit.lock.release import lock_release
 from wheelfit.resolve.release_metadata import ReleaseMetadata, obtain
+from wheelfit.resolve.version_set import VersionSet
 from wheelfit.sources.urls import file_path
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ class _Merging:
             metadata,
             needs=self._needs(entry),
             marker=self._conditions.marker(entry.kinds),
+            requires_python=_requires_python(entry),
             index=_index(release),
             folder=self._folder,
             strict=self._policy.strict,
@@ -223,6 +225,17 @@ def _reached(one: Settled, request: LockRequest, root: Root) -> set[NormalizedNa
                     for needed in request.instead(written, target):
                         pending += [(needed.name, more) for more in (None, *needed.extras)]
     return {name for name, _ in seen}
+
+
+def _requires_python(entry: _Entry) -> str | None:
+    """Return which Pythons a release needs, where a marker of minor versions cannot say it."""
+    wanted = {
+        str(specifiers)
+        for one, part in entry.parts
+        for specifiers in part.pythons
+        if not specifiers.contains("{}.{}.0".format(*one.environment.python))
+    }
+    return str(VersionSet.of(",".join(sorted(wanted)))) if wanted else None
 
 
 def _index(release: Release) -> str | None:

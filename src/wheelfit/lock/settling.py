@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.markers import VariantContext
-from wheelfit.errors import InvalidMarker, NoFit
+from wheelfit.errors import HashMismatch, InvalidMarker, NoFit
 from wheelfit.resolve.request import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from packaging.specifiers import SpecifierSet
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
@@ -57,6 +58,8 @@ class Part:
     """File names of those that fit and may not, with the reason."""
     needs: Mapping[Label | None, Needs] = field(default_factory=dict, hash=False)
     """What the wheel of each label may need."""
+    pythons: frozenset[SpecifierSet] = frozenset()
+    """What its wheels say of the Python they need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,8 @@ class _Settling:
             tuple[NormalizedName, Label | None], tuple[frozenset[NormalizedName], Needs]
         ] = {}
 
+        self._pythons: dict[NormalizedName, set[SpecifierSet]] = {}
+
     def settled(self) -> Settled:
         candidates = self._look_at_all()
         parts = {
@@ -172,6 +177,8 @@ class _Settling:
             needs = tuple(possible_needs(core, context, self._target, extras))
             needs = needs if self._request.dependencies else ()
             self._needs[key] = (extras, needs)
+            if core.requires_python is not None:
+                self._pythons.setdefault(pin.name, set()).add(core.requires_python)
             if len(choice.labels) > 1 or label is not None:
                 self._check(key, [requirement for _, requirement in needs], pin)
 
@@ -198,7 +205,7 @@ class _Settling:
             return
         try:
             self._solution = self._solver.again(self._solution, tuple(fresh))
-        except NoFit as error:
+        except (NoFit, HashMismatch) as error:
             names = ", ".join(str(asked.requirement) for asked in fresh)
             self._refused[key] = (
                 f"it needs {names}, which cannot be had with the locked versions: {error.message}"
@@ -225,4 +232,7 @@ class _Settling:
             for (name, label), (_, needs) in self._needs.items()
             if name == pin.name and (name, label) not in self._refused
         }
-        return Part(pin.name, pin.version, choice.release, frozenset(wheels), refused, labels)
+        pythons = frozenset(self._pythons.get(pin.name, ()))
+        return Part(
+            pin.name, pin.version, choice.release, frozenset(wheels), refused, labels, pythons
+        )

@@ -121,7 +121,7 @@ class Solver:
         if preferred:
             chosen = opened(Pinned(self.repository, preferred, self._pages))
             try:
-                return self._solution(environment, chosen, {}, more)
+                return self._solution(environment, chosen, preferred, more)
             except (NoFit, HashMismatch, UserError):
                 pass  # not all of them will do
         return self._solution(environment, opened(self.repository), preferred, more)
@@ -138,7 +138,8 @@ class Solver:
         # side by side in a lock.
         policy = replace(self._policy, agreements=())
         chosen = self.every_label(solution.environment, repository, policy)
-        return self._solution(solution.environment, chosen, {}, (*solution.more, *more))
+        needs = (*solution.more, *more)
+        return self._solution(solution.environment, chosen, solution.versions, needs)
 
     def every_label(
         self,

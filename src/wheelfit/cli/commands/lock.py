@@ -334,7 +334,6 @@ def _simple(name: str) -> str:
 
 def _old_lock(path: Path) -> Lock | None:
     """Return the lock that is there; None if there is none."""
-    from wheelfit.cli.locks import load_lock
     from wheelfit.errors import UsageError
     from wheelfit.lock.document import is_lock_name
 
@@ -343,7 +342,11 @@ def _old_lock(path: Path) -> Lock | None:
             f"a lock file cannot be called {path.name!r}",
             hint="it is called pylock.toml or pylock.NAME.toml (PEP 751)",
         )
-    return load_lock(path) if path.exists() else None
+    if not path.exists():
+        return None
+    from wheelfit.cli.locks import load_lock
+
+    return load_lock(path)
 
 
 def _request(
