@@ -61,6 +61,14 @@ class TestOfAll:
         assert tree.packages[0].branches[0].entries == (1, 2)
         assert str(tree.packages[2].marker) == 'sys_platform == "win32"'
 
+    def test_the_entry_that_is_meant_is_told_by_its_version(self) -> None:
+        """Where a name has an entry for each of several Pythons, who needs which one is kept."""
+        old = tells("low", marker="python_version < '3.12'")
+        new = tells("low", marker="python_version >= '3.12'", version="2")
+        top = tells("top", "low", dependencies=[{"name": "low", "version": "2"}])
+        tree = tree_of_all(Lock.of(lock_table(old, new, top)))
+        assert tree.packages[2].branches[0].entries == (1,)
+
     def test_what_others_write_is_not_taken_for_more(self) -> None:
         """The table of PEP 751 says what some wheel needs, not which; without one it is unknown."""
         repository = world()

@@ -292,10 +292,11 @@ def _entry(
 ) -> TreePackage:
     package = lock.packages[number]
     labels = tuple(dict.fromkeys(wheel.filename.label for wheel in package.wheels))
-    branches = _by_label(package, labels, places)
+    listed = _listed(lock, number, places)
+    branches = _by_label(package, labels, {**places, **(listed or {})})
     known: Knowledge = "by-label"
     if branches is None:
-        branches, known = _by_release(lock, number, labels, places)
+        branches, known = _by_release(labels, listed)
     return TreePackage(
         package.name,
         package.version,
@@ -327,15 +328,28 @@ def _by_label(
 
 
 def _by_release(
-    lock: Lock,
-    number: int,
-    labels: tuple[Label | None, ...],
-    places: Mapping[NormalizedName, tuple[int, ...]],
+    labels: tuple[Label | None, ...], listed: Mapping[NormalizedName, tuple[int, ...]] | None
 ) -> tuple[tuple[Branch, ...], Knowledge]:
-    """Return what some wheel of an entry needs, by ``packages.dependencies`` (PEP 751)."""
+    """Return what some wheel of an entry needs, whichever it is."""
+    if listed is None:
+        return (), "unknown"
+    always = len(labels) < 2  # with several, who needs what is anybody's guess
+    branches = tuple(
+        Branch(name, labels, always, entries) for name, entries in sorted(listed.items())
+    )
+    return branches, "by-label" if always else "by-release"
+
+
+def _listed(
+    lock: Lock, number: int, places: Mapping[NormalizedName, tuple[int, ...]]
+) -> dict[NormalizedName, tuple[int, ...]] | None:
+    """Return the entries that ``packages.dependencies`` names (PEP 751); None: nothing is said.
+
+    A name may have several entries; the table says by the version which of them is meant.
+    """
     needed = lock.pylock.packages[number].dependencies
     if needed is None:
-        return (), "unknown"
+        return None
     found: dict[NormalizedName, dict[int, None]] = {}
     for one in needed:
         name = canonicalize_name(str(one.get("name", "")))
@@ -344,11 +358,7 @@ def _by_release(
         for entry in places.get(name, ()):
             if version is None or str(lock.packages[entry].version) == str(version):
                 entries[entry] = None
-    always = len(labels) < 2  # with several, who needs what is anybody's guess
-    branches = tuple(
-        Branch(name, labels, always, tuple(entries)) for name, entries in sorted(found.items())
-    )
-    return branches, "by-label" if always else "by-release"
+    return {name: tuple(entries) for name, entries in found.items()}
 
 
 def _label(package: LockedPackage, label: Label | None) -> TreeLabel:
