@@ -1,91 +1,51 @@
-"""Make the folder of a bundle: choose, fetch, write beside, read back, put in its place."""
+"""What goes into a bundle: the wheels that some machines get from a lock, or all of them."""
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
-import shutil
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from shlex import quote as shell_quote
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from packaging.utils import canonicalize_name
 
 from wheelfit import __version__
-from wheelfit.cli.downloads import several_at_once
-from wheelfit.cli.hosts import host_text
 from wheelfit.cli.machine import options_in_effect
-from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
 from wheelfit.core.sizes import size_in_words
-from wheelfit.errors import (
-    DamagedBundle,
-    Fault,
-    FileProblem,
-    IntegrityError,
-    InvalidLock,
-    InvalidWheel,
-    NoFit,
-    TooLarge,
-    UserError,
-)
-from wheelfit.lock.bundles.manifest import (
-    FOLDERS,
-    MANIFEST,
-    BundledFile,
-    BundledHost,
-    Manifest,
-    write_manifest,
-)
-from wheelfit.lock.bundles.reduction import Kept, index_files, marker_of, reduced
-from wheelfit.lock.bundles.verification import load_manifest, strangers, verify
-from wheelfit.lock.document import write_lock
+from wheelfit.errors import Fault, InvalidLock, InvalidWheel, NoFit, TooLarge, UserError
+from wheelfit.lock.bundles.reduction import Kept, marker_of, reduced
 from wheelfit.lock.repository import LockedRepository
 from wheelfit.platforms.scrubbing import Scrubber
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.resolve.acceleration import accelerations, refusal
 from wheelfit.resolve.candidates import ChoicePolicy
-from wheelfit.server.pages import write_site
-from wheelfit.sources.page import File, ProjectPage
-from wheelfit.sources.urls import file_url, redact
-from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.dist_info import header_value
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from packaging.utils import NormalizedName
-
     from wheelfit.cli.locks import OpenedLock
     from wheelfit.cli.machine import ChosenMachine
-    from wheelfit.cli.progress import Bars
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
+    from wheelfit.lock.bundles.manifest import BundledFile
     from wheelfit.lock.document import Lock
     from wheelfit.lock.selection import LockCandidates, LockSelection
     from wheelfit.platforms.features import Detection
+    from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
     from wheelfit.sources.size import FileSize
 
 __all__ = [
-    "Contents",
     "Everything",
     "ForHosts",
     "HostChoice",
-    "Place",
     "Wanted",
     "check_accelerators",
     "check_download",
-    "make",
-    "sizes_of",
     "words_in_effect",
 ]
 
@@ -363,70 +323,6 @@ class Everything:
         return reduced(self._opened.lock, self.kept(), files, extras=extras)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Hold where a bundle goes, and what is there."""
-
-    folder: Path
-    earlier: Manifest | None = None
-    """Of the bundle that is there; None: there is none."""
-
-    @classmethod
-    def of(cls, name: str, *, update: bool) -> Place:
-        """Look at where a bundle shall go.
-
-        :param name: the folder as the user names it.
-        :param update: whether an earlier bundle may give way.
-        :raises FileProblem: something else is there, or it may not give way.
-        """
-        folder = Path(os.path.realpath(name))
-        if not folder.name or not folder.parent.is_dir():
-            raise FileProblem("there is no folder to put the bundle into", where=name)
-        if not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir())):
-            return cls(folder)
-        if not (folder / MANIFEST).is_file():
-            raise FileProblem(
-                "it is there already, and it is no bundle", where=name, hint="name another folder"
-            )
-        if not update:
-            raise FileProblem(
-                "the bundle is there already",
-                where=name,
-                hint="--update makes it anew, and fetches only what it lacks",
-            )
-        try:
-            manifest = load_manifest(folder)
-        except DamagedBundle as error:
-            raise FileProblem(
-                "it is there already, and its manifest cannot be used",
-                where=name,
-                note=error.note,
-                hint="name another folder, or move this one away",
-            ) from None
-        others = sorted(strangers(folder, manifest))
-        if others:
-            raise FileProblem(
-                "the folder has files that are none of the bundle's",
-                where=name,
-                note="\n".join(others[:20]),
-                hint="move them away; --update replaces the whole folder",
-            )
-        return cls(folder, manifest)
-
-    def find(self, wanted: Wanted) -> Wanted | None:
-        """Return the same wheel of the bundle that is there; None if it has none.
-
-        :param wanted: a wheel with the hashes that it must have.
-        """
-        promised = None if self.earlier is None else self.earlier.wheels.get(wanted.filename.text)
-        if promised is None or not wanted.file.hashes:
-            return None
-        path = self.folder / "wheels" / wanted.filename.text
-        if path.is_symlink() or not path.is_file():
-            return None
-        return replace(wanted, file=replace(wanted.file, url=file_url(path)))
-
-
 def check_accelerators(plan: ForHosts | Everything) -> None:
     """Refuse a build without an accelerator where others of the lock have one.
 
@@ -439,23 +335,6 @@ def check_accelerators(plan: ForHosts | Everything) -> None:
         if refused is not None:
             with _naming(host.machine.name):
                 raise refused
-
-
-def sizes_of(plan: ForHosts | Everything, place: Place, bars: Bars) -> dict[str, FileSize]:
-    """Return how large each wheel is, and whether it must be fetched; nothing is fetched for it.
-
-    :param plan: what is to be in the bundle.
-    :param place: where it goes.
-    :param bars: would end it all.
-    """
-    wanted = plan.wanted
-
-    def size(one: Wanted) -> FileSize:
-        there = place.find(one) or one
-        return there.files.size(there.file)
-
-    found = several_at_once(list(wanted.values()), size, bars)
-    return dict(zip(wanted, found, strict=True))
 
 
 def check_download(sizes: Mapping[str, FileSize], most: int) -> None:
@@ -476,223 +355,6 @@ def check_download(sizes: Mapping[str, FileSize], most: int) -> None:
         note="\n".join(f"{name}: {size_in_words(sizes[name].download or 0)}" for name in largest),
         hint="allow more, or make it for fewer machines; --dry-run shows every size",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """Say what is in a bundle that was made."""
-
-    manifest: Manifest
-    reused: frozenset[str]
-    """Wheels that were taken from the bundle that was there before."""
-
-
-def make(plan: ForHosts | Everything, opened: OpenedLock, place: Place, bars: Bars) -> Contents:
-    """Make a bundle; its folder is complete at the end, or as it was before.
-
-    :param plan: what is to be in it.
-    :param opened: the lock.
-    :param place: where it goes.
-    :param bars: shows how it gets on.
-    :raises FileProblem: it cannot be written.
-    :raises WheelfitError: a wheel cannot be had, or is not what was promised.
-    """
-    try:
-        stage = Path(tempfile.mkdtemp(prefix=f".{place.folder.name}.", dir=place.folder.parent))
-        try:
-            contents = _Making(plan, opened, place, stage, bars).run()
-            _open_up(stage)
-            opened.output.say("reading the bundle back", "dim")
-            verify(stage, contents.manifest, opened.environment.target(), plan.policy)
-            _put_in_place(stage, place)
-        finally:
-            shutil.rmtree(stage, ignore_errors=True)
-    except OSError as error:
-        raise FileProblem(
-            f"the bundle cannot be written: {error.strerror or type(error).__name__}",
-            where=str(place.folder),
-            hint="nothing was changed",
-        ) from None
-    return contents
-
-
-class _Making:
-    """Write the files of a bundle."""
-
-    def __init__(
-        self,
-        plan: ForHosts | Everything,
-        opened: OpenedLock,
-        place: Place,
-        stage: Path,
-        bars: Bars,
-    ) -> None:
-        self._plan = plan
-        self._opened = opened
-        self._place = place
-        self._stage = stage
-        self._bars = bars
-        self._metadata: dict[str, bytes] = {}
-        self._reused: set[str] = set()
-        self._files: dict[str, BundledFile] = {}
-
-    def run(self) -> Contents:
-        for name in FOLDERS:
-            (self._stage / name).mkdir()
-        self._fetch()
-        wheels = self._wheels()
-        for host in self._plan.hosts:
-            text = host_text(host.described(self._opened.environ))
-            self._write(f"hosts/{host.name}.toml", text.encode())
-        for filename in wheels:
-            self._write(f"wheels/{filename}.metadata", self._metadata[filename])
-        self._write_index(wheels)
-        self._write("pylock.toml", write_lock(self._plan.lock(wheels)))
-        self._write("README.txt", self._readme().encode())
-        hosts = tuple(
-            BundledHost(host.name, tuple(sorted(host.wanted))) for host in self._plan.hosts
-        )
-        manifest = Manifest(
-            dict(sorted(self._files.items())),
-            hosts,
-            hashlib.sha256(self._opened.path.read_bytes()).hexdigest(),
-            self._plan.extras,
-            self._plan.groups,
-            words_in_effect(self._opened.arguments),
-        )
-        (self._stage / MANIFEST).write_bytes(write_manifest(manifest))
-        return Contents(manifest, frozenset(self._reused & wheels.keys()))
-
-    def _fetch(self) -> None:
-        """Fetch what is wanted until all of it is what it was chosen for (F-93)."""
-        folder = self._stage / "wheels"
-        while True:
-            wanted = self._plan.wanted
-            missing = [one for name, one in wanted.items() if name not in self._metadata]
-            reasons = several_at_once(missing, self._fetch_one, self._bars)
-            refused = [
-                (one.filename.text, reason)
-                for one, reason in zip(missing, reasons, strict=True)
-                if reason is not None
-            ]
-            for filename, reason in refused:
-                self._opened.output.warn(f"{filename} is not taken: {reason}")
-                self._plan.refuse(filename, reason)
-            if not refused:
-                break
-        for path in folder.iterdir():
-            if path.name not in wanted:  # another one took its place
-                path.unlink()
-
-    def _fetch_one(self, wanted: Wanted) -> str | None:
-        there = self._place.find(wanted)
-        if there is not None:
-            try:
-                reason = self._take(there, "taken over")
-            except (IntegrityError, FileProblem):
-                pass  # it was changed since; there is a better one
-            else:
-                self._reused.add(wanted.filename.text)
-                return reason
-        return self._take(wanted)
-
-    def _take(self, wanted: Wanted, verb: str = "downloaded") -> str | None:
-        """Put a wheel into the bundle, and return why it may not stay there."""
-        name = wanted.filename.text
-        transfer = self._bars.transfer(name, verb)
-        path = wanted.files.download(wanted.file, self._stage / "wheels", transfer)
-        # Opened as if it were a plain wheel: a document that is missing costs this wheel (F-27).
-        try:
-            with WheelArchive(path, parse_wheel_filename(wanted.filename.plain)) as wheel:
-                metadata = wheel.metadata()
-                document = wheel.variant_document() if wanted.filename.is_variant else None
-        except InvalidWheel as error:
-            error.where = redact(wanted.file.url)  # not the copy that nobody will find
-            raise
-        reason = wanted.confirm(document) if wanted.filename.is_variant else None
-        if reason is None:
-            _own(path, earlier=self._place.folder)
-            self._metadata[name] = metadata
-        return reason
-
-    def _wheels(self) -> dict[str, BundledFile]:
-        found = {}
-        for path in sorted((self._stage / "wheels").iterdir()):
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            found[path.name] = BundledFile(digest, path.stat().st_size)
-        self._files |= {f"wheels/{name}": file for name, file in found.items()}
-        return found
-
-    def _write_index(self, wheels: Mapping[str, BundledFile]) -> None:
-        entries: dict[NormalizedName, list[File]] = {}
-        for filename, file in wheels.items():
-            metadata = self._metadata[filename]
-            entry = File(
-                filename,
-                f"../../wheels/{quote(filename, safe='')}",
-                {"sha256": file.sha256},
-                requires_python=header_value(metadata, "Requires-Python"),
-                size=file.size,
-                metadata_hashes={"sha256": hashlib.sha256(metadata).hexdigest()},
-            )
-            entries.setdefault(parse_wheel_filename(filename).name, []).append(entry)
-        for name, documents in index_files(self._plan.kept().values()).items():
-            for filename, data in documents.items():
-                digest = hashlib.sha256(data).hexdigest()
-                url = quote(filename, safe="")
-                entries[name].append(File(filename, url, {"sha256": digest}, size=len(data)))
-                self._write(f"simple/{name}/{filename}", data)
-        pages = [
-            ProjectPage(name, tuple(sorted(files, key=_by_name)), "")
-            for name, files in entries.items()
-        ]
-        for path, data in write_site(pages).items():
-            self._write(f"simple/{path}", data)
-
-    def _write(self, path: str, data: bytes) -> None:
-        place = self._stage / path
-        place.parent.mkdir(exist_ok=True)
-        place.write_bytes(data)
-        self._files[path] = BundledFile(hashlib.sha256(data).hexdigest(), len(data))
-
-    def _readme(self) -> str:
-        words = words_in_effect(self._opened.arguments)
-        parts = [word for extra in self._plan.extras for word in ("--extra", extra)]
-        options = "".join(f" {_word(word)}" for word in (*parts, *words))
-        names = [host.name for host in self._plan.hosts]
-        first = names[0] if names else "NAME"
-        for_whom = (
-            f"It is for: {', '.join(names)} (the host files are in hosts/)."
-            if names
-            else "It has every wheel of the lock it was made from."
-        )
-        return _README.format(for_whom=for_whom, options=options, first=first)
-
-
-_README = """\
-This folder installs with no network. {for_whom}
-
-On one of those machines, in this folder:
-
-    wheelfit sync pylock.toml{options}
-
-For one of them from elsewhere, into a folder that is taken there:
-
-    wheelfit sync pylock.toml{options} --for hosts/{first}.toml --target FOLDER
-
-With an index; any static web server can serve simple/ and wheels/ too:
-
-    wheelfit install --index-url simple NAME
-    uv pip install --default-index file:///PATH/simple/ NAME
-    pip install --index-url file:///PATH/simple/ NAME
-
-uv and pip see wheels without a label only.
-
-Whether the copy is complete and unchanged:
-
-    wheelfit bundle --verify .
-"""
 
 
 def words_in_effect(arguments: Namespace) -> tuple[str, ...]:
@@ -762,52 +424,3 @@ def _confirming(
         return disagreement(own, document, filename.label)
 
     return confirm
-
-
-def _by_name(file: File) -> str:
-    return file.filename
-
-
-def _word(text: str) -> str:
-    return shell_quote("".join(sign if sign.isprintable() else "?" for sign in text))
-
-
-def _own(path: Path, *, earlier: Path) -> None:
-    """Make a file the bundle's own: one that shares its bytes with a cache could harm that."""
-    status = path.stat()
-    if status.st_nlink == 1:
-        return
-    before = earlier / "wheels" / path.name
-    if status.st_nlink == 2 and before.is_file() and before.samefile(path):
-        return  # the earlier bundle goes away
-    copy = path.with_name(f".{path.name}.part")
-    shutil.copyfile(path, copy)
-    copy.replace(path)
-
-
-def _open_up(stage: Path) -> None:
-    """Give files and folders the permissions that any new file has."""
-    os.umask(mask := os.umask(0))
-    stage.chmod(0o777 & ~mask)
-    for path in stage.rglob("*"):
-        path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
-
-
-def _put_in_place(stage: Path, place: Place) -> None:
-    """Give the folder its name; what was there goes only when that has worked."""
-    folder = place.folder
-    if place.earlier is None:
-        if folder.is_dir():
-            folder.rmdir()  # it is empty
-        stage.rename(folder)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        folder.rename(old / "old")
-        try:
-            stage.rename(folder)
-        except BaseException:
-            (old / "old").rename(folder)
-            raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)

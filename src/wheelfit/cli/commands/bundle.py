@@ -81,15 +81,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
 
 def _make(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-    from wheelfit.cli.bundles import (
-        Everything,
-        ForHosts,
-        Place,
-        check_accelerators,
-        check_download,
-        make,
-        sizes_of,
-    )
+    from wheelfit.cli.bundle_folders import Place, make, sizes_of
+    from wheelfit.cli.bundles import Everything, ForHosts, check_accelerators, check_download
     from wheelfit.cli.locks import open_lock
     from wheelfit.cli.progress import Bars
 
