@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LockEnvironment",
     "Python",
+    "check_pythons",
     "environments_for",
     "in_words",
     "known_pythons",
@@ -116,6 +117,21 @@ def python_of(text: str) -> Python:
     if len(parts) in (2, 3) and all(p.isascii() and p.isdecimal() and len(p) < 4 for p in parts):
         return int(parts[0]), int(parts[1])
     raise UsageError(f"{text[:40]!r} is not a Python version", hint="write it as 3.12")
+
+
+def check_pythons(pythons: Iterable[Python], wanted: SpecifierSet) -> None:
+    """See that a project is for the Pythons that are named.
+
+    :param pythons: those.
+    :param wanted: its ``requires-python``.
+    :raises UsageError: it is not for one of them.
+    """
+    for python in pythons:
+        if not wanted.contains(_full_version(python), prereleases=True):
+            raise UsageError(
+                f"the project is for Python {wanted}, not for {python[0]}.{python[1]}",
+                hint="name others with --python-version, or none",
+            )
 
 
 def known_pythons(wanted: SpecifierSet) -> tuple[Python, ...]:

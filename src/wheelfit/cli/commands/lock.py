@@ -383,10 +383,13 @@ def _request(
 def _pythons(
     arguments: Namespace, request: LockRequest, current: Target, output: Output
 ) -> Sequence[Python]:
-    from wheelfit.lock.environments import known_pythons, python_of
+    from wheelfit.lock.environments import check_pythons, known_pythons, python_of
 
     if arguments.python_version:
-        return tuple(map(python_of, arguments.python_version))
+        named = tuple(map(python_of, arguments.python_version))
+        if request.requires_python is not None:
+            check_pythons(named, request.requires_python)
+        return named
     if request.requires_python is not None:
         return known_pythons(request.requires_python)
     version = current.python_full_version
