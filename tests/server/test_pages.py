@@ -7,7 +7,7 @@ import json
 import pytest
 from packaging.utils import canonicalize_name
 
-from wheelfit.server.pages import choose_type, write_project, write_projects
+from wheelfit.server.pages import choose_type, write_project, write_projects, write_site
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.simple_api import ACCEPT, parse_page
 
@@ -122,3 +122,17 @@ def test_projects() -> None:
         "projects": [{"name": "a"}, {"name": "b"}],
     }
     assert b'<a href="a/">a</a>' in write_projects(["a", "b"], "text/html")
+
+
+def test_a_whole_index_as_files() -> None:
+    """Every page is there as HTML and as JSON, and the list names the projects in order."""
+    other = ProjectPage(canonicalize_name("another"), (), "index")
+    site = write_site([PAGE, other])
+    assert site == {
+        "index.html": write_projects(["another", "some"], HTML),
+        "index.json": write_projects(["another", "some"], JSON),
+        "another/index.html": write_project(other, HTML),
+        "another/index.json": write_project(other, JSON),
+        "some/index.html": write_project(PAGE, HTML),
+        "some/index.json": write_project(PAGE, JSON),
+    }
