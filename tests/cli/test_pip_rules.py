@@ -51,7 +51,7 @@ def test_constraints(configured: Configured) -> None:
     limits = configured.folder / "limits.txt"
     limits.write_text("plain<2\n")
     configured.say(f"[install]\nconstraint = {limits}\n")
-    assert configured.install("--dry-run", "plain").out == "would install plain 1.0\n"
+    assert configured.install("--dry-run", "plain").out.startswith("would install plain 1.0\n")
     assert configured.run("explain", *configured.sources, "plain").out.startswith("plain 1.0 ")
     (configured.folder / "more.txt").write_text("plain>1\n")
     said = configured.install("-c", configured.folder / "more.txt", "plain", code=3)
@@ -69,7 +69,8 @@ def test_constraints_that_are_not_there(configured: Configured) -> None:
 def test_pre_releases(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
     """They count when pip takes them."""
     monkeypatch.setenv("PIP_PRE", "1")
-    assert configured.install("--dry-run", "plain").out == "would install plain 3.0rc1\n"
+    said = configured.install("--dry-run", "plain")
+    assert said.out.startswith("would install plain 3.0rc1\n")
     assert configured.run("explain", *configured.sources, "plain").out.startswith("plain 3.0rc1 ")
 
 

@@ -96,7 +96,7 @@ def size_table(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]) ->
         for values in ([one.download for one in known], [one.unpacked for one in known])
     ]
     total = ("together", download + more[0], disk + more[1])
-    return columns(("package", "download", "on disk"), [*rows, total])
+    return columns(("package", "download", "on disk"), [*rows, total] if len(rows) > 1 else rows)
 
 
 def size_rows(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]) -> list[str]:

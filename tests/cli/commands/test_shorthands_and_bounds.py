@@ -362,6 +362,13 @@ class TestSizes:
         assert last.startswith("together")
         assert said.err.count("not known") == 0
 
+    def test_one_package(self, shop: Shop) -> None:
+        """The sum of one thing is not worth a line."""
+        said = shop("install", "--dry-run", "engine", "--json", "--variant", "cpu").object
+        assert len(said["install"]) == 1
+        said_in_words = shop("install", "--dry-run", "engine", "--variant", "cpu").out
+        assert said_in_words.splitlines()[-1].startswith("engine 1.0 (null)")
+
     def test_for_programs(self, shop: Shop) -> None:
         """Bytes of each and together; what is cached need not be fetched."""
         found = shop("install", "--dry-run", "tool", "--json").object
