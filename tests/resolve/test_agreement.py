@@ -17,7 +17,7 @@ from wheelfit.core.labels import Label, parse_label
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import parse_feature
 from wheelfit.errors import NoConsistentSet
-from wheelfit.resolve.agreement import Attempt, Chosen, settle
+from wheelfit.resolve.agreement import Attempt, Chosen, Settled, settle
 from wheelfit.resolve.candidates import ChoicePolicy
 from wheelfit.resolve.request import Present, Request
 from wheelfit.resolve.resolver import resolve
@@ -117,10 +117,24 @@ class TestWithinOneVersion:
             for pin in resolution.pins
         }
 
-        def attempt(agreed: tuple[Agreed, ...]) -> Attempt:
+        def attempt(agreed: tuple[Agreed, ...], _: bool) -> Attempt:  # noqa: FBT001
             raise AssertionError(agreed)
 
-        assert settle(attempt, Attempt((), chosen, tuple), AGREEMENTS) == ((), {})
+        assert settle(attempt, Attempt((), chosen, tuple), AGREEMENTS) == Settled()
+
+    def test_no_history_is_looked_at(self, world: World) -> None:
+        """Where the newest versions agree on something, nobody asks about older ones."""
+        for version in ("0.7", "0.8", "0.9"):
+            add(world, f"flash {version}", {"cu12": "12.0"})
+        world.resolve("torch", "flash")
+        assert not [one for one in world.repository.asked if "flash-0" in one]
+        assert [one for one in world.repository.asked if "flash-1" in one]
+
+    def test_a_pre_release_does_not_come_in_this_way(self, world: World) -> None:
+        """Looking for builds that agree admits no versions that did not count before."""
+        add(world, "torch 3rc1", BOTH)
+        assert world.pins("torch", "flash")["torch"] == "2:cu12"
+        assert world.pins("torch>=3rc1", "flash")["torch"] == "3rc1:cu12"
 
     def test_a_build_without_a_say_before_an_older_version(self, world: World) -> None:
         """What does without the feature is taken before an older version that has it."""

@@ -260,20 +260,20 @@ class LockCandidates:
         self._check(walk)
         roots = {} if self._roots is None else self._roots
         policy = self.candidates.policy
-        agreed, forced = settle(
-            lambda agreed: self._attempted(agreed, installed),
+        settled = settle(
+            lambda agreed, _: self._attempted(agreed, installed),
             self._attempt((), walk, installed),
             policy.binding,
             installed=installed,
             order=roots,
         )
-        if agreed:
+        if settled.agreed:
             # Once more, so that every reason can say who decided.
-            self.candidates.agree(agreed)
+            self.candidates.agree(settled.agreed)
             walk = self._walked()
             self._check(walk)
-        together = self._attempt(agreed, walk, installed).chosen.values()
-        held = tuple(held_by(together, policy.agreements, forced))
+        together = self._attempt(settled.agreed, walk, installed).chosen.values()
+        held = tuple(held_by(together, policy.agreements, settled.forced))
         chosen = tuple(
             PackageChoice(package, walk.choices[name], tuple(walk.needs[name]), name in roots)
             for name, package in self.packages.items()

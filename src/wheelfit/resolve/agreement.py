@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wheelfit.core.agreements import Agreed, common, value_key
 from wheelfit.core.properties import EMPTY
@@ -30,7 +30,17 @@ if TYPE_CHECKING:
     from wheelfit.resolve.release_choice import ReleaseChoice
     from wheelfit.resolve.request import Present
 
-__all__ = ["Attempt", "Change", "Chosen", "Forced", "Held", "Refused", "held_by", "settle"]
+__all__ = [
+    "Attempt",
+    "Change",
+    "Chosen",
+    "Forced",
+    "Held",
+    "Refused",
+    "Settled",
+    "held_by",
+    "settle",
+]
 
 
 def __dir__() -> list[str]:
@@ -95,6 +105,8 @@ class Attempt:
     """Everything that would be in the environment."""
     seen: Callable[[], Iterable[PropertySet]]
     """Returns what the builds declare that were looked at and fit; ask before the next attempt."""
+    as_new: bool = False
+    """Whether no version older than freely was allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,22 +222,29 @@ def held_by(
             )
 
 
+Try: TypeAlias = "Callable[[tuple[Agreed, ...], bool], Attempt | Refused]"
+
+
 def settle(
-    attempt: Callable[[tuple[Agreed, ...]], Attempt | Refused],
+    attempt: Try,
     free: Attempt,
     agreements: Sequence[Agreement],
     *,
     installed: Mapping[NormalizedName, Present] = MappingProxyType({}),
     order: Iterable[NormalizedName] = (),
     may_turn: Collection[NormalizedName] = (),
-) -> tuple[tuple[Agreed, ...], Mapping[str, Forced]]:
+) -> Settled:
     """Return on what to agree, if anything must be, and what forced it.
 
     The best set has the fewest installed builds exchanged, then the fewest packages at an older
     version than alone, then the fewest that lose the feature, then package by package the
     newer version and the better label, then the higher value.
 
-    :param attempt: chooses a set while some values are agreed on.
+    First no version may be older than freely; that finds the best set if one is found that
+    exchanges nothing, and looks at no history.
+
+    :param attempt: chooses a set while some values are agreed on; the second argument tells
+        whether no version may be older than freely.
     :param free: the set that was chosen freely.
     :param agreements: what binds.
     :param installed: what is there.
@@ -234,6 +253,18 @@ def settle(
     :raises NoConsistentSet: no value can be had.
     """
     return _Settling(attempt, free, agreements, installed, tuple(order), may_turn).result()
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Hold on what to agree."""
+
+    agreed: tuple[Agreed, ...] = ()
+    """The values, with who decided; none: all agree by themselves."""
+    forced: Mapping[str, Forced] = field(default_factory=dict, hash=False)
+    """Why, by name of the agreement."""
+    as_new: bool = False
+    """Whether the set was found while no version older than freely was allowed."""
 
 
 _MOST = 40
@@ -245,7 +276,7 @@ class _Settling:
 
     def __init__(
         self,
-        attempt: Callable[[tuple[Agreed, ...]], Attempt | Refused],
+        attempt: Try,
         free: Attempt,
         agreements: Sequence[Agreement],
         installed: Mapping[NormalizedName, Present],
@@ -259,6 +290,7 @@ class _Settling:
         self._order = order
         self._may_turn = may_turn
         self._attempts = 0
+        self._as_new = False
         self._found: list[Attempt] = []
         self._refused: list[Refused] = []
         # What is mixed already is left so; what comes new goes with one of the sides.
@@ -273,10 +305,16 @@ class _Settling:
             for one in agreements
         }
 
-    def result(self) -> tuple[tuple[Agreed, ...], Mapping[str, Forced]]:
+    def result(self) -> Settled:
         if self._open(self._free) is None:
-            return (), {}
+            return Settled()
+        self._as_new = True
         self._explore(self._free)
+        if all(map(self._exchanged, self._found)):
+            self._as_new = False
+            self._attempts = 0
+            self._refused.clear()
+            self._explore(self._free)
         if not self._found:
             raise self._error()
         best = self._best(self._found)
@@ -287,7 +325,7 @@ class _Settling:
             forced[one.agreement.name] = Forced(names, clauses, self._changes(best, one))
             because = f"because of {_listed(names)}" if names else ""
             agreed.append(replace(one, because=because))
-        return tuple(agreed), forced
+        return Settled(tuple(agreed), forced, best.as_new)
 
     # --- trying ---------------------------------------------------------------------
 
@@ -342,7 +380,7 @@ class _Settling:
                 continue
             self._attempts += 1
             agreed = Agreed(agreement, value, spares_installed=sides is not None)
-            following = self._attempt((*found.agreed, agreed))
+            following = self._attempt((*found.agreed, agreed), self._as_new)
             self._look_at(following)
             self._explore(following)
 
@@ -452,7 +490,7 @@ class _Settling:
         if not others:
             refused = {_value_of(one, agreed.agreement) for one in self._refused} - {agreed.value}
             values = agreed.agreement.called(value for value in refused if value is not None)
-            return [], f"{values} cannot be had for all"
+            return [], f"{values} cannot be had for all{' as new' if self._as_new else ''}"
         rival = self._best(others)
         other = agreed.agreement.called([_value_of(rival, agreed.agreement) or "others"])
         for losers, what in (

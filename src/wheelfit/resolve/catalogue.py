@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
@@ -18,7 +19,7 @@ from wheelfit.resolve.version_set import VersionSet, is_pin
 from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -72,6 +73,7 @@ class Catalogue:
     :param candidates: what the sources have.
     :param lookahead: told what will be asked soon.
     :param roots: what is asked for, given wheels included.
+    :param floors: versions below which a project has none, whatever is listed.
     """
 
     def __init__(
@@ -80,7 +82,9 @@ class Catalogue:
         candidates: Candidates,
         lookahead: Lookahead,
         roots: Iterable[Need],
+        floors: Mapping[NormalizedName, Version] = MappingProxyType({}),
     ) -> None:
+        self._floors = floors
         self._request = request
         self._candidates = candidates
         self._lookahead = lookahead
@@ -115,6 +119,9 @@ class Catalogue:
             present = self.present(name)
             if present is not None and present.version not in versions:
                 versions = tuple(sorted((*versions, present.version), reverse=True))
+            floor = self._floors.get(name)
+            if floor is not None:
+                versions = tuple(version for version in versions if version >= floor)
             self._versions[name] = versions
         return versions
 

@@ -38,7 +38,7 @@ from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from wheelfit.core.agreements import Agreed
     from wheelfit.core.properties import PropertySet
     from wheelfit.errors import WheelfitError
-    from wheelfit.resolve.agreement import Forced, Held
+    from wheelfit.resolve.agreement import Held, Settled
     from wheelfit.resolve.builds import ReleaseBuild
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.proof import Step
@@ -115,7 +115,7 @@ class _Resolving:
         self._limits = [asked for asked in request.constraints if self._applies(asked)]
         self._wheels = [*request.wheels, *_from_urls(self._asked)]
         self._request = request
-        self._solved_freely: Collection[Package] = ()
+        self._freely: Mapping[Package, Version] = {}
 
     def resolve(self, threads: int) -> Resolution:
         self._candidates.agree(())
@@ -127,26 +127,33 @@ class _Resolving:
         found = self._solve((), roots, threads)
         if isinstance(found, _Unsolved):
             raise self._explained(found.step, found.catalogue, roots)
-        self._solved_freely = found.solved.versions.keys()
-        agreed, forced = self._settled_on(found, roots, threads)
-        if agreed:
+        self._freely = found.solved.versions
+        settled = self._settled_on(found, roots, threads)
+        if settled.agreed:
             # Once more, so that every reason can say who decided.
-            found = self._solve(agreed, roots, threads)
+            found = self._solve(settled.agreed, roots, threads, as_new=settled.as_new)
             if isinstance(found, _Unsolved):
                 raise self._explained(found.step, found.catalogue, found.needs)
-        chosen = self._attempt(agreed, found).chosen.values()
-        held = tuple(held_by(chosen, self._candidates.policy.agreements, forced))
+        chosen = self._attempt(settled.agreed, found).chosen.values()
+        held = tuple(held_by(chosen, self._candidates.policy.agreements, settled.forced))
         return self._resolution(found.solved, found.catalogue, roots, held)
 
     def _solve(
-        self, agreed: Sequence[Agreed], roots: Sequence[Need], threads: int
+        self,
+        agreed: Sequence[Agreed],
+        roots: Sequence[Need],
+        threads: int,
+        *,
+        as_new: bool = False,
     ) -> _Found | _Unsolved:
         """Solve while some values are agreed on.
 
+        :param as_new: whether no version may be older than freely.
         :raises NoSolution: the search takes too long.
         """
         self._candidates.agree(agreed)
         needs = [*roots, *self._exchanged(roots)]
+        floors = {package.name: version for package, version in self._freely.items()}
         prereleases = self._request.prereleases
         with Lookahead(
             self._candidates,
@@ -154,7 +161,9 @@ class _Resolving:
             prereleases=prereleases,
             preferred=self._request.preferred,
         ) as lookahead:
-            catalogue = Catalogue(self._request, self._candidates, lookahead, roots)
+            catalogue = Catalogue(
+                self._request, self._candidates, lookahead, roots, floors if as_new else {}
+            )
             try:
                 solved = solve(catalogue, needs, self._constraints(), prereleases=prereleases)
             except Unsolvable as error:
@@ -169,16 +178,14 @@ class _Resolving:
 
     # --- agreeing ---------------------------------------------------------------------
 
-    def _settled_on(
-        self, found: _Found, roots: Sequence[Need], threads: int
-    ) -> tuple[tuple[Agreed, ...], Mapping[str, Forced]]:
+    def _settled_on(self, found: _Found, roots: Sequence[Need], threads: int) -> Settled:
         """Return what is to be agreed on so that all builds go with each other.
 
         :raises NoConsistentSet: there is no such set.
         """
         named = tuple(dict.fromkeys(need.package.name for need in roots))
         return settle(
-            lambda agreed: self._attempted(agreed, roots, threads),
+            lambda agreed, as_new: self._attempted(agreed, roots, threads, as_new=as_new),
             self._attempt((), found),
             self._candidates.policy.binding,
             installed=self._request.around,
@@ -187,15 +194,15 @@ class _Resolving:
         )
 
     def _attempted(
-        self, agreed: tuple[Agreed, ...], roots: Sequence[Need], threads: int
+        self, agreed: tuple[Agreed, ...], roots: Sequence[Need], threads: int, *, as_new: bool
     ) -> Attempt | Refused:
         try:
-            found = self._solve(agreed, roots, threads)
+            found = self._solve(agreed, roots, threads, as_new=as_new)
         except NoSolution as error:
             exhausted = error
             return Refused(agreed, lambda: exhausted, tuple)
         if isinstance(found, _Found):
-            return self._attempt(agreed, found)
+            return self._attempt(agreed, found, as_new=as_new)
         unsolved = found
 
         def why() -> WheelfitError:
@@ -204,7 +211,9 @@ class _Resolving:
 
         return Refused(agreed, why, lambda: self._seen(unsolved.catalogue))
 
-    def _attempt(self, agreed: tuple[Agreed, ...], found: _Found) -> Attempt:
+    def _attempt(
+        self, agreed: tuple[Agreed, ...], found: _Found, *, as_new: bool = False
+    ) -> Attempt:
         """Return a solution as a set of builds; what is installed beside it belongs to it."""
         chosen = {
             name: Chosen.that_stays(present) for name, present in self._request.around.items()
@@ -221,7 +230,7 @@ class _Resolving:
             choice = self._candidates.usable(name, version)
             label = choice.taken if build is None else build.label
             chosen[name] = Chosen.of_release(choice, label)
-        return Attempt(agreed, chosen, lambda: self._seen(found.catalogue))
+        return Attempt(agreed, chosen, lambda: self._seen(found.catalogue), as_new)
 
     def _seen(self, catalogue: Catalogue) -> Iterator[PropertySet]:
         """Yield what the builds declare that the solver looked at and that fit."""
@@ -240,7 +249,7 @@ class _Resolving:
                 continue
             # What nobody asked about stays at its version; what is needed may have to change.
             package = Package(name)
-            free = name in self._request.upgrade_only or package in self._solved_freely
+            free = name in self._request.upgrade_only or package in self._freely
             versions = VersionSet.full() if free else VersionSet.singleton(present.version)
             yield Need(package, versions, f"{present}, which is installed", is_pin=not free)
 
