@@ -29,8 +29,8 @@ from wheelfit.errors import NoFit
 from wheelfit.lock.document import Lock, read_lock, write_lock
 from wheelfit.lock.selection import LockCandidates
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel
-from wheelfit.testing.worlds import linux_target
+from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.worlds import NVIDIA, linux_target
 
 ALL = sorted(HOSTS)
 SCHEMA = Path(__file__).parents[3] / "docs/reference/schemas/bundle.json"
@@ -751,3 +751,34 @@ class TestOddLocks:
         assert "only a source distribution is locked" in said.err
         said = run("bundle", path, "--all", "-o", tmp_path / "out")
         assert "s is left out" in said.err
+
+
+def test_packages_that_agree_on_cuda(run: Runner, tmp_path: Path) -> None:
+    """Where the best builds disagree on CUDA's major, the bundle has those that agree."""
+    index = tmp_path / "index"
+    for name, majors in (("alpha", ("13.0", "12.8")), ("beta", ("12.8",))):
+        labels = {f"cu{version[:2]}": version for version in majors}
+        document = release_document(
+            {
+                label: {"nvidia": {"cuda_version_lower_bound": [version]}}
+                for label, version in labels.items()
+            },
+            providers={"nvidia": NVIDIA},
+        )
+        for label in labels:
+            build_wheel(index, name, "1", label=label, document=document)
+        (index / f"{name}-1-variants.json").write_text(json.dumps(document))
+    host = tmp_path / "new.toml"
+    host.write_text(HOSTS["new"].replace('"12.9", ', '"13.0", "12.9", '))
+    folder = tmp_path / "bundle"
+    with RecordingIndex(index) as served:
+        names, roots = [("alpha", "1"), ("beta", "1")], ["alpha", "beta"]
+        lock = write_a_lock(served.url, tmp_path / "pylock.toml", names=names, roots=roots)
+        run("bundle", lock, "--for", host, "-o", folder)
+        assert {parse_wheel_filename(name).label for name in wheels_in(folder)} == {"cu12"}
+        run("bundle", "--verify", folder)
+        words = ["--allow-mixed", "cuda", "--update"]
+        run("bundle", lock, "--for", host, "-o", folder, *words)
+    assert {parse_wheel_filename(name).label for name in wheels_in(folder)} == {"cu12", "cu13"}
+    assert "--allow-mixed cuda" in (folder / "README.txt").read_text()
+    run("bundle", "--verify", folder)
