@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ PROJECT = """\
 [project]
 name = "demo"
 version = "1"
-requires-python = ">=3.12"
+requires-python = ">=3.11"
 dependencies = ["app"]
 
 [project.optional-dependencies]
@@ -111,7 +112,13 @@ class TestLocking:
         assert set(lock.pylock.extras or ()) == {"extra", "all"}
         assert set(lock.pylock.dependency_groups or ()) == {"test", "dev"}
         assert not lock.pylock.default_groups
-        assert "3.12" in str(lock.pylock.requires_python)
+        assert "3.12.4" in (lock.pylock.requires_python or ())
+        assert "3.13.0" not in (lock.pylock.requires_python or ())
+
+    def test_a_python_that_the_project_is_not_for(self, desk: Desk) -> None:
+        """A lock for a Python that the project excludes would be for nobody."""
+        said = desk.run("lock", "--python-version", "3.9", code=2)
+        assert "the project is for Python >=3.11, not for 3.9" in said.err
 
     def test_default_groups(self, desk: Desk) -> None:
         """The project says which groups are installed where none is named."""
@@ -281,10 +288,21 @@ class TestInstalling:
         said = desk.run("install", *words, "lib", "--override", "lib==1")
         said = desk.run("install", *words, "lib==2", "--override", "lib", "--json", "-U")
         assert said.object["breaks"] == []
-        assert "note: app 1 needs lib<2, and will find lib 2, as you said\n" in said.err
+        assert "note: app 1 needs lib<2, and will find lib 2, as was decided\n" in said.err
         said = desk.run("install", *words, "lib==1")
         said = desk.run("install", *words, "lib==2", "--json")
         assert [one["name"] for one in said.object["breaks"]] == ["app"]
+
+    def test_what_a_lock_does_not_meet_on_purpose(self, desk: Desk) -> None:
+        """What was locked with an override is synced without a warning."""
+        words: list[str | Path] = ["--target", desk.folder / "target"]
+        desk.run("install", *words, "app")
+        desk.write('overrides = ["lib==2"]')
+        python = f"{sys.version_info.major}.{sys.version_info.minor}"
+        desk.run("lock", "--python-version", python)
+        said = desk.run("sync", *words, "--json")
+        assert said.object["breaks"] == []
+        assert "note: app 1 needs lib<2, and will find lib 2, as was decided\n" in said.err
 
     def test_the_settings_of_the_folder_do_not_count(self, desk: Desk) -> None:
         """What an archive brings along decides nothing for ``install``."""

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.cli.downloads import download, named_by_origin
 from wheelfit.cli.environments import tell_unnamed_environment
 from wheelfit.cli.pip_rules import check_changes, check_place
-from wheelfit.cli.progress import Bars
 from wheelfit.cli.sizes import size_table, sized, sizes_of, unknown_sizes
 from wheelfit.errors import NoCompatibleWheel, UsageError, VariantChangeRefused
-from wheelfit.install.apply import PLANS, PlanOutdated, apply
 from wheelfit.install.breakage import breakages
-from wheelfit.install.choice import Circumstances
 from wheelfit.install.environment import Kind
 from wheelfit.install.fit import judge
 from wheelfit.install.variant_change import PLAIN, variant_changes
@@ -24,12 +18,15 @@ from wheelfit.resolve.acceleration import unwished_libraries
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from packaging.utils import NormalizedName
 
     from wheelfit.check.installed import Judged
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
+    from wheelfit.cli.progress import Bars
+    from wheelfit.install.choice import Circumstances
     from wheelfit.install.environment import Environment
     from wheelfit.install.installed import Installed
     from wheelfit.install.plan import Plan
@@ -230,6 +227,15 @@ def carry_out(
     :param output: told how it goes.
     :param ground: where, and by what.
     """
+    if not decision.planned:
+        return decision
+    import tempfile
+    from pathlib import Path
+
+    from wheelfit.cli.downloads import named_by_origin
+    from wheelfit.cli.progress import Bars
+    from wheelfit.install.apply import PLANS, PlanOutdated, apply
+
     wheels: dict[str, Path] = {}
     left = PLANS
     with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder, Bars(output) as bars:
@@ -267,6 +273,8 @@ def carry_out(
 
 def _circumstances(machine: ChosenMachine) -> Circumstances:
     """Say in the record of each distribution what it was chosen by (P-73)."""
+    from wheelfit.install.choice import Circumstances
+
     return Circumstances(None if machine.host is None else machine.host.record, machine.in_effect)
 
 
@@ -282,6 +290,8 @@ def _fetch(
 
     :param wheels: the downloaded files by the URL in the plan; grows.
     """
+    from wheelfit.cli.downloads import download
+
     missing = [pin for pin in planned.install if pin.file.url not in wheels]
     paths, refused = download(missing, ground.candidates, folder, bars)
     wheels |= {pin.file.url: paths[pin.name] for pin in missing if pin.name in paths}
@@ -313,8 +323,13 @@ def report(
     planned, resolution = decision.planned, decision.resolution
     interpreter = ground.environment.interpreter
     unmet = breakages(planned, decision.present.installed, interpreter.environment)
-    broken = [one for one in unmet if one.requirement.name not in resolution.replaced]
-    meant = [f"{one}, as you said" for one in unmet if one not in broken]
+    # What belongs to the result was resolved with it, or locked: whoever did that meant it.
+    broken = [
+        one
+        for one in unmet
+        if one.requirement.name not in resolution.replaced and one.needing not in planned.keep
+    ]
+    meant = [f"{one}, as was decided" for one in unmet if one not in broken]
     sizes: Mapping[NormalizedName, FileSize] = {}
     if arguments.dry_run:
         sizes = sizes_of(planned.install, ground.candidates.repository, unpacked=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wheelfit.cli.settings import LIMITS, SETTINGS, Place, ProjectMay, unknown_setting
+from wheelfit.cli.settings import SETTINGS, Place, ProjectMay, unknown_setting
 from wheelfit.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 __all__ = [
-    "LIMITS",
     "PREFIX",
     "PROJECT",
     "VARIABLE",

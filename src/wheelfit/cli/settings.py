@@ -99,7 +99,7 @@ class Kind:
         return value
 
 
-class Flag(Kind):
+class _Flag(Kind):
     """True or false."""
 
     def read(self, key: str, value: object, place: Place) -> bool:
@@ -123,7 +123,7 @@ _WORDS = {
 }
 
 
-class OneOf(Kind):
+class _OneOf(Kind):
     """One of some words.
 
     :param words: the words.
@@ -141,7 +141,7 @@ class OneOf(Kind):
         return word
 
 
-class Parsed(Kind):
+class _Parsed(Kind):
     """A text, or a number, that a function reads as it reads the option's value.
 
     :param parse: raises ``ValueError``, ``ArgumentTypeError`` or an error of the family.
@@ -174,7 +174,7 @@ class Parsed(Kind):
         return self._show(value)
 
 
-class Seconds(Kind):
+class _Seconds(Kind):
     """A number of seconds."""
 
     def read(self, key: str, value: object, place: Place) -> float:
@@ -189,7 +189,7 @@ class Seconds(Kind):
             place.refuse(key, "is not a number of seconds")
 
 
-class Texts(Kind):
+class _Texts(Kind):
     """A list of texts; in a variable one a line. Layers add to each other.
 
     :param check: raises an error of the family if one of them cannot be read.
@@ -240,7 +240,7 @@ class Texts(Kind):
         return list(value)
 
 
-class Requirements(Texts):
+class _Requirements(_Texts):
     """A list of requirements, which know where they were written."""
 
     def _one(self, text: str, place: Place) -> Any:
@@ -253,7 +253,7 @@ class Requirements(Texts):
         return [one.text for one in value]
 
 
-class Limits(Kind):
+class _Limits(Kind):
     """A table of limits; in a variable ``NAME=N``, one a line."""
 
     is_list = True
@@ -298,7 +298,7 @@ class Limits(Kind):
         return dict(value)
 
 
-class Rows(Kind):
+class _Rows(Kind):
     """Tables of one name, each read by a function; layers add to each other.
 
     :param read: called with a table and its place; the key is for errors.
@@ -336,7 +336,7 @@ class Rows(Kind):
         return [self._show(row) for row in value]
 
 
-class Named(Kind):
+class _Named(Kind):
     """Tables by name, each read by a function; of one name the layer that counts most is heard.
 
     :param read: called with the name, a table and its place.
@@ -455,7 +455,7 @@ def _provider(path: str, row: Mapping[str, Any], place: Place) -> object:
         place.refuse(f"{path}.namespace", "is no namespace")
     if not isinstance(package, str) or not package:
         place.refuse(f"{path}.package", "is no name of a package")
-    texts = Texts()
+    texts = _Texts()
     versions = texts.read(f"{path}.versions", row["versions"], place)
     try:
         for text in versions:
@@ -534,7 +534,7 @@ def _agreement(path: str, row: Mapping[str, Any], place: Place) -> object:
         place.refuse(f"{path}.part", "is none of major, whole")
     if not isinstance(bound, bool):
         place.refuse(f"{path}.bound", "is neither true nor false")
-    features = Texts(parse_feature).read(f"{path}.features", row.get("features", []), place)
+    features = _Texts(parse_feature).read(f"{path}.features", row.get("features", []), place)
     if not features:
         place.refuse(f"{path}.features", "names no feature")
     return Agreement(name, title, tuple(map(parse_feature, features)), part, is_bound=bound)
@@ -568,54 +568,54 @@ class Setting(NamedTuple):
         return self.destination or key.replace("-", "_")
 
 
-_FLAG, _SECONDS, _TEXTS = Flag(), Seconds(), Texts()
-_WISHES = Texts(_wish)
+_FLAG, _SECONDS, _TEXTS = _Flag(), _Seconds(), _Texts()
+_WISHES = _Texts(_wish)
 
 SETTINGS: Mapping[str, Setting] = {
     "accept-unknown-drafts": Setting(_FLAG),
     "agreement": Setting(
-        Rows(_agreement, _shown_agreement), ProjectMay.SET_IT, destination="agreement_table"
+        _Rows(_agreement, _shown_agreement), ProjectMay.SET_IT, destination="agreement_table"
     ),
     "allow-mixed": Setting(_TEXTS, ProjectMay.SET_IT),
     "allow-variant-change": Setting(_FLAG, why="to agree is up to whoever runs the command"),
     "compare-sources": Setting(_FLAG),
-    "constraints": Setting(Requirements(_requirement), ProjectMay.SET_IT),
-    "default-groups": Setting(Texts(_name), ProjectMay.ALONE_SET_IT),
+    "constraints": Setting(_Requirements(_requirement), ProjectMay.SET_IT),
+    "default-groups": Setting(_Texts(_name), ProjectMay.ALONE_SET_IT),
     "devices": Setting(
-        OneOf("all", "highest", "lowest", "any", same={"min": "lowest"}), ProjectMay.SET_IT
+        _OneOf("all", "highest", "lowest", "any", same={"min": "lowest"}), ProjectMay.SET_IT
     ),
     "disable-provider": Setting(_TEXTS),
     "enable-provider": Setting(_TEXTS),
-    "excludes": Setting(Texts(_name, name=_project_of), ProjectMay.SET_IT),
+    "excludes": Setting(_Texts(_name, name=_project_of), ProjectMay.SET_IT),
     "forbid": Setting(_WISHES, ProjectMay.SET_IT),
     "ignore-static": Setting(_TEXTS),
-    "label": Setting(Texts(_label, name=_project_of), ProjectMay.SET_IT),
-    "limit": Setting(Limits(), ProjectMay.TIGHTEN_IT),
-    "max-download": Setting(Parsed(_size, str), ProjectMay.TIGHTEN_IT),
+    "label": Setting(_Texts(_label, name=_project_of), ProjectMay.SET_IT),
+    "limit": Setting(_Limits(), ProjectMay.TIGHTEN_IT),
+    "max-download": Setting(_Parsed(_size, str), ProjectMay.TIGHTEN_IT),
     "no-abi-dependency": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
     "no-env-override": Setting(_FLAG),
     "no-plugins": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
     "no-variants": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
-    "overrides": Setting(Requirements(_requirement, name=_project_of), ProjectMay.SET_IT),
+    "overrides": Setting(_Requirements(_requirement, name=_project_of), ProjectMay.SET_IT),
     "plugin-deadline": Setting(_SECONDS),
     "pre": Setting(_FLAG, ProjectMay.SET_IT),
     "prefer": Setting(_WISHES, ProjectMay.SET_IT),
-    "provider": Setting(Rows(_provider, _shown_provider), destination="provider_table"),
+    "provider": Setting(_Rows(_provider, _shown_provider), destination="provider_table"),
     "read-unlisted": Setting(_FLAG),
     "require": Setting(_WISHES, ProjectMay.SET_IT),
     "require-accelerator": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
-    "rocm-compat": Setting(OneOf("exact", "same-major")),
+    "rocm-compat": Setting(_OneOf("exact", "same-major")),
     "shorthand": Setting(
-        Named(_shorthand, _shown_shorthand), ProjectMay.SET_IT, destination="shorthands"
+        _Named(_shorthand, _shown_shorthand), ProjectMay.SET_IT, destination="shorthands"
     ),
     "strict": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
     "tpu-generation": Setting(_FLAG),
-    "variant": Setting(Texts(adds=False), ProjectMay.SET_IT),
+    "variant": Setting(_Texts(adds=False), ProjectMay.SET_IT),
 }
 """Every key, in the order of the alphabet.
 
 A switch of the command line is ``Setting(_FLAG)``; a list of texts ``Setting(_TEXTS)``; what the
-option's own ``type`` reads ``Setting(Parsed(that_function))``. The second argument lets a project
+option's own ``type`` reads ``Setting(_Parsed(that_function))``. The second argument lets a project
 set it; only what chooses packages should have one. Add the key to
 ``docs/reference/configuration.md``, which a test compares.
 """
