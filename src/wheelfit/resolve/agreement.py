@@ -490,7 +490,10 @@ class _Settling:
         if not others:
             refused = {_value_of(one, agreed.agreement) for one in self._refused} - {agreed.value}
             values = agreed.agreement.called(value for value in refused if value is not None)
-            return [], f"{values} cannot be had for all{' as new' if self._as_new else ''}"
+            return (
+                [],
+                f"{values} cannot be had for all{' in these versions' if self._as_new else ''}",
+            )
         rival = self._best(others)
         other = agreed.agreement.called([_value_of(rival, agreed.agreement) or "others"])
         for losers, what in (
