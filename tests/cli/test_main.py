@@ -14,7 +14,7 @@ import pytest
 from cli.running import Runner
 
 from wheelfit import __version__
-from wheelfit.cli.main import COMMANDS, main
+from wheelfit.cli.main import COMMANDS, main, module_of
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -33,10 +33,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     """Without arguments the commands are listed; each has a module."""
     assert main([]) == 0
-    shown = re.findall(r"^  (\w+)  ", capsys.readouterr().out, re.MULTILINE)
+    shown = re.findall(r"^  ([\w-]+)  ", capsys.readouterr().out, re.MULTILINE)
     assert shown == list(COMMANDS)
     modules = {path.stem for path in (REPOSITORY / "src/wheelfit/cli/commands").glob("[a-z]*.py")}
-    assert modules == set(COMMANDS)
+    assert modules == {module_of(name).rpartition(".")[2] for name in COMMANDS}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
