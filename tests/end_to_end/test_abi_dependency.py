@@ -330,6 +330,28 @@ class TestFinalBoss:
         mixed = boss.run("install", "--dry-run", *place, "flash-attn", "--allow-mixed", "cuda")
         assert [one["label"] for one in mixed["install"]] == ["cu12_pyt2.8.0"]
 
+    def test_a47_from_a_lock(self, boss: Boss, tmp_path: Path) -> None:
+        """A-47: what a machine gets of a lock agrees likewise, and so with what stays beside it."""
+        lock = tmp_path / "pylock.toml"
+        boss.text("lock", "flash-attn", "vllm", "-o", lock, "--platform", "linux-x86_64")
+        boss.driver("13.0")
+
+        def synced(*options: str) -> dict[str, str]:
+            place = ("--target", tmp_path / "place", "--dry-run")
+            answer = boss.run("sync", lock, *place, *options)
+            assert answer["agreements"][0]["name"] == "cuda"
+            return {one["name"]: one["label"] for one in answer["install"]}
+
+        others = {"vllm": "cu128_pyt2.8.0", "flash-attn": "cu12_pyt2.8.0"}
+        assert synced() == {**others, "torch": "cuda12.8"}
+        assert synced("--allow-mixed", "cuda") == {**others, "torch": "cuda13.0"}
+        assert "CUDA majors are mixed (CUDA 12: flash-attn, vllm; CUDA 13: torch)" in boss.said
+        only = ("--label", "torch=cuda13.0")
+        error = boss.run("sync", lock, "--target", tmp_path / "place", *only, code=3)
+        assert error["code"] == "no-consistent-set"
+        # The lock has one torch, so flash-attn has no build for CUDA 13 any more.
+        assert [one["lacks"] for one in error["closest"]] == [["flash-attn", "vllm"], ["torch"]]
+
     def test_a47_configured(
         self, boss: Boss, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
