@@ -29,6 +29,7 @@ COMMANDS = [
     "explain-all",
     "tree",
     "export",
+    "bundle",
     "install",
     "lock",
     "sync",
