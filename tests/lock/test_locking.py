@@ -9,6 +9,7 @@ import pytest
 from lock.shelf import ANY, Shelf, cuda, document
 from packaging.version import Version
 
+from wheelfit.core.ordering import Preferences
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import NoConsistentSet, NoFit
 from wheelfit.lock.document import Lock, read_lock, write_lock
@@ -378,10 +379,7 @@ class TestVariants:
         locked = lock(shelf, "fast")
         assert entries(locked) == {"fast 1": None, "lib 2": None}
         assert labels(locked, "fast") == {"cu13", "null", None}
-        assert (
-            "fast 1: fast-1-py3-none-any-cu12.whl not locked, it needs lib<2, and 2 is locked"
-            in locked.notes
-        )
+        assert "fast 1: cu12 not locked, it needs lib<2, and 2 is locked" in locked.notes
         (package,) = (one for one in locked.lock.packages if one.name == "fast")
         assert package.document is not None
         assert set(package.document.variants) == {"cu13", "null"}
@@ -421,7 +419,7 @@ class TestVariants:
         shelf.add("torch 2.7", "torch 2.8")
         locked = lock(shelf, "torch", "attention")
         assert labels(locked, "attention") == {"torch8"}
-        assert any("attention-1-py3-none-any-torch7.whl not locked" in one for one in locked.notes)
+        assert any(one.startswith("attention 1: torch7 not locked, ") for one in locked.notes)
         locked = lock(shelf, "torch<2.8", "attention")
         assert labels(locked, "attention") == {"torch7"}
 
@@ -480,3 +478,24 @@ def test_versions_are_versions(shelf: Shelf) -> None:
     shelf.add("app 1.0")
     (package,) = lock(shelf, "app").lock.packages
     assert package.version == Version("1.0")
+
+
+def test_without_variants(shelf: Shelf) -> None:
+    """Whoever wants plain wheels gets an ordinary lock, and is told nothing of the others."""
+    shelf.add_variants("fast 1", cuda("12"), {"cu12": ["lib"]})
+    policy = ChoicePolicy(preferences=Preferences(variants=False))
+    locked = lock(shelf, "fast", policy=policy)
+    assert labels(locked, "fast") == {None}
+    assert (entries(locked).keys(), locked.notes) == ({"fast 1"}, ())
+    assert locked.lock.packages[0].table is None
+
+
+def test_what_the_user_forbids(shelf: Shelf) -> None:
+    """Is not listed, and does not decide about versions."""
+    shelf.add_variants("fast 1", cuda("12"), {"cu12": ["lib<2"], "null": ["lib"]})
+    shelf.add("lib 1", "lib 2")
+    policy = ChoicePolicy(preferences=Preferences(forbid=("nvidia",)))
+    locked = lock(shelf, "fast", policy=policy)
+    assert labels(locked, "fast") == {"null", None}
+    assert "lib 2" in entries(locked)
+    assert locked.notes == ("fast 1: cu12 not locked, nvidia is forbidden",)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from packaging.utils import NormalizedName
+    from packaging.version import Version
 
     from wheelfit.core.target import Target
     from wheelfit.lock.environments import LockEnvironment, Python
@@ -81,9 +82,12 @@ def lock_everywhere(
     settled: list[Settled] = []
     failed: list[tuple[LockEnvironment, NoFit]] = []
     chosen: dict[Python, Versions] = {}
+    given_up: set[tuple[NormalizedName, Version]] = set()
     for environment in environments:
         report(environment)
         preferred = {} if old is None else locked_versions(old, environment.target, upgrade)
+        # What would not do before is tried in no other environment first.
+        preferred = {name: one for name, one in preferred.items() if (name, one) not in given_up}
         own = chosen.setdefault(environment.python, {})
         for versions in reversed(chosen.values()):  # the same Python first, then its neighbours
             preferred = versions | preferred
@@ -99,6 +103,8 @@ def lock_everywhere(
         settled.append(one)
         for name, part in one.parts.items():
             own.setdefault(name, part.version)
+            if preferred.get(name, part.version) != part.version:
+                given_up.add((name, preferred[name]))
     served = {one.environment.python for one in settled}
     for environment, why in failed:
         if not served or (every_python and environment.python not in served):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem, NoFit
 from wheelfit.lock.conditions import Conditions
 from wheelfit.lock.release import lock_release
@@ -154,11 +155,12 @@ class _Merging:
                 if wheel.filename.text in part.wheels:
                     wheels.setdefault(wheel.filename.text, wheel)
         first = entry.parts[0][1].release
-        reasons: dict[str, list[str]] = {}
+        reasons: dict[str, dict[str, None]] = {}
         for text, reason in sorted(refused.items()):
-            reasons.setdefault(reason, []).append(text)
-        for reason, texts in reasons.items():
-            told = f"{first.name} {first.version}: {', '.join(texts)} not locked, {reason}"
+            label = parse_wheel_filename(text).label or "the plain wheel"
+            reasons.setdefault(reason, {})[label] = None
+        for reason, labels in reasons.items():
+            told = f"{first.name} {first.version}: {', '.join(labels)} not locked, {reason}"
             self._notes[told] = None
         kept = [_hashed(wheels[text]) for text in sorted(wheels) if text not in refused]
         return replace(first, wheels=tuple(kept))

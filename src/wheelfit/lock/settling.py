@@ -218,6 +218,7 @@ class _Settling:
             for verdict in choice.selection.verdicts
             if verdict.verdict == "rejected"
             and verdict.filename.is_variant
+            and self._solver.policy.preferences.variants  # or the user knows
             and self._target.tags.best(verdict.filename.tags) is not None
         }
         wheels = set()

@@ -96,7 +96,7 @@ class Solver:
     ) -> None:
         self.request = request
         self.repository = repository
-        self._policy = policy
+        self.policy = policy
         self._threads = threads
         self._pages: dict[tuple[NormalizedName, Version], ProjectPage] = {}
         self._cores: Once[str, CoreMetadata] = Once()
@@ -136,7 +136,7 @@ class Solver:
         repository = Pinned(self.repository, solution.versions, self._pages)
         # What a machine must agree on is its own business: labels that it would not mix stand
         # side by side in a lock.
-        policy = replace(self._policy, agreements=())
+        policy = replace(self.policy, agreements=())
         chosen = self.every_label(solution.environment, repository, policy)
         needs = (*solution.more, *more)
         return self._solution(solution.environment, chosen, solution.versions, needs)
@@ -153,7 +153,7 @@ class Solver:
         :param repository: where to look.
         :param policy: what the user decided; default: as for everything.
         """
-        policy = self._policy if policy is None else policy
+        policy = self.policy if policy is None else policy
         return _Sharing(self._cores, repository, environment.target, None, policy)
 
     def pinned(self, solution: Solution) -> EveryLabel:
