@@ -139,6 +139,15 @@ class TestWords:
             wanted(word)
         assert said in caught.value.message
 
+    @pytest.mark.parametrize(
+        "word", ["pyproject.toml", "a/pyproject.toml", "requirements.txt", "./a.txt"]
+    )
+    def test_a_file_in_place_of_a_requirement(self, word: str) -> None:
+        """A forgotten ``-r`` must not fetch whatever an index has under the name of the file."""
+        with pytest.raises(UserError, match="is the name of a file") as caught:
+            wanted(word)
+        assert caught.value.hint == f"-r {word} reads it"
+
     def test_nothing(self, tmp_path: Path) -> None:
         """No words ask for nothing; that is wrong usage. A file may be empty."""
         (tmp_path / "empty.txt").write_text("# nothing\n")

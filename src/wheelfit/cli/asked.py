@@ -236,6 +236,13 @@ def _requirement_or_wheel(line: RequirementLine) -> Asked | GivenWheel:
     path, extras = _split_extras(text)
     if _is_url(path, line.where):
         return given_wheel(path, extras=extras, hashes=promised, where=line.where)
+    if is_project_file(path) or path.endswith(".txt"):
+        # As a name it could be had from an index, and whoever owns it there waits for this slip.
+        raise UserError(
+            f"{path} is the name of a file, and stands where requirements stand",
+            where=line.where or None,
+            hint=f"-r {path} reads it",
+        )
     if path.endswith(".whl") or path.startswith((".", "/", "~")) or "\\" in path:
         place = Path(os.path.expanduser(path))  # noqa: PTH111  # an unknown user is no error yet
         if place.suffix == ".whl" and not place.is_file():
