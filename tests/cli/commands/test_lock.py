@@ -123,12 +123,19 @@ class TestWriting:
         assert "cannot be written" in said.err
 
     def test_requirements_files(self, office: Office) -> None:
-        """``-r`` and ``-c`` as everywhere; hashes choose among the wheels."""
+        """``-r`` and ``-c`` as everywhere; only wheels with an allowed hash are listed."""
         office.add("lib", "2.0")
         (office.folder / "in.txt").write_text("lib\n")
         (office.folder / "limits.txt").write_text("lib<2\n")
         office.lock("-r", "in.txt", "-c", "limits.txt")
         assert str(office.read().packages[0].version) == "1.0"
+        wheel = office.folder / "index" / "fast-1.0-py3-none-any-null.whl"
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        (office.folder / "in.txt").write_text(f"fast --hash=sha256:{digest}\n")
+        office.lock("-r", "in.txt")
+        assert [one.filename.text for one in office.read().packages[0].wheels] == [wheel.name]
+        (office.folder / "in.txt").write_text(f"fast --hash=sha256:{digest[::-1]}\n")
+        assert "hash-mismatch" in office.lock("-r", "in.txt", code=4).err
 
     def test_a_given_wheel(self, office: Office) -> None:
         """Stands for its project, and gets a path from the lock; a login stays out of it."""
@@ -271,10 +278,10 @@ class TestChanges:
     def test_up_to_date(self, office: Office) -> None:
         """Nothing is written, and it is said."""
         office.lock("app")
-        before = (office.folder / "pylock.toml").stat()
+        before = (office.folder / "pylock.toml").stat().st_ino
         said = office.lock("app")
         assert said.out.splitlines()[-1] == f"pylock.toml is up to date: 3 packages for {ANYWHERE}"
-        assert (office.folder / "pylock.toml").stat() == before
+        assert (office.folder / "pylock.toml").stat().st_ino == before
 
     def test_versions_stay_until_an_upgrade(self, office: Office) -> None:
         """``-U`` and ``-P`` take newer ones."""
