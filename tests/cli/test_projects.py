@@ -201,6 +201,14 @@ class TestLocking:
         desk.write('overrides = ["lib"]\nexcludes = ["tool"]\nconstraints = ["speed<2"]')
         assert desk.versions("-U", "--no-group", "dev") == {"app": "1", "lib": "2", "speed": "1"}
 
+    def test_what_a_lock_leaves_unmet_is_told(self, desk: Desk) -> None:
+        """Needs that are not met because of an override are told, each once."""
+        desk.write('overrides = ["lib==2"]\nexcludes = ["tool"]')
+        said = desk.lock("--platform", "macos-arm64", "--no-extra", "all", "--no-group", ":all:")
+        assert said.err.count("note: app 1 needs lib<2, and gets 2 by an override\n") == 1
+        assert said.err.count("note: app 1 needs tool, which is excluded\n") == 1
+        assert "warning" not in said.err
+
     def test_the_command_line_counts_more(self, desk: Desk) -> None:
         """Of a project that the command line overrides the file is not heard."""
         desk.write('overrides = ["lib==7", "tool"]')

@@ -416,6 +416,9 @@ def _report(made: Sequence[_Made], output: Output, *, writes: bool) -> None:
         )
     for note in notes:
         output.warn(note)
+    settled = [each for one in made for each in one.host_lock.locked.settled]
+    for text in dict.fromkeys(one for each in settled for one in each.solution.resolution.unmet):
+        output.say(f"note: {text}", "dim")
     for one in made:
         for change in one.changes:
             output.result(str(change))
