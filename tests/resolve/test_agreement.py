@@ -169,6 +169,19 @@ class TestWithinOneVersion:
         }
         assert "cu12 of boost 1, not 2 cu13" in str(resolution.held[0])
 
+    def test_what_nobody_named_becomes_older_before_anything_loses_the_feature(self) -> None:
+        """P-55: a build with the feature is worth an older version of what nobody named."""
+        world = World(machine=GPU)
+        add(world, "torch 1", {"cu12": "12.0"}, ["nccl"], plain=True)
+        add(world, "nccl 2", {"cu13": "13.0"})
+        add(world, "nccl 1", {"cu12": "12.0"})
+        world.add("app 1", requires=["torch"])
+        expected = {"torch": "1:cu12", "nccl": "1:cu12"}
+        assert world.pins("torch") == expected
+        assert world.pins("app") == {"app": "1", **expected}
+        # But what was named keeps its version.
+        assert world.pins("torch", "nccl") == {"torch": "1", "nccl": "2:cu13"}
+
     def test_the_fewest_older_versions(self, world: World) -> None:
         """The value that leaves the most packages at their newest version is taken."""
         add(world, "flash 0.5", {"cu13": "13.0"})

@@ -168,6 +168,7 @@ class Problem:
         order = [*dict.fromkeys(Requirement(root).name for root in self.roots)]
         order += [name for name in free if name not in order]
         exchanged = sum(solution[name] != free[name] for name in solution if name not in NAMES)
+        # All is asked for but what is installed beside, and that stays at its version.
         older = sum(build[0] < free[name][0] for name, build in solution.items())
         poorer = sum(
             bool(self.values(name, free[name], one.name)) and not self.values(name, build, one.name)

@@ -236,12 +236,13 @@ def settle(
 ) -> Settled:
     """Return on what to agree, if anything must be, and what forced it.
 
-    The best set has the fewest installed builds exchanged, then the fewest packages at an older
-    version than alone, then the fewest that lose the feature, then package by package the
-    newer version and the better label, then the higher value.
+    The best set has the fewest installed builds exchanged, then of what was named the fewest
+    at an older version than freely, then the fewest packages that lose a feature, then of the
+    rest the fewest at an older version, as the order of a resolution is too (P-55). Then
+    package by package the newer version and the better label decide, then the higher value.
 
-    First no version may be older than freely; that finds the best set if one is found that
-    exchanges nothing, and looks at no history.
+    First no version may be older than freely. Where that gives a set that exchanges nothing
+    and loses nothing, it is the best, and no history was looked at.
 
     :param attempt: chooses a set while some values are agreed on; the second argument tells
         whether no version may be older than freely.
@@ -310,7 +311,7 @@ class _Settling:
             return Settled()
         self._as_new = True
         self._explore(self._free)
-        if all(map(self._exchanged, self._found)):
+        if all(self._exchanged(one) or self._poorer(one) for one in self._found):
             self._as_new = False
             self._attempts = 0
             self._refused.clear()
@@ -399,15 +400,20 @@ class _Settling:
             versions = {one.chosen[name].version for one in attempts if name in one.chosen}
             newest[name] = {v: place for place, v in enumerate(sorted(versions, reverse=True))}
 
-        def key(one: Attempt) -> tuple[int, int, int, list[tuple[int, int]]]:
+        def key(one: Attempt) -> tuple[int, int, int, int, list[tuple[int, int]]]:
             each = [
                 (newest[name][one.chosen[name].version], one.chosen[name].place)
                 if name in one.chosen
                 else (0, 0)
                 for name in order
             ]
-            counts = (len(self._exchanged(one)), len(self._older(one)), len(self._poorer(one)))
-            return (*counts, each)
+            return (
+                len(self._exchanged(one)),
+                len(self._older_named(one)),
+                len(self._poorer(one)),
+                len(self._older_rest(one)),
+                each,
+            )
 
         higher = sorted(
             attempts, key=lambda one: [value_key(a.value) for a in one.agreed], reverse=True
@@ -436,10 +442,19 @@ class _Settling:
         )
         return any(before and after and before.isdisjoint(after) for before, after in pairs)
 
-    def _older(self, found: Attempt) -> list[NormalizedName]:
-        """Return what would be of an older version than alone."""
+    def _older_named(self, found: Attempt) -> list[NormalizedName]:
+        """Return what was named and would be of an older version than freely."""
+        return [name for name in self._older(found) if name in self._order]
+
+    def _older_rest(self, found: Attempt) -> list[NormalizedName]:
+        """Return what nobody named and would be of an older version than freely."""
+        return [name for name in self._older(found) if name not in self._order]
+
+    def _older(self, found: Attempt) -> Iterator[NormalizedName]:
         free = self._free.chosen
-        return [n for n, one in found.chosen.items() if n in free and one.version < free[n].version]
+        for name, one in found.chosen.items():
+            if name in free and one.version < free[name].version:
+                yield name
 
     def _poorer(self, found: Attempt) -> list[NormalizedName]:
         """Return what would do without a feature that it has alone."""
@@ -498,8 +513,9 @@ class _Settling:
         other = agreed.agreement.called([_value_of(rival, agreed.agreement) or "others"])
         for losers, what in (
             (self._exchanged, "would exchange"),
-            (self._older, "would need older versions of"),
+            (self._older_named, "would need older versions of"),
             (self._poorer, "would leave without it"),
+            (self._older_rest, "would need older versions of"),
         ):
             ours, theirs = losers(best), losers(rival)
             if len(theirs) > len(ours):
