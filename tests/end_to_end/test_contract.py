@@ -40,6 +40,7 @@ COMMANDS = [
     "demo",
     "check",
     "providers",
+    "config",
     "doctor",
     "check-env",
 ]
