@@ -384,6 +384,17 @@ class TestVariants:
         assert package.document is not None
         assert set(package.document.variants) == {"cu13", "null"}
 
+    def test_labels_that_contradict_each_other(self, shelf: Shelf) -> None:
+        """Of what is new to the lock the better labels decide; the rest goes with it, or out."""
+        needs = {"cu11": ["lib"], "cu12": ["lib<2"], "cu13": ["lib>=2"], "cu14": ["other"]}
+        shelf.add_variants("fast 1", cuda("11", "12", "13", "14", "15"), needs)
+        shelf.add("lib 1", "lib 2", "other 1")
+        locked = lock(shelf, "fast")
+        assert entries(locked).keys() == {"fast 1", "lib 2", "other 1"}
+        assert labels(locked, "fast") == {"cu11", "cu13", "cu14", "cu15", "null", None}
+        (note,) = locked.notes
+        assert note.startswith("fast 1: cu12 not locked, it needs lib<2")
+
     def test_what_a_label_brings_may_have_variants_too(self, shelf: Shelf) -> None:
         """Their labels are looked at like any other."""
         shelf.add_variants("fast 1", cuda("12"), {"null": ["maths"]}, plain=False)

@@ -7,16 +7,18 @@ them. A label that wants something else is left out, with a reason.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.markers import VariantContext
-from wheelfit.errors import HashMismatch, InvalidMarker, NoFit
+from wheelfit.errors import HashMismatch, InvalidMarker, NoFit, WheelfitError
 from wheelfit.resolve.request import Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from packaging.specifiers import SpecifierSet
     from packaging.utils import NormalizedName
@@ -115,6 +117,15 @@ def possible_needs(
             continue  # the resolver has told of it
 
 
+class _Looked(NamedTuple):
+    """Hold a label of a release with a choice, and what it may need."""
+
+    name: NormalizedName
+    label: Label | None
+    called: str
+    needs: tuple[Requirement, ...]
+
+
 class _Settling:
     """Look at label after label, until none brings anything new."""
 
@@ -150,10 +161,33 @@ class _Settling:
                 )
             )
             before = self._solution
+            self._fetch_ahead(candidates)
+            looked_at: list[_Looked] = []
             for pin in self._solution.resolution.pins:
-                self._look_at(pin, self._chooser(pin, candidates))
+                looked_at += self._look_at(pin, self._chooser(pin, candidates))
+            self._add(looked_at)
             if self._solution is before:
                 return candidates
+
+    def _fetch_ahead(self, candidates: Candidates) -> None:
+        """Let the metadata of labels travel at the same time; what fails will fail again."""
+        wanted = [
+            (pin.name, pin.version, label)
+            for pin in self._solution.resolution.pins
+            if self._chooser(pin, candidates) is candidates
+            for label in candidates.choice(pin.name, pin.version).labels
+            if (pin.name, label) not in self._needs
+        ]
+        threads = min(self._solver.threads, len(wanted))
+        if threads < 2:
+            return
+
+        def fetch(item: tuple[NormalizedName, Version, Label | None]) -> None:
+            with suppress(WheelfitError):
+                candidates.wheel_of(*item)
+
+        with ThreadPoolExecutor(threads, "wheelfit-labels") as pool:
+            list(pool.map(fetch, wanted))
 
     def _chooser(self, pin: Pin, closed: Candidates) -> Candidates:
         """Return who judges a release: of plain wheels, and of given ones, who did already."""
@@ -161,7 +195,8 @@ class _Settling:
         has_choice = any(wheel.filename.is_variant for wheel in release.wheels)
         return closed if has_choice and not release.is_given else self._solution.candidates
 
-    def _look_at(self, pin: Pin, candidates: Candidates) -> None:
+    def _look_at(self, pin: Pin, candidates: Candidates) -> Iterator[_Looked]:
+        """Read what the labels of a release need; yield those of releases with a choice."""
         choice = candidates.choice(pin.name, pin.version)
         for label in choice.labels:
             key = (pin.name, label)
@@ -180,36 +215,49 @@ class _Settling:
             if core.requires_python is not None:
                 self._pythons.setdefault(pin.name, set()).add(core.requires_python)
             if len(choice.labels) > 1 or label is not None:
-                self._check(key, [requirement for _, requirement in needs], pin)
+                called = f"{pin.name} {pin.version}" + (f" ({label})" if label else "")
+                yield _Looked(pin.name, label, called, tuple(one for _, one in needs))
 
-    def _check(
-        self, key: tuple[NormalizedName, Label | None], needs: Iterable[Requirement], pin: Pin
-    ) -> None:
-        """Hold what a label needs against what is locked, and add what is new."""
-        name, label = key
-        called = f"{name} {pin.version}" + (f" ({label})" if label else "")
-        fresh: dict[Asked, None] = {}
-        for written in needs:
-            for needed in self._request.instead(written, self._target):
-                plain = replace(needed, marker=None)
-                if plain.url is not None:
-                    self._refused[key] = f"it needs {plain.name} from a URL"
-                    return
-                version = self._solution.versions.get(plain.name)
-                if version is not None and not plain.specifier.contains(version, prereleases=True):
-                    self._refused[key] = f"it needs {plain}, and {version} is locked"
-                    return
-                if version is None or not plain.extras <= self._solution.extras[plain.name]:
-                    fresh[Asked(plain, called)] = None
+    def _add(self, looked_at: Sequence[_Looked]) -> None:
+        """Hold what labels need against what is locked, and add what is new.
+
+        All at once, which mostly works; otherwise by halves, so that the better labels of a
+        release come first.
+        """
+        fresh = dict.fromkeys(asked for one in looked_at for asked in self._fresh(one))
         if not fresh:
             return
         try:
             self._solution = self._solver.again(self._solution, tuple(fresh))
         except (NoFit, HashMismatch) as error:
+            if len(looked_at) > 1:
+                middle = len(looked_at) // 2
+                self._add(looked_at[:middle])
+                self._add(looked_at[middle:])
+                return
+            (one,) = looked_at
             names = ", ".join(str(asked.requirement) for asked in fresh)
-            self._refused[key] = (
+            self._refused[one.name, one.label] = (
                 f"it needs {names}, which cannot be had with the locked versions: {error.message}"
             )
+
+    def _fresh(self, one: _Looked) -> Sequence[Asked]:
+        """Return what a label needs that is not locked; refuse one that contradicts."""
+        fresh = []
+        for written in one.needs:
+            for needed in self._request.instead(written, self._target):
+                plain = replace(needed, marker=None)
+                if plain.url is not None:
+                    self._refused[one.name, one.label] = f"it needs {plain.name} from a URL"
+                    return ()
+                version = self._solution.versions.get(plain.name)
+                if version is not None and not plain.specifier.contains(version, prereleases=True):
+                    reason = f"it needs {plain}, and {version} is locked"
+                    self._refused[one.name, one.label] = reason
+                    return ()
+                if version is None or not plain.extras <= self._solution.extras[plain.name]:
+                    fresh.append(Asked(plain, one.called))
+        return fresh
 
     def _part(self, pin: Pin, candidates: Candidates) -> Part:
         choice = candidates.choice(pin.name, pin.version)

@@ -97,7 +97,7 @@ class Solver:
         self.request = request
         self.repository = repository
         self.policy = policy
-        self._threads = threads
+        self.threads = threads
         self._pages: dict[tuple[NormalizedName, Version], ProjectPage] = {}
         self._cores: Once[str, CoreMetadata] = Once()
 
@@ -182,7 +182,7 @@ class Solver:
             prereleases=request.prereleases,
             dependencies=request.dependencies,
         )
-        resolution = resolve(asked, candidates, threads=self._threads)
+        resolution = resolve(asked, candidates, threads=self.threads)
         return Solution(environment, resolution, candidates, tuple(more))
 
 
