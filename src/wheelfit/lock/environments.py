@@ -16,7 +16,7 @@ from wheelfit.core.compatible_tags import (
 )
 from wheelfit.core.target import Target
 from wheelfit.errors import UsageError
-from wheelfit.platforms.tables.presets import PLATFORMS
+from wheelfit.platforms.tables.platforms import PLATFORMS
 from wheelfit.platforms.tables.pythons import GLIBC_OF_LOCKS, PLATFORMS_OF_LOCKS, PYTHONS
 from wheelfit.resolve.version_set import VersionSet
 
