@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import parse_marker
+from wheelfit.resolve.replacements import Replacements
 from wheelfit.resolve.request import Asked
 from wheelfit.sources.urls import split_userinfo
 
@@ -101,15 +102,13 @@ class LockRequest:
         :param requirement: of the user or of a package; its marker holds.
         :param target: the environment.
         """
-        if requirement.name in self.excluded:
-            return
-        overriding = [one.requirement for one in self.overrides]
-        overriding = [one for one in overriding if one.name == requirement.name]
-        for one in overriding:
-            if one.applies(target.environment):
-                yield replace(one, extras=requirement.extras | one.extras)
-        if not overriding:
+        replaced = self.excluded | {one.requirement.name for one in self.overrides}
+        if requirement.name not in replaced:
             yield requirement
+            return
+        replacements = Replacements(self.overrides, self.excluded, target.environment)
+        for one in replacements.instead(Asked(requirement)):
+            yield one.requirement
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hashes", MappingProxyType(dict(self.hashes)))
