@@ -567,14 +567,14 @@ UNSUPPORTED_HERE = _check(
     "unsupported-here",
     "F-96",
     "a variant is installed that this machine does not support any more",
-    "install the package again: the build that fits is chosen anew",
+    "exchange it for the build that fits: wheelfit install --refit",
 )
 BROKEN_BY_DEPENDENCY = _check(
     _ERROR,
     "broken-by-dependency",
     "P-56",
     "a variant is installed that was built for another version of an installed package",
-    "install the package again, or the version that it was built for",
+    "exchange it with wheelfit install --refit, or install the version that it was built for",
 )
 
 # --- profile uv ------------------------------------------------------------------------
