@@ -137,6 +137,39 @@ class TestTogether:
         assert labels(candidates.select()) == {"torch": "cu13", "flash": None}
 
 
+def test_a_build_for_another_package_that_comes_with_the_value() -> None:
+    """P-54: what was given up for want of another package is not given up where that comes."""
+    repository = FakeRepository()
+    nvidia = {label: {"nvidia": {"cuda_version_lower_bound": [CUDA[label]]}} for label in CUDA}
+    abi = {"builtin": "abi_dependency"}
+    providers: dict[str, Any] = {"nvidia": NVIDIA, "abi": abi}
+    needs = {"cu13": ["flash"], "cu12": ["flash", "torch"]}
+    for name, variants in {
+        "app": {label: nvidia[label] for label in ("cu13", "cu12")},
+        "other": {"cu12": nvidia["cu12"]},
+        "flash": {"torch1": {"abi": {"torch": ["1"]}}, "null": {}},
+    }.items():
+        document = release_document(variants, providers=providers)
+        for label in variants:
+            requires = needs[label] if name == "app" else []
+            own = single_label_document(document, label)
+            wheel = f"{name}-1-py3-none-any-{label}.whl"
+            repository.add_wheel(wheel, document=own, requires=requires)
+        repository.add_file(f"{name}-1-variants.json", document)
+    repository.add_wheel("torch-1-py3-none-any.whl")
+    names = ("app", "other", "flash", "torch")
+    tables = [locked(repository, name, "1").table for name in names]
+    alone = new_lock(tables, roots=["app"], where="pylock.toml")
+    assert labels(choose(alone)) == {"app": "cu13", "flash": "null"}
+    both = new_lock(tables, roots=["app", "other"], where="pylock.toml")
+    assert labels(choose(both)) == {
+        "app": "cu12",
+        "other": "cu12",
+        "flash": "torch1",
+        "torch": None,
+    }
+
+
 class TestInstalled:
     """What is there takes part."""
 

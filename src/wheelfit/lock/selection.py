@@ -352,6 +352,16 @@ class LockCandidates:
         return tuple(explain_choice(self.candidates, one.choice) for one in selection.chosen)
 
     def _walked(self) -> _Walk:
+        """Walk until every wheel that was built for another package has it beside it (P-54)."""
+        alone: dict[WheelFilename, str] = {}
+        try:
+            return self._walk_on(alone)
+        finally:
+            # On another walk the package may be there.
+            for filename in alone:
+                self.candidates.restore(filename)
+
+    def _walk_on(self, given_up: dict[WheelFilename, str]) -> _Walk:
         while True:
             walk = _Walk(self.candidates, self.packages)
             if self._roots is None:
@@ -361,6 +371,7 @@ class LockCandidates:
             alone = next(walk.alone(), None)
             if alone is None:
                 return walk
+            given_up.update([alone])
             self.candidates.reject(*alone)  # P-54
 
 

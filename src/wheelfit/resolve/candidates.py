@@ -286,6 +286,14 @@ class Candidates:
         self._rejected[filename.text] = reason
         self._choices.forget((filename.name, filename.version))
 
+    def restore(self, filename: WheelFilename) -> None:
+        """Take back that a wheel was rejected.
+
+        :param filename: the wheel.
+        """
+        self._rejected.pop(filename.text, None)
+        self._choices.forget((filename.name, filename.version))
+
     def confirm(self, choice: ReleaseChoice, data: bytes | None) -> str | None:
         """Hold the document inside a downloaded wheel against what it was chosen by (F-93).
 
