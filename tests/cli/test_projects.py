@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -187,6 +188,14 @@ class TestLocking:
         said = desk.lock(code=1)
         assert "the project's file cannot be read" in said.err
         assert "--project" in said.err
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes that have names")
+    def test_a_pipe(self, desk: Desk) -> None:
+        """Nobody waits for a pipe that an archive brought along."""
+        (desk.folder / "pyproject.toml").unlink()
+        os.mkfifo(desk.folder / "pyproject.toml")
+        assert "it is a pipe" in desk.lock(code=1).err
+        assert "it is a pipe" in desk.run("install", "-r", "pyproject.toml", code=1).err
 
     def test_a_broken_project(self, desk: Desk) -> None:
         """Everything that is wrong is told at once, with lines."""

@@ -12,6 +12,7 @@ there must not decide what is installed.
 from __future__ import annotations
 
 import sys
+from errno import EINVAL
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,6 +42,7 @@ __all__ = [
     "read_layers",
     "read_project",
     "read_variables",
+    "refuse_pipe",
     "set_aside",
     "site_folder",
     "strays",
@@ -298,11 +300,23 @@ def read_project(path: Path) -> Layer:
     return Layer(PROJECT, str(path), said, is_bound=True)
 
 
+def refuse_pipe(path: Path) -> None:
+    """Refuse to wait for a pipe, which an archive can bring along.
+
+    :param path: of a file that nobody named.
+    :raises OSError: it is one, or cannot be looked at.
+    """
+    if path.is_fifo():
+        raise OSError(EINVAL, "it is a pipe")
+
+
 def _read(path: Path, *, must_exist: bool) -> tuple[bytes, os.stat_result | None]:
     """Return what a file holds, and whose it is; nothing where it is not there."""
     import os
 
     try:
+        if not must_exist:
+            refuse_pipe(path)
         with path.open("rb") as file:
             return file.read(_LARGEST + 1), os.fstat(file.fileno())
     except FileNotFoundError:

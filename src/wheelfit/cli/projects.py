@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
+from wheelfit.cli.configuration import refuse_pipe
 from wheelfit.errors import FileProblem, InvalidConfiguration, UsageError
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def open_project(name: str) -> ProjectFile:
     if path.is_dir():
         path /= _NAME
     try:
+        refuse_pipe(path)
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)
     except OSError as error:
