@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner, Said, tree
+from cli.terminal import in_terminal, screen
 
 from wheelfit.lock.document import Lock, read_lock
 from wheelfit.testing.drivers import FakeDriver
@@ -113,6 +114,15 @@ class TestWriting:
         }
         assert lock["changes"][0] == {"name": "app", "before": [], "after": ["1.0"], "what": None}
 
+    def test_on_a_terminal(self, office: Office) -> None:
+        """It is shown for what is resolved; at the end nothing of that is left."""
+        words = ["-m", "wheelfit", "lock", "-i", office.index.url, "--no-cache-dir", "app"]
+        done = in_terminal([*words, "--python-version", "3.12"], {"CI": ""})
+        assert done.code == 0
+        assert "resolving" in done.shown
+        assert screen(done.shown) == []
+        assert done.out.endswith("in pylock.toml\n")
+
     def test_into_a_named_file(self, office: Office) -> None:
         """``-o`` names another one, in a folder that is there."""
         office.lock("lib", "-o", "pylock.dev.toml")
@@ -203,6 +213,16 @@ class TestEnvironments:
         """Names that mean nothing, and options that contradict each other."""
         assert message in office.lock("lib", *words, code=2).err
         assert office.files() == set()
+
+    def test_equal_metadata_is_read_once(self, office: Office) -> None:
+        """What the index promises to be the same is asked for once, for however many platforms."""
+        for tag in ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "macosx_11_0_arm64"):
+            office.add("same", "1.0", tag=f"cp312-cp312-{tag}")
+            office.add("own", "1.0", tag=f"cp312-cp312-{tag}", description=f"for {tag}\n")
+        office.lock("same", "own")
+        asked = [one.path.rpartition("/")[2] for one in office.index.requests]
+        assert sum(name.startswith("same-1.0") for name in asked) == 1
+        assert sum(name.startswith("own-1.0") for name in asked) == 3
 
     def test_an_older_libc(self, office: Office) -> None:
         """A version behind a platform says what its wheels may want at most."""
