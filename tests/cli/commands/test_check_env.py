@@ -304,6 +304,16 @@ class TestConsent:
         said = place.install(CUDA_12, "-U", "torch")
         assert "note: torch 2.8 cu128 -> 2.9 cuda12.8, because torch 2.9 has no" in said.err
 
+    def test_what_another_package_forces(self, place: Place) -> None:
+        """What must agree may force an exchange; that is a reason, and no consent."""
+        place.install(CUDA_12, "torch")
+        place.add("jax", "1.0", "cu130")
+        said = place.install(CUDA_13, "jax", code=7)
+        assert "torch 2.8 cu128 -> cu130, because " in said.err
+        assert "CUDA 13" in said.err
+        place.install(CUDA_13, "jax", "--allow-variant-change")
+        assert place.installed()["torch"] == ("2.8", "cu130")
+
     def test_a_given_wheel(self, place: Place) -> None:
         """The very file that was named is what was asked for."""
         place.install(CUDA_12, "torch")
