@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import InvalidMarker, NoConsistentSet, NoFit
+from wheelfit.errors import InvalidMarker, NoConsistentSet, NoFit, NoSolution
 from wheelfit.lock.conditions import Conditions
 from wheelfit.lock.document import Lock
 from wheelfit.lock.environments import requires_python
@@ -109,7 +109,7 @@ def lock_everywhere(
     for environment, why in failed:
         if not served or (every_python and environment.python not in served):
             raise _placed(why, environment)
-    notes = [f"{environment.name} is left out: {why.message}" for environment, why in failed]
+    notes = [_left_out(environment, why) for environment, why in failed]
     locked = put_together(settled, solver, policy=policy, where=where, folder=folder, old=old)
     return Locked(locked.lock, locked.settled, (*notes, *locked.notes))
 
@@ -204,6 +204,13 @@ def _with_foreign_tables(lock: Lock, old: Lock, where: str) -> Lock:
     table = lock.to_mapping()
     table["tool"] = {**kept, **table.get("tool", {})}
     return Lock.of(table, where=where)
+
+
+def _left_out(environment: LockEnvironment, why: NoFit) -> str:
+    note = f"{environment.name} is left out: {why.message}"
+    if isinstance(why, NoSolution):  # the proof is too long for a note
+        note += f" (--platform {environment.row} shows why)"
+    return note
 
 
 def _placed(error: NoFit, environment: LockEnvironment) -> NoFit:
