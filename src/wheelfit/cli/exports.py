@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.cli.columns import columns
 from wheelfit.cli.downloads import download, named_by_origin
+from wheelfit.cli.files import new_folder
 from wheelfit.cli.locks import open_lock
 from wheelfit.cli.output import in_one_line
 from wheelfit.cli.progress import Bars
@@ -27,7 +29,7 @@ from wheelfit.wheels.rewrite import rewrite
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -107,8 +109,11 @@ class Exporting:
                 hint="name a folder: -o DIR/",
             )
 
-    def exports(self) -> tuple[Export, ...]:
-        """Return an export for each machine; copies of wheels are in their place by then.
+    @contextmanager
+    def exports(self) -> Iterator[tuple[Export, ...]]:
+        """Give an export for each machine; copies of wheels get their place when the block ends.
+
+        If it fails, or the block does, no copy and no new folder is left.
 
         :raises UsageError: two machines are called the same.
         :raises NoFit: a machine gets nothing that works.
@@ -122,26 +127,41 @@ class Exporting:
                 f"the lock file cannot be read: {error.strerror}", where=str(opened.path)
             ) from None
         found: dict[str, Export] = {}
-        with opened.repository:
-            for host in self._hosts:
-                machine = opened.machine(host)
-                name = machine.name if machine.host is None else machine.host.record
-                slug = _slug(name)
-                if slug in found:
-                    raise UsageError(f"two machines are called {name}", where=machine.name)
-                found[slug] = self._export(opened, machine, name, digest)
-        if self._folder is not None:
-            _make(self._folder)
-        return tuple(found.values())
+        with ExitStack() as stack:
+            stage = self._stage(stack)
+            with opened.repository:
+                for host in self._hosts:
+                    machine = opened.machine(host)
+                    name = machine.name if machine.host is None else machine.host.record
+                    slug = _slug(name)
+                    if slug in found:
+                        raise UsageError(
+                            f"two machines are called {name}",
+                            where=machine.name,
+                            hint="name each once; host files are told apart by their names",
+                        )
+                    found[slug] = self._export(opened, machine, name, digest, stage)
+            if self._folder is not None:
+                stack.enter_context(new_folder(self._folder))
+            yield tuple(found.values())
+            if stage is not None:
+                self._put_in_place(stage)
 
-    def _export(self, opened: OpenedLock, machine: ChosenMachine, name: str, digest: str) -> Export:
+    def _export(
+        self,
+        opened: OpenedLock,
+        machine: ChosenMachine,
+        name: str,
+        digest: str,
+        stage: Path | None,
+    ) -> Export:
         candidates = opened.candidates(machine)
         copies: Mapping[NormalizedName, str] | None = None
-        folder = self._wheels_folder(name)
-        if folder is None:
+        own = self._own_part(name)
+        if stage is None:
             selection = candidates.select()
         else:
-            selection, copies = self._copied(candidates, folder)
+            selection, copies = self._copied(candidates, stage / own)
         words = "" if machine.host is None else machine.host.words
         contents = contents_of(
             selection,
@@ -164,7 +184,7 @@ class Exporting:
             case _:
                 if copies is None:
                     self._tell_of_variants(contents)
-                near = None if not copies or folder is None else _from(folder, path)
+                near = _from(Path(self._arguments.wheels, own), path) if copies else None
                 document = text = requirements_text(contents, copies, near)
         return Export(contents, machine, text, document, path)
 
@@ -173,12 +193,9 @@ class Exporting:
             return str(self._arguments.output) if self._arguments.output is not None else None
         return str(Path(self._folder, _NAMES[self._arguments.format].format(_slug(name))))
 
-    def _wheels_folder(self, name: str) -> Path | None:
-        if self._arguments.wheels is None:
-            return None
-        folder = Path(self._arguments.wheels)
+    def _own_part(self, name: str) -> str:
         # Variants of one release have one name as plain wheels.
-        return folder / _slug(name) if len(self._hosts) > 1 else folder
+        return _slug(name) if len(self._hosts) > 1 else ""
 
     def _tell_of_variants(self, contents: Contents) -> None:
         labelled = [str(one.pin) for one in contents.packages if one.pin.label is not None]
@@ -190,11 +207,35 @@ class Exporting:
 
     # --- copies of variant wheels ---------------------------------------------------------
 
+    def _stage(self, stack: ExitStack) -> Path | None:
+        """Return a folder for copies as long as they may be in vain."""
+        if self._arguments.wheels is None:
+            return None
+        folder = stack.enter_context(new_folder(self._arguments.wheels))
+        try:  # in there, so that putting them in place is no more than giving a name
+            stage = TemporaryDirectory(dir=folder, prefix=".wheelfit-")
+        except OSError as error:
+            raise FileProblem(
+                f"the folder takes no files: {error.strerror}", where=str(folder)
+            ) from None
+        return Path(stack.enter_context(stage))
+
+    def _put_in_place(self, stage: Path) -> None:
+        for copy in sorted(stage.rglob("*.whl")):
+            place = Path(self._arguments.wheels, copy.relative_to(stage))
+            try:
+                place.parent.mkdir(exist_ok=True)
+                copy.replace(place)
+            except OSError as error:
+                raise FileProblem(
+                    f"it cannot be written: {error.strerror}", where=str(place)
+                ) from None
+
     def _copied(
         self, candidates: LockCandidates, folder: Path
     ) -> tuple[LockSelection, Mapping[NormalizedName, str]]:
         """Fetch the variant wheels and write them under the names of plain ones."""
-        _make(str(folder))
+        folder.mkdir(exist_ok=True)
         with TemporaryDirectory(prefix="wheelfit-") as scratch, Bars(self._output) as bars:
             while True:
                 selection = candidates.select()
@@ -225,7 +266,8 @@ def _copy(pin: Pin, source: Path, folder: Path) -> str:
     with TemporaryDirectory(dir=source.parent) as apart:
         named = source.rename(Path(apart, plain.text))
         rewrite(named, destination, replace_members=replaced, overwrite=True)
-    return hashlib.sha256(destination.read_bytes()).hexdigest()
+    with destination.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _plain_name(filename: WheelFilename) -> str:
@@ -285,13 +327,6 @@ def _from(folder: Path, path: str | None) -> str:
     """Return a folder as seen from beside a file: pip and uv look there."""
     start = Path.cwd() if path is None else Path(path).parent
     return Path(os.path.relpath(folder, start)).as_posix()
-
-
-def _make(folder: str) -> None:
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileProblem(f"the folder cannot be made: {error.strerror}", where=folder) from None
 
 
 def _epoch(environ: Mapping[str, str]) -> int | None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wheelfit.errors import FileProblem
 
-__all__ = ["write_atomically"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["new_folder", "write_atomically"]
 
 
 def __dir__() -> list[str]:
@@ -54,6 +59,28 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
         ) from None
     except OSError as error:
         raise FileProblem(f"the file cannot be written: {error.strerror}", where=name) from None
+
+
+@contextmanager
+def new_folder(name: str) -> Iterator[Path]:
+    """Make a folder where there is none; if the block fails, what is new and empty goes again.
+
+    :param name: path of the folder; its parents are made too.
+    :raises FileProblem: it cannot be made.
+    """
+    folder = Path(name)
+    new = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileProblem(f"the folder cannot be made: {error.strerror}", where=name) from None
+        yield folder
+    except BaseException:
+        for one in new:
+            with suppress(OSError):
+                one.rmdir()
+        raise
 
 
 def _pour(data: bytes, path: Path) -> None:

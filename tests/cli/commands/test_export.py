@@ -191,7 +191,40 @@ class TestRequirements:
         words = ("--no-cache-dir", "-o", path, "--wheels", tmp_path / "wheels")
         run("export", lock, "--for", V3, *words, code=4)
         assert not path.exists()
-        assert not list(tmp_path.glob("wheels/*.whl"))
+        assert not (tmp_path / "wheels").exists()
+
+    def test_no_copy_is_left_where_a_later_machine_fails(
+        self, lock: Path, run: Runner, tmp_path: Path
+    ) -> None:
+        """Copies without the file that names them would be half of an export."""
+        text = lock.read_text()
+        lock.write_text(
+            text.replace("extra_speed-1.0-py3-none-any", "extra_speed-1.0-1-py3-none-win32")
+        )
+        words = ("--wheels", tmp_path / "new" / "wheels", "-o", f"{tmp_path}/out/")
+        run("export", lock, "--for", V1, "--for", V3, *words, code=3)
+        run("export", lock, "--for", V1, "--for", V1, *words, code=2)
+        assert not [name for name in ("new", "out") if (tmp_path / name).exists()]
+
+    def test_no_copy_is_left_where_the_file_cannot_be_written(
+        self, lock: Path, run: Runner, tmp_path: Path
+    ) -> None:
+        """What was in the folder stays as it was."""
+        wheels = tmp_path / "wheels"
+        wheels.mkdir()
+        (wheels / "fast-1.0-0_v3-py3-none-any.whl").write_bytes(b"of another lock")
+        words = ("--wheels", wheels, "-o", tmp_path / "none" / "requirements.txt")
+        run("export", lock, "--for", V3, *words, code=1)
+        assert [path.read_bytes() for path in wheels.iterdir()] == [b"of another lock"]
+
+    def test_a_folder_that_no_file_can_lead_to(
+        self, lock: Path, run: Runner, tmp_path: Path
+    ) -> None:
+        """Pip puts variables into ${NAME}, and a line ends where it ends."""
+        for name in ("${HOME}", "two\nlines"):
+            said = run("export", lock, "--for", V3, "--wheels", tmp_path / name, code=1)
+            assert "cannot lead to this folder" in said.err
+            assert not (tmp_path / name).exists()
 
 
 class TestBillOfMaterials:

@@ -104,6 +104,15 @@ class TestRequirements:
         repository.add_wheel("a-1-py3-none-any.whl")
         assert requirements_text(contents(lock, repository)).endswith(f"\na @ {url}#sha512=00\n")
 
+    def test_no_variable_is_put_into_a_url(self) -> None:
+        """Readers replace ${NAME} by what they have under that name, as a token."""
+        url = "https://x.invalid/${TOKEN}/a-1-py3-none-any.whl"
+        archive = {"url": url, "hashes": {"sha256": "00"}}
+        lock = Lock.of(lock_table({"name": "a", "version": "1", "archive": archive}))
+        repository = FakeRepository()
+        repository.add_wheel("a-1-py3-none-any.whl")
+        assert "${" not in requirements_text(contents(lock, repository))
+
 
 class TestBill:
     """Bills of materials."""

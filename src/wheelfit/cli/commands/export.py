@@ -55,11 +55,12 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.exports import Exporting
     from wheelfit.cli.files import write_atomically
 
-    exporting = Exporting(arguments, environ, output)
-    exports = exporting.exports()
+    with Exporting(arguments, environ, output).exports() as exports:
+        for export in exports:
+            if export.path is not None:
+                write_atomically(export.path, export.text.encode())
     for export in exports:
         if export.path is not None:
-            write_atomically(export.path, export.text.encode())
             output.say(f"{export.contents.target.name}: {export.path}")
     output.result_json(
         {

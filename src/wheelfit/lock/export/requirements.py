@@ -40,10 +40,16 @@ def requirements_text(
     :param contents: what the machine gets.
     :param copies: SHA-256 of copies of variant wheels, by project.
     :param folder: where the copies lie, for the tool that reads the file.
-    :raises UserError: a wheel has no hash that pip takes.
+    :raises UserError: a wheel has no hash that pip takes, or the folder cannot be named.
     """
     lines = [f"# {line}" for line in _head(contents)]
     if folder is not None:
+        if not folder.isprintable() or "${" in folder:  # readers would put a variable there
+            raise UserError(
+                "a file of requirements cannot lead to this folder",
+                where=folder,
+                hint="name a folder without ${ and without line breaks",
+            )
         lines.append(f"--find-links {quote(folder)}")
     for package in contents.packages:
         pin = package.pin
@@ -70,7 +76,8 @@ def _line(pin: Pin, copied: str | None) -> str:
     algorithm, digest = _hash(pin)
     if pin.label is None and not pin.is_given and not pin.file.is_local:
         return f"{pin.name}=={pin.version} --hash={algorithm}:{digest}"
-    return f"{pin.name} @ {pin.file.url}#{algorithm}={digest}"
+    url = pin.file.url.replace("{", "%7B")  # who reads ${NAME} puts a variable there
+    return f"{pin.name} @ {url}#{algorithm}={digest}"
 
 
 def _hash(pin: Pin) -> tuple[str, str]:
