@@ -19,6 +19,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import DamagedBundle, FileProblem, IntegrityError, InvalidWheel
 from wheelfit.lock.bundles.manifest import (
     FOLDERS,
+    LOCK,
     MANIFEST,
     BundledFile,
     BundledHost,
@@ -201,7 +202,7 @@ class _Making:
         for filename in wheels:
             self._write(f"wheels/{filename}.metadata", self._metadata[filename])
         self._write_index(wheels)
-        self._write("pylock.toml", write_lock(self._plan.lock(wheels)))
+        self._write(LOCK, write_lock(self._plan.lock(wheels)))
         self._write("README.txt", self._readme().encode())
         hosts = tuple(
             BundledHost(host.name, tuple(sorted(host.wanted))) for host in self._plan.hosts

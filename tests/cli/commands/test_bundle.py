@@ -350,6 +350,33 @@ class TestVerify:
         }
         assert f"wheels/{gone.name}: missing" in run("bundle", "--verify", bundle, code=4).err
 
+    def test_what_is_no_file_is_not_opened(self, bundle: Path, run: Runner) -> None:
+        """Nobody waits for a pipe, and nothing is read through a link to a folder."""
+        manifest = bundle / "bundle.json"
+        table = json.loads(manifest.read_text())
+        nothing = {"sha256": hashlib.sha256().hexdigest(), "size": 0}
+        table["files"] |= {"pipe": nothing, "dev/zero": nothing}
+        manifest.write_text(json.dumps(table))
+        os.mkfifo(bundle / "pipe")
+        (bundle / "dev").symlink_to("/dev")
+        assert self.problems(run, bundle) == {
+            ("pipe", "changed"), ("dev/zero", "missing"), ("dev", "extra"),
+        }  # fmt: skip
+        manifest.unlink()
+        os.mkfifo(manifest)
+        assert self.problems(run, bundle) == {("bundle.json", "unreadable")}
+
+    def test_a_bundle_without_its_lock(self, bundle: Path, run: Runner) -> None:
+        """A lock that the manifest forgot, too, is missing; one that is none cannot be read."""
+        rewrite(bundle, "pylock.toml", "lock-version = '9'\n")
+        assert self.problems(run, bundle) == {("pylock.toml", "unreadable")}
+        manifest = bundle / "bundle.json"
+        table = json.loads(manifest.read_text())
+        del table["files"]["pylock.toml"]
+        manifest.write_text(json.dumps(table))
+        (bundle / "pylock.toml").unlink()
+        assert self.problems(run, bundle) == {("pylock.toml", "missing")}
+
     def test_a_manifest_that_fits_a_changed_lock(self, bundle: Path, run: Runner) -> None:
         """Whoever repairs the hashes after a change is found out by what the hosts get."""
         lock = bundle / "pylock.toml"

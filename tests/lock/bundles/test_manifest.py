@@ -53,20 +53,33 @@ def test_what_is_none(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["", "/x", "x/", "x//y", "..", "../x", "x/../y", "./x", "x\\y", "C:x", "x\0", "x\ny", "\x7f"],
+    [
+        *("", "/x", "x/", "x//y", "..", "../x", "x/../y", "./x", "x.", ".. ", "x /y"),
+        *("x\\y", "C:x", "x\0", "x\ny", "\x7f", "\ud800"),
+    ],
 )
 def test_paths_that_lead_elsewhere(path: str) -> None:
     """No path of a manifest leads out of the folder, on any system."""
     assert not is_inside(path)
-    files = {**MANIFEST.files, path: FILE}
+    table = json.loads(write_manifest(MANIFEST))
+    table["files"][path] = FILE.to_mapping()
     with pytest.raises(DamagedBundle):
-        read_manifest(write_manifest(Manifest(files)), where="bundle.json")
+        read_manifest(json.dumps(table).encode(), where="bundle.json")
 
 
 @pytest.mark.parametrize("path", ["x", "x/y", "..x", "x..y/.z", "a b", "wheels/x+1!2.whl"])
 def test_paths_that_stay(path: str) -> None:
     """Dots and other signs are harmless where they are no folder."""
     assert is_inside(path)
+
+
+@pytest.mark.parametrize("name", ["some.whl", "sub/some-1-py3-none-any.whl"])
+def test_wheels_are_named_as_wheels(name: str) -> None:
+    """What no wheel is called, or lies below the folder of the wheels, is found at once."""
+    files = {**MANIFEST.files, f"wheels/{name}": FILE}
+    with pytest.raises(DamagedBundle) as caught:
+        read_manifest(write_manifest(Manifest(files)), where="bundle.json")
+    assert f"{name!r} is not a wheel file name" in (caught.value.note or "")
 
 
 def test_the_error_as_data() -> None:

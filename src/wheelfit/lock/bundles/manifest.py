@@ -9,13 +9,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core import strict_json
-from wheelfit.errors import DamagedBundle, InvalidDocument
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import DamagedBundle, InvalidDocument, InvalidFilename
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
     "FOLDERS",
+    "LOCK",
     "MANIFEST",
     "VERSION",
     "BundledFile",
@@ -33,6 +35,8 @@ def __dir__() -> list[str]:
 
 MANIFEST = "bundle.json"
 """What the file is called."""
+LOCK = "pylock.toml"
+"""What the lock in a bundle is called."""
 VERSION = 1
 """Of the format that is written."""
 FOLDERS = ("hosts", "simple", "wheels")
@@ -40,7 +44,8 @@ FOLDERS = ("hosts", "simple", "wheels")
 
 _LIMITS = strict_json.Limits(size=64 << 20, depth=8, labels=1_000_000, values=5_000_000)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_PART = re.compile(r"(?!\.{1,2}(?:/|$))[^/\\:\x00-\x1f\x7f]+")
+_SIGN = r"/\\:\x00-\x1f\x7f\ud800-\udfff"
+_PART = re.compile(rf"[^{_SIGN}]*[^{_SIGN}. ]")  # some systems drop dots and blanks at the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,11 @@ def read_manifest(data: bytes, *, where: str) -> Manifest:
         raise _damaged(error.message, where) from None
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(f"something is missing or wrong: {error}", where) from None
+    for name in manifest.wheels:
+        try:
+            parse_wheel_filename(name)
+        except InvalidFilename as error:
+            raise _damaged(error.message, where) from None
     for host in manifest.hosts:
         unknown = [name for name in host.wheels if name not in manifest.wheels]
         if unknown or host.file not in manifest.files:

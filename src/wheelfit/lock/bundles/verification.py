@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.host_file import HostDetector
 from wheelfit.core.host_file_mapping import read_host_file
 from wheelfit.errors import DamagedBundle, WheelfitError
-from wheelfit.lock.bundles.manifest import MANIFEST, read_manifest
+from wheelfit.lock.bundles.manifest import LOCK, MANIFEST, read_manifest
 from wheelfit.lock.document import read_lock
 from wheelfit.lock.selection import LockCandidates
 from wheelfit.sources.directory import FileIndex
@@ -51,7 +52,8 @@ def load_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     try:
-        data = path.read_bytes()
+        is_file = stat.S_ISREG(path.stat().st_mode)  # who opens a pipe may wait forever
+        data = path.read_bytes() if is_file else b""
     except FileNotFoundError:
         raise DamagedBundle([(MANIFEST, "missing", "")], where=str(folder)) from None
     except OSError as error:
@@ -100,21 +102,27 @@ def _found(folder: Path) -> Iterator[str]:
 
 
 def _file_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
+    # What lies behind a link to a folder is not found, so nothing outside is ever opened.
+    there = set(_found(folder))
     for path, promised in manifest.files.items():
-        problem = _file_problem(folder / path, promised)
+        problem = _file_problem(folder / path, promised, is_found=path in there)
         if problem is not None:
             yield path, *problem
+    if LOCK not in manifest.files:
+        yield LOCK, "missing", ""
     for path in strangers(folder, manifest):
         yield path, "extra", ""
 
 
-def _file_problem(path: Path, promised: BundledFile) -> tuple[str, str] | None:
+def _file_problem(path: Path, promised: BundledFile, *, is_found: bool) -> tuple[str, str] | None:
     try:
-        if path.is_symlink():
-            return "changed", "it is a link"
-        size = path.stat().st_size
-        if size != promised.size:
-            return "changed", f"it has {size} bytes, not {promised.size}"
+        status = path.lstat()
+        if not is_found:
+            return "missing", ""
+        if not stat.S_ISREG(status.st_mode):
+            return "changed", "it is a link" if path.is_symlink() else "it is no file"
+        if status.st_size != promised.size:
+            return "changed", f"it has {status.st_size} bytes, not {promised.size}"
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except (FileNotFoundError, NotADirectoryError):
@@ -159,8 +167,12 @@ def _choice_problems(
     """Yield where the lock would give a host something else than was chosen for it."""
     if not manifest.hosts:
         return
-    path = folder / "pylock.toml"
-    lock = read_lock(path.read_bytes(), where=str(path))
+    path = folder / LOCK
+    try:
+        lock = read_lock(path.read_bytes(), where=str(path))
+    except WheelfitError as error:
+        yield LOCK, "unreadable", f"{error.message} [{error.reference}]"
+        return
     for host in manifest.hosts:
         try:
             given = _given(folder, manifest, host, base, policy, lock)
