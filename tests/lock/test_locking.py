@@ -382,6 +382,14 @@ class TestVariants:
         assert chosen(locked, LINUX, old) == {"fast": "cu12", "lib12": "1"}
         assert chosen(locked, LINUX) == {"fast": "null"}
 
+    def test_nothing_is_said_of_hardware(self, shelf: Shelf) -> None:
+        """There is none: a lock is for any machine, whatever its best label uses."""
+        fast = {"v3": {"x86_64": {"level": ["v3"]}}, "gfx": {"amd": {"gfx_arch": ["gfx942"]}}}
+        shelf.add_variants("fast 1", fast)
+        locked = lock(shelf, "fast")
+        assert labels(locked, "fast") == {"v3", "gfx", None}
+        assert not [note for note in locked.notes if "hardware" in note]
+
     def test_a_label_that_contradicts_is_left_out(self, shelf: Shelf) -> None:
         """Its needs do not go with the versions of the best label, which is told (F-116)."""
         shelf.add_variants("fast 1", cuda("12", "13"), {"cu12": ["lib<2"], "cu13": ["lib"]})

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.abi_dependency import KnownVersions
     from wheelfit.core.document import VariantDocument
+    from wheelfit.resolve.release_choice import ReleaseChoice
 
 __all__ = ["EveryLabel", "is_answerable"]
 
@@ -56,6 +57,10 @@ class EveryLabel(Candidates):
             else:
                 detections[namespace] = Detection(namespace)
         return Support(detections, abi=abi, known=known)
+
+    def cautions(self, choice: ReleaseChoice) -> Iterable[str]:  # noqa: ARG002 - of any choice
+        """Return nothing: there is no machine whose hardware could go unused."""
+        return ()
 
 
 def is_answerable(document: VariantDocument, namespace: str) -> bool:

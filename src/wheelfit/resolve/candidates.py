@@ -22,6 +22,7 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.core.selection import select
 from wheelfit.core.support import NoPlugins, ProviderPolicy, namespaces_used, support_for
 from wheelfit.errors import InvalidRequirement, InvalidWheel, MetadataDisagreement
+from wheelfit.resolve.cautions import about_choice
 from wheelfit.resolve.listing import NO_TAG, AllowedHashes, Listing, sort_page
 from wheelfit.resolve.once import Once
 from wheelfit.resolve.release_choice import ReleaseChoice
@@ -344,6 +345,13 @@ class Candidates:
                 known=self._known if known is None else known,
                 plugins=self._plugins,
             )
+
+    def cautions(self, choice: ReleaseChoice) -> Iterable[str]:
+        """Return what a user should not overlook about a choice of these.
+
+        :param choice: with or without a chosen wheel.
+        """
+        return about_choice(choice, self.policy.preferences)
 
     def _choose(
         self,

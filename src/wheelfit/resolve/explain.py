@@ -13,7 +13,6 @@ from wheelfit.core.requirements import Requirement
 from wheelfit.errors import NoSolution, ProjectNotFound
 from wheelfit.resolve.admission import Admission
 from wheelfit.resolve.catalogue import Catalogue, needs_of
-from wheelfit.resolve.cautions import about_choice
 from wheelfit.resolve.lack import Lack
 from wheelfit.resolve.lookahead import Lookahead
 from wheelfit.resolve.request import Request
@@ -149,7 +148,7 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
         choice.selection.chosen,
         choice.properties,
         tuple(choice.selection.verdicts),
-        (*line, *about_choice(choice, candidates.policy.preferences)),
+        (*line, *candidates.cautions(choice)),
         tuple(note for note in notes if note not in line),
         source,
         tuple(choice.support.detections.values()) if choice.support else (),

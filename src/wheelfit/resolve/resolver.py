@@ -24,7 +24,7 @@ from wheelfit.errors import (
 from wheelfit.resolve.admission import Admission
 from wheelfit.resolve.agreement import Attempt, Chosen, Refused, held_by, settle
 from wheelfit.resolve.catalogue import Catalogue, needs_of
-from wheelfit.resolve.cautions import about_choice, about_mixture
+from wheelfit.resolve.cautions import about_mixture
 from wheelfit.resolve.lack import Lack
 from wheelfit.resolve.lookahead import Lookahead
 from wheelfit.resolve.problem import Need, Package
@@ -457,7 +457,7 @@ class _Resolving:
 
     def _cautions(self, pins: Sequence[Pin]) -> Iterable[str]:
         for pin in pins:
-            yield from about_choice(pin.choice, self._candidates.policy.preferences)
+            yield from self._candidates.cautions(pin.choice)
 
     def _pin(
         self,
