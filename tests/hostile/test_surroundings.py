@@ -352,7 +352,7 @@ class TestSettings:
             ("[limit]\nsise = 1", "limit.sise is no setting"),
             ("ignore-static = 'nvidia'", "ignore-static is no list of texts"),
             ("rocm-compat = 'any'", "rocm-compat is none of exact, same-major"),
-            ("devices = []", "devices is none of all, highest, lowest, min, any"),
+            ("devices = []", "devices is none of all, highest, lowest, any, min"),
             ("provider = 1", "provider is no list of tables"),
             ("[[provider]]\nnamespace = 'a'", "provider[0].package is missing"),
             (ROW.format("A", "1", "c"), "provider[0].namespace is no namespace"),
