@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from wheelfit.errors import TooLarge
 from wheelfit.sources.cache import Store
 from wheelfit.sources.local_files import LocalFiles
 from wheelfit.sources.page import File
@@ -154,3 +155,33 @@ def test_local(wheel: Path) -> None:
     missing = LocalFiles().size(File(wheel.name, (wheel.parent / "other").as_uri()))
     assert missing.file is None
     assert missing.why_unknown
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("left", [0, -1])
+def test_a_bound_holds_whatever_is_told(
+    server: Any,
+    make_pages: Any,
+    wheel: Path,
+    tmp_path: Path,
+    told: bool,  # noqa: FBT001
+    left: int,
+) -> None:
+    """Before the request where the size is known, else while the bytes come; the cache is free."""
+    size = wheel.stat().st_size
+    file = listed(server, wheel, ranges=False, chunked=True, size=size if told else None)
+    store = Store(tmp_path / "cache")
+    files = RemoteFiles(make_pages(store=store), store, most=size + left)
+    folder = tmp_path / "here"
+    folder.mkdir()
+    if left:
+        with pytest.raises(TooLarge, match="--max-download"):
+            files.download(file, folder)
+        assert len(server.requests) == (0 if told else 1)
+        assert not list(folder.iterdir())
+        return
+    for _ in range(2):  # the second time from the cache
+        assert files.download(file, folder).read_bytes() == wheel.read_bytes()
+    another = build_wheel(tmp_path / "upload", "b", "1")
+    with pytest.raises(TooLarge, match="--max-download"):
+        files.download(listed(server, another, ranges=False), folder)

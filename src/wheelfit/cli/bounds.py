@@ -95,4 +95,4 @@ def _check_download(
             "for accelerators; install --dry-run shows every size",
         )
     for line in unknown_sizes(sizes):
-        output.warn(f"{line}; it does not count for --max-download")
+        output.warn(f"{line}; it counts for --max-download as it comes")

@@ -340,7 +340,7 @@ def check_accelerators(plan: ForHosts | Everything) -> None:
 def check_download(sizes: Mapping[str, FileSize], most: int) -> None:
     """Refuse to fetch more than is allowed.
 
-    :param sizes: of `sizes_of`; what nobody knows does not count.
+    :param sizes: of `sizes_of`; what nobody knows counts as it comes.
     :param most: bytes.
     :raises TooLarge: it would be more.
     """

@@ -86,7 +86,7 @@ def open_indexes(
 ) -> Remembered:
     """Open the sources; nobody is asked yet.
 
-    :param arguments: the options of `wheelfit.cli.options.add_sources`.
+    :param arguments: the options of `wheelfit.cli.options.add_sources`, maybe with `add_bounds`.
     :param settings: what `read_settings` returned.
     :param environ: the environment of the process.
     :param output: told what people should know about the sources.
@@ -100,4 +100,5 @@ def open_indexes(
         given_urls=given_urls,
         offline=arguments.offline,
         note=output.warn,
+        most=getattr(arguments, "max_download", None),
     )

@@ -6,6 +6,7 @@ import re
 from typing import IO, TYPE_CHECKING
 
 from wheelfit.errors import HashMismatch
+from wheelfit.sources.budget import Budget
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.hashes import Check
 from wheelfit.sources.transport import Interrupted
@@ -35,11 +36,16 @@ class Download:
     :param client: asks the server.
     :param file: what is wanted, with its hashes and its size if known.
     :param progress: told of the bytes.
+    :param budget: says whether there may be as many.
     """
 
-    def __init__(self, client: Client, file: File, progress: Progress) -> None:
+    def __init__(
+        self, client: Client, file: File, progress: Progress, budget: Budget | None = None
+    ) -> None:
         self._client = client
         self._file = file
+        self._budget = budget or Budget()
+        self._where = redact(file.url)
         self._unsure = False  # whether bytes of two requests were joined unchecked
         self._tried_again = False
         self._progress = progress
@@ -54,7 +60,9 @@ class Download:
         :raises IntegrityError: it is longer or shorter than promised.
         :raises Unreachable: it broke off, repeatedly.
         :raises UnexpectedStatus: the server answered with something else.
+        :raises TooLarge: there would be more than may be fetched.
         """
+        self._budget.ask(self._file.size, self._where)
         failures = 0
         while True:
             before = self._check.count
@@ -91,6 +99,7 @@ class Download:
                 self._start_over(target, response)
             for chunk in response.chunks():
                 self._check.update(chunk)
+                self._budget.spend(len(chunk), self._where)
                 target.write(chunk)
                 self._progress.advance(len(chunk))
 
@@ -115,4 +124,4 @@ class Download:
         self._progress.start(announced if announced is not None else self._file.size)
 
     def _new_check(self) -> Check:
-        return Check(self._file.hashes, self._file.size, where=redact(self._file.url))
+        return Check(self._file.hashes, self._file.size, where=self._where)

@@ -58,6 +58,7 @@ def open_sources(
     given_urls: Iterable[str] = (),
     note: Callable[[str], None] = lambda _text: None,
     progress: Progress = NO_PROGRESS,
+    most: int | None = None,
 ) -> Remembered:
     """Return the repository that settings describe.
 
@@ -72,6 +73,7 @@ def open_sources(
     :param given_urls: URLs of wheels that the user named, with a login if they have one.
     :param note: told, once each, what people should know (F-136).
     :param progress: told of wheels that must be fetched for their metadata alone.
+    :param most: bytes of whole wheels that may be fetched; None: as many as are wanted.
     :raises InvalidConfiguration: a certificate cannot be read, or an index is
         named by something that is no URL.
     """
@@ -93,7 +95,7 @@ def open_sources(
         refresh=refresh,
         may_keep=lambda url: _is_protected(url, trusted),
     )
-    files = AllFiles(RemoteFiles(pages, store, note=note, progress=progress))
+    files = AllFiles(RemoteFiles(pages, store, note=note, progress=progress, most=most))
     opener = _Opener(pages, files, trusted, working_folder or Path.cwd(), note)
     repositories: list[Repository] = []
     local: list[str] = []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem, IntegrityError, NetworkError, UnexpectedStatus
+from wheelfit.sources.budget import Budget
 from wheelfit.sources.cached import offline
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.downloads import Download
@@ -56,6 +57,7 @@ class RemoteFiles:
     :param store: keeps what is known by its hash.
     :param note: told what went otherwise than the index promised.
     :param progress: told of wheels that are fetched only for their metadata.
+    :param most: bytes of whole wheels that may be fetched; None: as many as are wanted.
     """
 
     def __init__(
@@ -65,12 +67,14 @@ class RemoteFiles:
         *,
         note: Callable[[str], None] = lambda _text: None,
         progress: Progress = NO_PROGRESS,
+        most: int | None = None,
     ) -> None:
         self._pages = pages
         self._client = pages.client
         self._store = store
         self._note = note
         self._progress = progress
+        self._budget = Budget(most)
         self._without_ranges: set[Origin] = set()
         self._lock = threading.Lock()
 
@@ -290,7 +294,7 @@ class RemoteFiles:
             if temporary is None:
                 return None
             target, path = temporary
-            Download(self._client, file, progress).into(target)
+            Download(self._client, file, progress, self._budget).into(target)
             target.flush()
             os.fsync(target.fileno())  # a name in the store must never outlive its bytes
             target.close()
@@ -301,7 +305,7 @@ class RemoteFiles:
         path = Path(name)
         try:
             with os.fdopen(descriptor, "wb") as target:
-                Download(self._client, file, progress).into(target)
+                Download(self._client, file, progress, self._budget).into(target)
             return path.replace(folder / file.filename)
         finally:
             with suppress(OSError):

@@ -320,12 +320,31 @@ class TestMaxDownload:
         assert "is not known" not in said.err
 
     def test_unknown_sizes_are_said(self, shop: Shop) -> None:
-        """What nobody knows cannot be held against anybody, but it is told."""
+        """What nobody knows counts only while it comes, and that is told."""
         shop.index.faults.sizes = False
         shop.index.faults.status["engine-1.0-py3-none-any-cu128.whl"] = 404
         said = shop("install", "--dry-run", "tool", "--max-download", "1GB")
         assert "the size of engine is not known" in said.err
-        assert "it does not count for --max-download" in said.err
+        assert "it counts for --max-download as it comes" in said.err
+
+    @pytest.mark.parametrize("sizes", [True, False])
+    def test_wheels_that_are_fetched_for_their_metadata(
+        self,
+        shop: Shop,
+        sizes: bool,  # noqa: FBT001
+    ) -> None:
+        """Where only the whole wheel tells what it needs, it counts before anything is chosen."""
+        shop.index.faults.sizes = sizes
+        shop.index.faults.ranges = shop.index.faults.metadata = False
+        words = ["tool", "--no-cache-dir", "--max-download", "2kB", "--json"]
+        error = shop("install", *words, code=7).error
+        assert error["code"] == "too-large"
+        assert error["message"].startswith(
+            "with this file more would be downloaded than the 2.0 kB"
+        )
+        assert error["where"].endswith("engine-1.0-py3-none-any-cu128.whl")
+        if sizes:
+            assert shop.index.bytes_sent("engine-1.0-py3-none-any-cu128.whl") == 0
 
     def test_no_size(self, shop: Shop) -> None:
         """A text that says no size is a mistake of the command line."""
