@@ -141,7 +141,8 @@ def decided(
     """
     _check_wishes(resolution, ground)
     _check_platform(planned, ground)
-    changes = variant_changes(planned, present.installed, present.misfits)
+    agreements = ground.candidates.policy.agreements
+    changes = variant_changes(planned, present.installed, present.misfits, agreements)
     refused = [one for one in changes if one.needs_consent and not agreed(one)]
     if refused:
         raise _refusal(refused, changes, present.misfits)

@@ -30,6 +30,7 @@ __all__ = [
     "Part",
     "common",
     "named",
+    "turned",
     "value_key",
     "with_own",
 ]
@@ -142,6 +143,24 @@ def common(values: Iterable[frozenset[str]]) -> frozenset[str] | None:
         if some:
             found = some if found is None else found & some
     return found
+
+
+def turned(
+    before: PropertySet, after: PropertySet, agreements: Iterable[Agreement]
+) -> Agreement | None:
+    """Return in what a build is for another value than the one before it; None: in nothing.
+
+    A build that has no say any more, or has one now, is another one too.
+
+    :param before: what the label of the one declares.
+    :param after: what the label of the other declares.
+    :param agreements: what to look at.
+    """
+    for agreement in agreements:
+        one, other = agreement.values(before), agreement.values(after)
+        if (one or other) and one.isdisjoint(other):
+            return agreement
+    return None
 
 
 def named(text: str, agreements: Iterable[Agreement]) -> frozenset[str]:

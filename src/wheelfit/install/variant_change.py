@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.abi_dependency import abi_namespaces
+from wheelfit.core.agreements import turned
 from wheelfit.core.properties import PropertySet
 from wheelfit.install.installed import by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.core.agreements import Agreement
     from wheelfit.core.document import VariantDocument
     from wheelfit.install.installed import Installed
     from wheelfit.install.plan import Plan
@@ -36,7 +38,7 @@ PLAIN = "plain"
 
 @dataclass(frozen=True, slots=True)
 class VariantChange:
-    """Say that an installed build gives way to one with another label."""
+    """Say that an installed build gives way to another one: mostly, one with another label."""
 
     old: Installed
     new: Pin
@@ -68,9 +70,15 @@ class VariantChange:
 
 
 def variant_changes(
-    plan: Plan, installed: Iterable[Installed], misfits: Mapping[NormalizedName, str]
+    plan: Plan,
+    installed: Iterable[Installed],
+    misfits: Mapping[NormalizedName, str],
+    agreements: Sequence[Agreement],
 ) -> tuple[VariantChange, ...]:
-    """Return what a plan exchanges for a build with another label, in its order.
+    """Return what a plan exchanges for another build, in its order.
+
+    A label is a name that publishers give anew with each release, so one with the same label
+    is another build if it is for another CUDA.
 
     A plain wheel that gives way to a variant is only told of: nobody chose it among builds.
     So is a variant whose successor has the same properties, but for the versions of other
@@ -79,15 +87,42 @@ def variant_changes(
     :param plan: what is to be done.
     :param installed: what is there; of one name, what is imported comes first.
     :param misfits: why installed variants cannot stay, by name.
+    :param agreements: on what builds agree, as on a CUDA major.
     """
     there = by_name(installed)
     changes = []
     for pin in plan.install:
         old = there.get(pin.name)
-        if old is not None and old.label != pin.label:
-            because = misfits.get(pin.name) or _reason(old, pin)
-            changes.append(VariantChange(old, pin, because, _needs_consent(old, pin)))
+        if old is None:
+            continue
+        if old.label != pin.label:
+            reason, needs_consent = _reason(old, pin), _needs_consent(old, pin)
+        elif (agreement := _turned(old, pin, agreements)) is not None:
+            reason, needs_consent = _difference(agreement, old, pin), True
+        else:
+            continue
+        because = _clause(misfits.get(pin.name, reason), old.label or PLAIN)
+        changes.append(VariantChange(old, pin, because, needs_consent))
     return tuple(changes)
+
+
+def _turned(old: Installed, pin: Pin, agreements: Sequence[Agreement]) -> Agreement | None:
+    """Return in what a build of the same label is for something else, as for another CUDA."""
+    if not (old.properties and pin.properties):
+        return None
+    return turned(old.properties, pin.properties, agreements)
+
+
+def _clause(reason: str, build: str) -> str:
+    """Return a reason, which may only say what a build needs or is, as a clause of its own."""
+    return f"{build} {reason}" if reason.startswith(("needs ", "is ")) else reason
+
+
+def _difference(agreement: Agreement, old: Installed, pin: Pin) -> str:
+    before, after = agreement.values(old.properties), agreement.values(pin.properties)
+    built = f"built for {agreement.called(after)}" if after else f"not built for {agreement.title}"
+    was = f"for {agreement.called(before)}" if before else f"not for {agreement.title}"
+    return f"{pin.label} of {pin.name} {pin.version} is {built}, and the installed one {was}"
 
 
 def _reason(old: Installed, pin: Pin) -> str:

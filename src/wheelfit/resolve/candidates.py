@@ -13,7 +13,7 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from wheelfit.core.abi_dependency import KnownVersions
-from wheelfit.core.agreements import AGREEMENTS
+from wheelfit.core.agreements import AGREEMENTS, turned
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.degradations import Degradation, in_one_line
 from wheelfit.core.index_metadata import disagreement, read_wheel_document
@@ -116,7 +116,7 @@ class Candidates:
         self._unsound: dict[str, Degradation] = {}
         self._known = KnownVersions(policy.providers.abi_versions, is_open=True)
         self._agreed: tuple[Agreed, ...] = ()
-        self._installed: dict[NormalizedName, Label] = {}
+        self._installed: dict[NormalizedName, tuple[Label, PropertySet]] = {}
         self._listings: Once[NormalizedName, Listing | None] = Once()
         self._variants: Once[tuple[NormalizedName, Version], ReleaseMetadata] = Once()
         self._offers: Once[NormalizedName, tuple[PropertySet, ...]] = Once()
@@ -163,10 +163,11 @@ class Candidates:
             self._known = known
             self._choices = Once()
 
-    def hold_on_to(self, installed: Mapping[NormalizedName, Label]) -> None:
-        """Take, of every release where it fits, the label that is installed.
+    def hold_on_to(self, installed: Mapping[NormalizedName, tuple[Label, PropertySet]]) -> None:
+        """Take, of every release where it fits, the build that is installed.
 
-        :param installed: labels by project; default: none, and the best is taken.
+        :param installed: labels by project, with what they declare; default: none, and the
+            best is taken.
         """
         if installed != self._installed:
             self._installed = dict(installed)
@@ -379,7 +380,7 @@ class Candidates:
             support=support,
             tags=self.target.tags,
             preferences=self.applying(name, metadata.document),
-            installed=self._installed.get(name),
+            installed=self._held(name, metadata.document),
         )
         selection = judge(extra_rejections={**metadata.rejections, **rejections})
         alone = tuple(dict.fromkeys(filename.label for filename in selection.fitting))
@@ -404,6 +405,22 @@ class Candidates:
             degradations=degradations,
             alone=alone if apart else (),
         )
+
+    def _held(self, name: NormalizedName, document: VariantDocument | None) -> Label | None:
+        """Return the label of a release that stands for the installed build, if any does.
+
+        It is called the same, and is for the same CUDA; else it has the same properties.
+        """
+        held = self._installed.get(name)
+        if held is None or document is None:
+            return None
+        label, properties = held
+        same = document.variants.get(label)
+        if not properties:  # nobody knows for what it is
+            return label
+        if same is not None and turned(properties, same, self.policy.agreements) is None:
+            return label
+        return next((one for one, its in document.variants.items() if its == properties), None)
 
     def _apart(self, selection: Selection) -> dict[str, str]:
         """Return which wheels would fit, but not together with the others, with the reason."""

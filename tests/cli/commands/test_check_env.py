@@ -54,6 +54,17 @@ class Place:
         if any(labels):
             (self.wheels / f"{name}-{version}-variants.json").write_text(json.dumps(DOCUMENT))
 
+    def add_cuda(self, name: str, version: str, **labels: str) -> None:
+        """Add a release whose labels stand for one CUDA version each."""
+        variants = {
+            label: {"nvidia": {"cuda_version_lower_bound": [cuda]}}
+            for label, cuda in labels.items()
+        }
+        document = release_document(variants, providers={"nvidia": NVIDIA})
+        for label in labels:
+            build_wheel(self.wheels, name, version, label=label, document=document)
+        (self.wheels / f"{name}-{version}-variants.json").write_text(json.dumps(document))
+
     def install(self, host: str, *words: str | Path, code: int = 0) -> Said:
         """Install for a host."""
         place = ("--no-index", "-f", self.wheels, "--target", self.folder, "--for", host)
@@ -229,7 +240,7 @@ class TestConsent:
         for words in ((), ("--dry-run",)):
             said = place.install(CUDA_OLD, "vision", *words, code=7)
             assert "torch would be exchanged for another build" in said.err
-            assert "torch 2.8 cu128 -> cu126, because" in said.err
+            assert "torch 2.8 cu128 -> cu126, because cu128 needs CUDA driver >= 12.8, " in said.err
             assert "hint: --refit exchanges variants that do not fit any more" in said.err
         assert tree(place.folder) == before
 
@@ -304,13 +315,48 @@ class TestConsent:
         said = place.install(CUDA_12, "-U", "torch")
         assert "note: torch 2.8 cu128 -> 2.9 cuda12.8, because torch 2.9 has no" in said.err
 
+    def test_the_installed_build_under_another_label(self, place: Place) -> None:
+        """A newer release is taken in the build with the same properties, however it is called."""
+        place.install(CUDA_13, "--label", "torch=cu128", "torch==2.8")
+        place.add_cuda("torch", "2.9", new="13.0", old="12.8")
+        said = place.install(CUDA_13, "-U", "torch")
+        assert "note: torch 2.8 cu128 -> 2.9 old, because torch 2.9 has no build cu128" in said.err
+        assert place.installed()["torch"] == ("2.9", "old")
+
+    @pytest.mark.parametrize("words", [("-U", "jax"), ("-P", "jax", "user"), ("user>=2",)])
+    def test_the_same_label_for_another_cuda(self, place: Place, words: tuple[str, ...]) -> None:
+        """A label is only a name: what it stands for now needs consent where it is another CUDA."""
+        place.add("user", "1.0", None, requires="jax")
+        place.add("user", "2.0", None, requires="jax>=2")
+        place.add_cuda("jax", "1.0", gpu="12.8")
+        place.install(CUDA_13, "user==1.0")
+        place.add_cuda("jax", "2.0", gpu="13.0")
+        said = place.install(CUDA_13, *words, code=7)
+        assert (
+            "jax 1.0 gpu -> 2.0 gpu, because gpu of jax 2.0 is built for CUDA 13, "
+            "and the installed one for CUDA 12"
+        ) in said.err
+        place.install(CUDA_13, *words, "--label", "jax=gpu")
+        assert place.installed()["jax"] == ("2.0", "gpu")
+
+    def test_the_same_label_for_more_devices(self, place: Place) -> None:
+        """What builds need not agree on may change below a label without a word."""
+        place.add_cuda("jax", "1.0", gpu="12.6")
+        place.install(CUDA_13, "jax")
+        place.add_cuda("jax", "2.0", gpu="12.8", other="12.6")
+        said = place.install(CUDA_13, "-U", "jax")
+        assert "->" not in said.err
+        assert place.installed()["jax"] == ("2.0", "gpu")
+
     def test_what_another_package_forces(self, place: Place) -> None:
         """What must agree may force an exchange; that is a reason, and no consent."""
         place.install(CUDA_12, "torch")
         place.add("jax", "1.0", "cu130")
         said = place.install(CUDA_13, "jax", code=7)
-        assert "torch 2.8 cu128 -> cu130, because " in said.err
-        assert "CUDA 13" in said.err
+        assert (
+            "torch 2.8 cu128 -> cu130, because cu128 is built for CUDA 12, this environment has "
+            "CUDA 13 because of jax"
+        ) in said.err
         place.install(CUDA_13, "jax", "--allow-variant-change")
         assert place.installed()["torch"] == ("2.8", "cu130")
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.opened import Opened
     from wheelfit.cli.output import Output
     from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
     from wheelfit.install.variant_change import VariantChange
     from wheelfit.resolve.request import Request
     from wheelfit.resolve.resolution import Resolution
@@ -206,8 +207,10 @@ def _as_requested_before(
     return replace(resolution, pins=tuple(pins))
 
 
-def _held(arguments: Namespace, opened: Opened, present: Present) -> Mapping[NormalizedName, Label]:
-    """Return the labels that newer releases shall have too, where they have them and it fits.
+def _held(
+    arguments: Namespace, opened: Opened, present: Present
+) -> Mapping[NormalizedName, tuple[Label, PropertySet]]:
+    """Return the builds that newer releases shall have too, where they have them and it fits.
 
     Not of builds for versions of other packages: those follow the other package.
     """
@@ -218,7 +221,7 @@ def _held(arguments: Namespace, opened: Opened, present: Present) -> Mapping[Nor
         return {}
     free = _named(opened) if arguments.force_reinstall else frozenset()
     return {
-        name: entry.label
+        name: (entry.label, entry.properties)
         for name, entry in by_name(present.installed).items()
         if entry.label is not None
         and name not in free

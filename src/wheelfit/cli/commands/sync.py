@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
     from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
     from wheelfit.install.environment import Environment
     from wheelfit.install.variant_change import VariantChange
     from wheelfit.lock.selection import LockCandidates
@@ -128,14 +129,16 @@ def _decide(arguments: Namespace, ground: _Ground, choosing: LockCandidates) -> 
     return decided(planned, resolution, present, ground, agreed)
 
 
-def _held(arguments: Namespace, present: Present) -> Mapping[NormalizedName, Label]:
-    """Return the installed labels; each stays where the lock lists it and it fits."""
+def _held(
+    arguments: Namespace, present: Present
+) -> Mapping[NormalizedName, tuple[Label, PropertySet]]:
+    """Return the installed builds; each stays where the lock lists it and it fits."""
     from wheelfit.install.installed import by_name
 
     if arguments.allow_variant_change:
         return {}
     return {
-        name: entry.label
+        name: (entry.label, entry.properties)
         for name, entry in by_name(present.installed).items()
         if entry.label is not None
     }
