@@ -437,6 +437,8 @@ def is_concerned(arguments: Namespace, key: str) -> bool:
     """
     if key == "strict" and not hasattr(arguments, "read_unlisted"):
         return False  # where nothing is chosen the word means something else
+    if key in ("platform", "python-version") and getattr(arguments, "hosts", True):
+        return False  # only a lock is for some platforms, unless its machines are named
     return hasattr(arguments, SETTINGS[key].destination_of(key))
 
 

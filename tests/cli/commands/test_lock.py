@@ -200,6 +200,20 @@ class TestEnvironments:
         said = office.lock("lib", "--python-version", "3.13", "--platform", "linux-x86_64")
         assert "locked 1 package for linux-x86_64, Python 3.12 and 3.13 in pylock" in said.out
 
+    def test_of_the_project(self, office: Office) -> None:
+        """A project says what it is locked for; options and named machines replace that."""
+        (office.folder / "pyproject.toml").write_text(
+            '[project]\nname = "demo"\nversion = "1"\ndependencies = ["lib"]\n'
+            '[tool.wheelfit]\nplatform = ["macos-arm64"]\npython-version = ["3.13", "3.12"]\n'
+        )
+        assert "for macos-arm64, Python 3.12 and 3.13 in" in office.lock(python=None).out
+        office.lock("--check", python=None)
+        assert (
+            "for windows-x86_64, Python 3.12 in" in office.lock("--platform", "windows-x86_64").out
+        )
+        office.lock("--for", "linux-x86_64", "-o", "pylock.host.toml", python=None)
+        assert office.read("pylock.host.toml").environments
+
     @pytest.mark.parametrize(
         ("words", "message"),
         [
