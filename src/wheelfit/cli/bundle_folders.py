@@ -390,10 +390,9 @@ def _put_in_place(stage: Path, place: Place) -> None:
     old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         folder.rename(old / "old")
-        try:
-            stage.rename(folder)
-        except BaseException:
-            (old / "old").rename(folder)
-            raise
+        stage.rename(folder)
     finally:
+        # Wherever it was interrupted: what was there is there again, or the new one is.
+        if not os.path.lexists(folder):
+            (old / "old").rename(folder)
         shutil.rmtree(old, ignore_errors=True)

@@ -14,6 +14,7 @@ from wheelfit import __version__
 from wheelfit.cli.machine import options_in_effect
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
+from wheelfit.core.labels import DEVICES
 from wheelfit.core.sizes import size_in_words
 from wheelfit.errors import Fault, InvalidLock, InvalidWheel, NoFit, TooLarge, UserError
 from wheelfit.lock.bundles.reduction import Kept, marker_of, reduced
@@ -391,6 +392,8 @@ def _host_name(machine: ChosenMachine, taken: set[str]) -> str:
     called = "this-machine" if machine.host is None else machine.host.record
     stem = called.removesuffix(".toml")
     plain = re.sub(r"[^A-Za-z0-9._+-]+", "-", stem).strip("-.")[:60] or "host"
+    if plain.partition(".")[0].lower() in DEVICES:
+        plain = f"host-{plain}"
     names = (plain, *(f"{plain}-{number}" for number in range(2, len(taken) + 2)))
     return next(name for name in names if name.casefold() not in taken)
 

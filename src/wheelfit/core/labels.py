@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
 
 __all__ = [
+    "DEVICES",
     "NULL",
     "OLD_NULL",
     "Label",
@@ -42,11 +43,11 @@ OLD_NULL = Label("00000000")
 _LABEL = re.compile(r"[0-9a-z_.]+")
 _LONG = 32
 """Characters from which on writers warn; old tools stop at 16 (F-3)."""
-# F-4. Windows reserves them with any extension too: ``con.x`` is ``con``.
-_DEVICES = frozenset(
+DEVICES = frozenset(
     ["con", "prn", "aux", "nul"]
     + [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
 )
+"""What Windows lets no file be called, with any extension too: ``con.x`` is ``con`` (F-4)."""
 
 
 def is_label(text: str) -> bool:
@@ -76,7 +77,7 @@ def writer_faults(label: Label) -> tuple[str, ...]:
     faults: list[str] = []
     if not label.strip("."):
         faults.append(f"the label {label[:_LONG]!r} consists of dots only (F-4)")
-    if label.split(".", 1)[0] in _DEVICES:
+    if label.split(".", 1)[0] in DEVICES:
         faults.append(f"the label {label[:_LONG]!r} is a reserved device name on Windows (F-4)")
     return tuple(faults)
 

@@ -255,12 +255,13 @@ class TestContents:
         other.mkdir()
         odd.write_text(HOSTS["new"])
         (other / "New.toml").write_text(HOSTS["old"])
+        (other / "Con.x.toml").write_text(HOSTS["old"])
         folder = tmp_path / "bundle"
         new = shop.hosts / "new.toml"
         run("bundle", shop.lock, "--for", odd, "--for", new, "--for", other / "New.toml",
-            "-o", folder)  # fmt: skip
+            "--for", other / "Con.x.toml", "-o", folder)  # fmt: skip
         assert sorted(path.name for path in (folder / "hosts").iterdir()) == [
-            "New-2.toml", "a-b-x.toml", "new.toml",
+            "New-2.toml", "a-b-x.toml", "host-Con.x.toml", "new.toml",
         ]  # fmt: skip
 
     def test_other_machines_are_refused(self, bundle: Path) -> None:
