@@ -112,6 +112,13 @@ class TestOfAll:
         assert tree.within(0) == {0, 2}
         assert tree.within(1) == {0, 1, 2, 3}
 
+    def test_circles_that_lead_to_others(self) -> None:
+        """Each is begun with once, whatever was met before."""
+        circles = [tells("a", "b"), tells("b", "a"), tells("c", "a", "d"), tells("d", "c")]
+        assert tree_of_all(new_lock(circles)).starts() == (0, 2)
+        turned = [tells("a", "b", "c"), tells("b", "a"), tells("c", "d"), tells("d", "c")]
+        assert tree_of_all(new_lock(turned)).starts() == (0,)
+
 
 class TestParts:
     """Parts of a tree."""

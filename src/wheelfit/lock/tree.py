@@ -16,7 +16,7 @@ from wheelfit.core.conditions import in_words
 from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -130,11 +130,12 @@ class Tree:
         needed = {entry for one in self.packages for entry in _below(one)}
         free = (number for number in range(len(self.packages)) if number not in needed)
         starts = list(dict.fromkeys((*first, *free)))
-        met = self._reached(starts)
+        downwards = self._downwards()
+        met = set(_walked(starts, downwards))
         for number in range(len(self.packages)):  # a circle that nothing leads into
             if number not in met:
                 starts.append(number)
-                met |= self._reached([number])
+                met |= _walked([number], downwards, known=met)
         return tuple(starts)
 
     def needed_by(self) -> dict[int, tuple[tuple[int, Branch], ...]]:
@@ -179,7 +180,7 @@ class Tree:
 
         :param depth: 0 for what the lock was made for alone.
         """
-        return self._reached(self.starts(), depth)
+        return _walked(self.starts(), self._downwards(), depth)
 
     def above(self, name: NormalizedName, depth: int | None = None) -> frozenset[int]:
         """Return the packages of a name, and everything that needs them.
@@ -213,9 +214,8 @@ class Tree:
             "notes": list(self.notes),
         }
 
-    def _reached(self, starts: Iterable[int], depth: int | None = None) -> frozenset[int]:
-        downwards = {number: _below(one) for number, one in enumerate(self.packages)}
-        return _walked(starts, downwards, depth)
+    def _downwards(self) -> Mapping[int, Sequence[int]]:
+        return {number: _below(one) for number, one in enumerate(self.packages)}
 
 
 def tree_of_all(lock: Lock) -> Tree:
@@ -391,9 +391,12 @@ def _below(package: TreePackage) -> tuple[int, ...]:
 
 
 def _walked(
-    starts: Iterable[int], ways: Mapping[int, Sequence[int]], depth: int | None
+    starts: Iterable[int],
+    ways: Mapping[int, Sequence[int]],
+    depth: int | None = None,
+    known: Container[int] = (),
 ) -> frozenset[int]:
-    """Return what is reached along some ways, by the shortest first."""
+    """Return what is reached along some ways, by the shortest first, and is not known yet."""
     met = dict.fromkeys(starts, 0)
     pending = deque(met)
     while pending:
@@ -401,7 +404,7 @@ def _walked(
         if depth is not None and met[place] >= depth:
             continue
         for following in ways.get(place, ()):
-            if following not in met:
+            if following not in met and following not in known:
                 met[following] = met[place] + 1
                 pending.append(following)
     return frozenset(met)
