@@ -445,6 +445,12 @@ class TestEntries:
         with pytest.raises(NoFit):
             self.names(Lock.of({**lock_table(plain_entry("a")), **more}))
 
+    def test_another_python(self) -> None:
+        """Most often the interpreter in use is not the one that the lock is for."""
+        with pytest.raises(NoFit) as caught:
+            self.names(Lock.of({**lock_table(plain_entry("a")), "requires-python": ">=3.12"}))
+        assert "--python" in (caught.value.hint or "")
+
     def test_one_of_the_environments_is_enough(self) -> None:
         """The first that holds decides."""
         texts = ["sys_platform == 'win32'", "'\"' not in os_name"]

@@ -144,7 +144,11 @@ def applicable(
     # 3. requires-python
     wanted = pylock.requires_python
     if wanted is not None and not wanted.contains(python, prereleases=True):
-        raise NoFit(f"the lock is for Python {wanted}, this is {python}", where=lock.where)
+        raise NoFit(
+            f"the lock is for Python {wanted}, this is {python}",
+            where=lock.where,
+            hint="name another interpreter with --python, or lock for this one: --python-version",
+        )
     # 4. environments: one of them must hold.
     environments = lock.environments
     if environments and not any(_holds(one, environment, lock.where) for one in environments):
