@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from wheelfit.core.metadata import DEFAULT_LIMITS
 from wheelfit.core.ordering import Preferences, parse_preference
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import FileProblem, InvalidRequirement, UsageError, UserError
+from wheelfit.resolve.candidates import ChoicePolicy
 from wheelfit.resolve.release_metadata import MetadataPolicy
 from wheelfit.resolve.request import Asked, GivenWheel, given_wheel
 from wheelfit.resolve.requirements_file import (
@@ -37,11 +39,13 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.ordering import Choice
     from wheelfit.core.requirements import Requirement
+    from wheelfit.core.support import ProviderPolicy
+    from wheelfit.resolve.listing import AllowedHashes
 
 __all__ = [
     "Wanted",
+    "choice_policy",
     "limited",
-    "metadata_policy",
     "read_agreements",
     "read_preferences",
     "read_wanted",
@@ -59,7 +63,7 @@ class Wanted:
     requirements: tuple[Asked, ...]
     wheels: tuple[GivenWheel, ...]
     constraints: tuple[Asked, ...]
-    hashes: Mapping[NormalizedName, frozenset[tuple[str, str]]]
+    hashes: Mapping[NormalizedName, AllowedHashes]
     """Allowed digests by project, as far as any are given."""
     files: tuple[RequirementsFile, ...]
     """The requirements files, which may name sources and switches."""
@@ -327,11 +331,30 @@ def read_agreements(arguments: Namespace) -> tuple[tuple[Agreement, ...], frozen
     return agreements, frozenset().union(*mixed)
 
 
-def metadata_policy(arguments: Namespace) -> MetadataPolicy:
-    """Read how metadata of variants is judged.
+def choice_policy(
+    arguments: Namespace,
+    providers: ProviderPolicy,
+    hashes: Mapping[NormalizedName, AllowedHashes] = MappingProxyType({}),
+) -> ChoicePolicy:
+    """Return what wheels are chosen by.
 
     :param arguments: the options of `wheelfit.cli.options.add_choice`.
+    :param providers: how providers are asked; the options of ``add_machine`` have a say in it.
+    :param hashes: allowed digests by project.
     """
+    agreements, mixed = read_agreements(arguments)
+    return ChoicePolicy(
+        providers=providers,
+        preferences=read_preferences(arguments),
+        metadata=_metadata_policy(arguments),
+        hashes=hashes,
+        agreements=agreements,
+        mixed=mixed,
+    )
+
+
+def _metadata_policy(arguments: Namespace) -> MetadataPolicy:
+    """Read how metadata of variants is judged."""
     bounds = dict(arguments.limit)
     lookups = bounds.pop("lookups", None)
     policy = MetadataPolicy(

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.asked import metadata_policy, read_agreements, read_preferences
+from wheelfit.cli.asked import choice_policy
 from wheelfit.cli.environments import open_environment_of
 from wheelfit.cli.indexes import open_indexes, read_settings
 from wheelfit.cli.machine import choose_machine
-from wheelfit.cli.plugins import OnDemandPlugins
 from wheelfit.errors import FileProblem
 from wheelfit.lock.document import DEFAULT_LIMITS, is_lock_name, read_lock
 from wheelfit.lock.selection import LockCandidates
-from wheelfit.resolve.candidates import ChoicePolicy
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -26,8 +24,9 @@ if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
     from wheelfit.lock.document import Lock
     from wheelfit.sources.remembered import Remembered
+    from wheelfit.sources.settings import SourceSettings
 
-__all__ = ["OpenedLock", "choice_policy", "load_lock", "open_lock"]
+__all__ = ["OpenedLock", "load_lock", "open_lock"]
 
 
 def __dir__() -> list[str]:
@@ -45,6 +44,8 @@ class OpenedLock:
     """Where things would be installed; its interpreter is the one that counts."""
     repository: Remembered
     """Reads and downloads the files that the lock names; close it at the end."""
+    settings: SourceSettings
+    """What it was opened with."""
     arguments: Namespace
     environ: Mapping[str, str]
     output: Output
@@ -70,39 +71,16 @@ class OpenedLock:
             self.lock,
             machine.target,
             machine.detector,
-            choice_policy(arguments, machine),
+            choice_policy(arguments, machine.policy),
             user_lists=machine.user_lists,
-            plugins=OnDemandPlugins(
-                machine.plugin_rules,
-                self.environment.interpreter,
-                self.environment.target(),
-                lambda: self.repository,
-                arguments=arguments,
-                environ=machine.environ,
-                output=self.output,
-                keep=lambda: not arguments.no_cache_dir,
+            plugins=machine.plugins(
+                self.environment, self.repository, self.settings, arguments, self.output
             ),
             files=self.repository,
             folder=self.path.absolute().parent,
             extras=arguments.extra,
             groups=arguments.group,
         )
-
-
-def choice_policy(arguments: Namespace, machine: ChosenMachine) -> ChoicePolicy:
-    """Return what wheels are chosen by.
-
-    :param arguments: the options of `wheelfit.cli.options.add_choice`.
-    :param machine: it was chosen by options of the user too.
-    """
-    agreements, mixed = read_agreements(arguments)
-    return ChoicePolicy(
-        providers=machine.policy,
-        preferences=read_preferences(arguments),
-        metadata=metadata_policy(arguments),
-        agreements=agreements,
-        mixed=mixed,
-    )
 
 
 def open_lock(arguments: Namespace, environ: Mapping[str, str], output: Output) -> OpenedLock:
@@ -122,7 +100,7 @@ def open_lock(arguments: Namespace, environ: Mapping[str, str], output: Output) 
     environment = open_environment_of(arguments, environ)
     settings = read_settings(arguments, environ, prefix=environment.interpreter.prefix)
     repository = open_indexes(arguments, settings, environ, output)
-    return OpenedLock(lock, path, environment, repository, arguments, environ, output)
+    return OpenedLock(lock, path, environment, repository, settings, arguments, environ, output)
 
 
 def load_lock(path: Path, *, strict: bool = False) -> Lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.plugins import read_rules_about_plugins
+from wheelfit.cli.plugins import OnDemandPlugins, read_rules_about_plugins
 from wheelfit.cli.trust_store import read_policies
 from wheelfit.core.abi_dependency import OVERRIDE, read_override
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.support import Detector, Support
     from wheelfit.core.target import Target
+    from wheelfit.install.environment import Environment
     from wheelfit.platforms.baseline import Baseline
+    from wheelfit.sources.repository import Repository
+    from wheelfit.sources.settings import SourceSettings
 
 __all__ = ["ChosenMachine", "choose_machine", "options_in_effect"]
 
@@ -114,6 +117,33 @@ class ChosenMachine:
             policy=self.policy,
             namespaces=namespaces,
             known=known,
+        )
+
+    def plugins(
+        self,
+        environment: Environment,
+        repository: Repository,
+        settings: SourceSettings,
+        arguments: Namespace,
+        output: Output,
+    ) -> OnDemandPlugins:
+        """Return who asks plugins about the machine.
+
+        :param environment: whose interpreter runs them.
+        :param repository: where they come from.
+        :param settings: what it was opened with.
+        :param arguments: the options of `add_machine` and `add_sources` of `wheelfit.cli.options`.
+        :param output: told what people should know.
+        """
+        return OnDemandPlugins(
+            self.plugin_rules,
+            environment.interpreter,
+            environment.target(),
+            lambda: repository,
+            arguments=arguments,
+            environ=self.environ,
+            output=output,
+            keep=lambda: settings.cache,
         )
 
 

@@ -5,19 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.asked import (
-    limited,
-    metadata_policy,
-    read_agreements,
-    read_preferences,
-    read_wanted,
-)
+from wheelfit.cli.asked import choice_policy, limited, read_wanted
 from wheelfit.cli.environments import open_environment_of
 from wheelfit.cli.indexes import open_indexes, read_settings
 from wheelfit.cli.machine import choose_machine
 from wheelfit.cli.pip_rules import check_choice, read_rules
-from wheelfit.cli.plugins import OnDemandPlugins
-from wheelfit.resolve.candidates import Candidates, ChoicePolicy
+from wheelfit.resolve.candidates import Candidates
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -60,14 +53,13 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
     :param output: told of everything that deserves notice.
     """
     wanted = read_wanted(arguments, environ)
-    preferences = read_preferences(arguments)
-    agreements, mixed = read_agreements(arguments)
     environment = open_environment_of(arguments, environ)
     rules = read_rules(environ, environment.interpreter.prefix)
     check_choice(rules)
     if rules.constraints:
         wanted = limited(wanted, rules.constraints, environ, rules.said_by("constraint"))
     machine = choose_machine(arguments, environment.target(), environ, output)
+    policy = choice_policy(arguments, machine.policy, wanted.hashes)
     settings = read_settings(
         arguments, environ, wanted.files, prefix=environment.interpreter.prefix
     )
@@ -76,25 +68,9 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
         repository,
         machine.target,
         machine.detector,
-        ChoicePolicy(
-            providers=machine.policy,
-            preferences=preferences,
-            metadata=metadata_policy(arguments),
-            hashes=wanted.hashes,
-            agreements=agreements,
-            mixed=mixed,
-        ),
+        policy,
         user_lists=machine.user_lists,
-        plugins=OnDemandPlugins(
-            machine.plugin_rules,
-            environment.interpreter,
-            environment.target(),
-            lambda: repository,
-            arguments=arguments,
-            environ=machine.environ,
-            output=output,
-            keep=lambda: settings.cache,
-        ),
+        plugins=machine.plugins(environment, repository, settings, arguments, output),
     )
     prereleases = arguments.pre or rules.pre or any(file.pre for file in wanted.files)
     return Opened(environment, machine, repository, candidates, wanted, rules, prereleases)

@@ -245,10 +245,10 @@ def _policy(
     arguments: Namespace, target: Target, environ: Mapping[str, str], output: Output
 ) -> ChoicePolicy:
     """Return what the wheels of a bundle are chosen by, whichever machine is meant."""
-    from wheelfit.cli.locks import choice_policy
+    from wheelfit.cli.asked import choice_policy
     from wheelfit.cli.machine import choose_machine
 
-    return choice_policy(arguments, choose_machine(arguments, target, environ, output))
+    return choice_policy(arguments, choose_machine(arguments, target, environ, output).policy)
 
 
 def _recorded(arguments: Namespace, words: Sequence[str], folder: Path) -> Namespace:

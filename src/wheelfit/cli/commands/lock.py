@@ -172,13 +172,12 @@ class _Opening:
 
         from packaging.utils import canonicalize_name
 
-        from wheelfit.cli.asked import metadata_policy, read_agreements, read_preferences
+        from wheelfit.cli.asked import choice_policy
         from wheelfit.cli.environments import open_environment_of
         from wheelfit.cli.indexes import open_indexes, read_settings
         from wheelfit.cli.pip_rules import check_choice, read_rules
         from wheelfit.core.support import ProviderPolicy
         from wheelfit.errors import UsageError
-        from wheelfit.resolve.candidates import ChoicePolicy
 
         if arguments.hosts and (arguments.platform or arguments.python_version):
             raise UsageError(
@@ -197,15 +196,8 @@ class _Opening:
         check_choice(rules)
         self._request, files, given_urls = _request(arguments, environ, rules)
         self._settings = read_settings(arguments, environ, files, prefix=prefix)
-        agreements, mixed = read_agreements(arguments)
-        self._policy = ChoicePolicy(
-            providers=ProviderPolicy(abi_dependency=not arguments.no_abi_dependency),
-            preferences=read_preferences(arguments),
-            metadata=metadata_policy(arguments),
-            hashes=self._request.hashes,
-            agreements=agreements,
-            mixed=mixed,
-        )
+        providers = ProviderPolicy(abi_dependency=not arguments.no_abi_dependency)
+        self._policy = choice_policy(arguments, providers, self._request.hashes)
         named = frozenset(map(canonicalize_name, arguments.upgrade_package))
         self._free = None if arguments.upgrade else named
         self.repository = open_indexes(arguments, self._settings, environ, output, given_urls)
@@ -273,25 +265,16 @@ class _Opening:
         from dataclasses import replace
 
         from wheelfit.cli.machine import choose_machine
-        from wheelfit.cli.plugins import OnDemandPlugins
         from wheelfit.lock.environments import LockEnvironment
         from wheelfit.lock.hosts import NamedMachine
         from wheelfit.lock.selection import LockCandidates
         from wheelfit.resolve.candidates import Candidates
 
         arguments = Namespace(**{**vars(self._arguments), "host": name})
-        current = self._environment.target()
-        machine = choose_machine(arguments, current, self._environ, self._output)
+        machine = choose_machine(arguments, self._environment.target(), self._environ, self._output)
         policy = replace(self._policy, providers=machine.policy)
-        plugins = OnDemandPlugins(
-            machine.plugin_rules,
-            self._environment.interpreter,
-            current,
-            lambda: self.repository,
-            arguments=arguments,
-            environ=machine.environ,
-            output=self._output,
-            keep=lambda: self._settings.cache,
+        plugins = machine.plugins(
+            self._environment, self.repository, self._settings, arguments, self._output
         )
 
         def candidates(repository: Repository) -> Candidates:
