@@ -41,8 +41,9 @@ class Acceleration:
     used: tuple[str, ...]
     """Namespaces of the accelerators that the build uses."""
     why_not: Mapping[str, str]
-    """Namespaces of the accelerators that builds of the release use, each with why the best
-    of them is not the one; empty where the build uses an accelerator."""
+    """Namespaces of the accelerators that builds of the release use, or else of the newest one
+    with variants, each with why the best of them is not the one; empty where the build uses an
+    accelerator."""
     is_kept: bool = False
     """Whether the build is installed already, and stays."""
 
@@ -124,18 +125,20 @@ def acceleration_of(
         return Acceleration(name, version, label, used, {}, is_kept)
     verdicts = [verdict for verdict in verdicts if verdict.filename.label is not None]
     document = candidates.document_of(name, version) if verdicts else None
-    if document is None:
-        return None
     why_not: dict[str, str] = {}
     for verdict in verdicts:
-        declared = document.properties(str(verdict.filename.label)) or EMPTY
-        for namespace in accelerators_of(declared):
+        declared = document and document.properties(str(verdict.filename.label))
+        for namespace in accelerators_of(declared or EMPTY):
             reason = (
                 "it fits, but what is installed is kept"
                 if is_kept and verdict.verdict != "rejected"
                 else verdict.reason
             )
             why_not.setdefault(namespace, f"{verdict.filename.label}: {reason}")
+    if not why_not:  # a release without such builds is no way round either
+        for declared in candidates.offered(name):
+            for namespace in accelerators_of(declared):
+                why_not[namespace] = "builds of another release use one, none of this release does"
     return Acceleration(name, version, label, (), why_not, is_kept) if why_not else None
 
 

@@ -461,11 +461,19 @@ class Candidates:
         preferences = self.policy.preferences
         if not preferences.require:
             return preferences
-        offered = [*self._offers.get(name, lambda: self._newest_variants(name))]
+        offered = [*self.offered(name)]
         offered += () if document is None else document.variants.values()
         vain = set(preferences.unmet(offered))
         require = tuple(choice for choice in preferences.require if choice not in vain)
         return replace(preferences, require=require)
+
+    def offered(self, name: NormalizedName) -> tuple[PropertySet, ...]:
+        """Return what a project offers: the properties of each variant of one release.
+
+        :param name: the project.
+        :raises NetworkError: a source cannot be read.
+        """
+        return self._offers.get(name, lambda: self._newest_variants(name))
 
     def _newest_variants(self, name: NormalizedName) -> tuple[PropertySet, ...]:
         """Return what the newest release with variants offers.

@@ -279,6 +279,19 @@ class TestRequireAccelerator:
         )
         assert "--force-reinstall" in error["hint"]
 
+    def test_a_release_without_builds_is_no_way_round(self, shop: Shop) -> None:
+        """A newer release that has plain wheels only is a fallback too."""
+        build_wheel(shop.folder, "engine", "2.0")
+        words = ["tool", "--require-accelerator", "--json"]
+        error = shop("install", *words, code=3).error
+        (package,) = error["without_accelerator"]
+        assert (package["name"], package["version"]) == ("engine", "2.0")
+        assert package["why_not"] == {
+            "nvidia": "builds of another release use one, none of this release does"
+        }
+        shop("explain", "engine", "--require-accelerator", code=3)
+        assert shop.install("tool", "engine<2", "--require-accelerator")["engine"] == "cu128"
+
     def test_nothing_concerned(self, shop: Shop) -> None:
         """Where there are no such builds nothing can be required, and that is said."""
         shop.add("other")
