@@ -237,6 +237,7 @@ class LockCandidates:
             roots = lock.roots
         default = lock.pylock.default_groups or ()
         environment = _environment(target, extras, default if groups is None else groups)
+        self._only: frozenset[NormalizedName] | None = None
         self._roots: dict[NormalizedName, frozenset[NormalizedName]] | None = None
         if roots is not None:
             self._roots = {}
@@ -246,7 +247,10 @@ class LockCandidates:
                     self._roots[root.name] = extended
 
     def select(
-        self, *, installed: Mapping[NormalizedName, Present] = MappingProxyType({})
+        self,
+        *,
+        installed: Mapping[NormalizedName, Present] = MappingProxyType({}),
+        only: Collection[NormalizedName] | None = None,
     ) -> LockSelection:
         """Choose; after a wheel was rejected, choose again.
 
@@ -254,11 +258,14 @@ class LockCandidates:
         sees to it; no versions are tried, since the lock has one of each.
 
         :param installed: what is there and counts: if it stays, and for what it was built.
+        :param only: choose these packages and what they need, and leave out the rest of the
+            lock; None: choose all.
         :raises NoCompatibleWheel: a package that is needed has no wheel for the target;
             says so of all of them.
         :raises NoConsistentSet: no builds in the lock agree with each other.
         :raises FileProblem: the lock names files that may or can not be read.
         """
+        self._only = None if only is None else frozenset(only)
         self.candidates.agree(())
         walk = self._walked()
         self._check(walk)
@@ -283,7 +290,7 @@ class LockCandidates:
             for name, package in self.packages.items()
             if name in walk.choices
         )
-        reason = "no chosen wheel needs it"
+        reason = "no chosen wheel needs it" if only is None else "nobody asks for it"
         left_out = {name: reason for name in self.packages if name not in walk.choices}
         notes = [*about_mixture(held), *walk.notes]
         notes += [note for one in chosen for note in one.choice.notes]
@@ -301,13 +308,22 @@ class LockCandidates:
                 hint=walk.hint(),
             )
 
-    def _check_others(self, installed: Mapping[NormalizedName, Present]) -> None:
-        """Refuse a choice that does not go with what is installed beside the lock."""
+    def _staying(
+        self, installed: Mapping[NormalizedName, Present], walk: _Walk
+    ) -> Iterator[Present]:
+        """Yield what is installed and stays beside what is chosen."""
         for name, present in installed.items():
+            if name not in (self.packages if self._only is None else walk.choices):
+                yield present
+
+    def _check_others(self, installed: Mapping[NormalizedName, Present], walk: _Walk) -> None:
+        """Refuse a choice that does not go with what stays installed beside it."""
+        for present in self._staying(installed, walk):
             objection = self.candidates.objection(present.properties, is_installed=True)
-            if objection is not None and name not in self.packages:
+            if objection is not None:
+                beside = "not in the lock" if self._only is None else "stays"
                 raise NoCompatibleWheel(
-                    f"{present} is installed and not in the lock, and it {objection}",
+                    f"{present} is installed and {beside}, and it {objection}",
                     where=self._lock.where,
                 )
 
@@ -319,7 +335,7 @@ class LockCandidates:
         walk = self._walked()
         try:
             self._check(walk)
-            self._check_others(installed)
+            self._check_others(installed, walk)
         except NoCompatibleWheel as error:
             why = error
             return Refused(agreed, lambda: why, lambda: self._seen(walk))
@@ -331,11 +347,8 @@ class LockCandidates:
         walk: _Walk,
         installed: Mapping[NormalizedName, Present],
     ) -> Attempt:
-        chosen = {
-            name: Chosen.that_stays(present)
-            for name, present in installed.items()
-            if name not in self.packages
-        }
+        staying = self._staying(installed, walk)
+        chosen = {present.name: Chosen.that_stays(present) for present in staying}
         for name, choice in walk.choices.items():
             chosen[name] = Chosen.of_release(choice, choice.taken)
         return Attempt(agreed, chosen, lambda: self._seen(walk))
@@ -371,9 +384,11 @@ class LockCandidates:
             if self._roots is None:
                 walk.visit_all()
             else:
-                walk.visit(self._roots)
+                walk.visit({**dict.fromkeys(self._only or (), frozenset()), **self._roots})
             alone = next(walk.alone(), None)
             if alone is None:
+                if self._only is not None:
+                    walk.narrow(self._only)
                 return walk
             given_up.update([alone])
             self.candidates.reject(*alone)  # P-54
@@ -443,6 +458,17 @@ class _Walk:
             for needed in self._listed(package, choice) or ():
                 if needed in self._packages:
                     self.needs[name][needed] = None
+
+    def narrow(self, names: Iterable[NormalizedName]) -> None:
+        """Forget everything but some packages and what they need."""
+        pending, wanted = list(names), set[NormalizedName]()
+        while pending:
+            name = pending.pop()
+            if name not in wanted:
+                wanted.add(name)
+                pending += self.needs.get(name, ())
+        self.choices = {name: one for name, one in self.choices.items() if name in wanted}
+        self.misfits = {name: one for name, one in self.misfits.items() if name in wanted}
 
     def alone(self) -> Iterator[tuple[WheelFilename, str]]:
         """Yield wheels built for a package that is not chosen itself, with the reason (P-54)."""

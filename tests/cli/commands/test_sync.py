@@ -245,6 +245,50 @@ def test_refit(place: Place, locks: Path) -> None:
     assert place.installed()["fast"] == ("1.0", "v3")
 
 
+def test_refit_agrees_with_what_stays(run: Runner, tmp_path: Path) -> None:
+    """A build that is exchanged goes with those that stay, whatever the lock has of them."""
+    document = release_document(
+        {
+            "narrow": {
+                "nvidia": {
+                    "cuda_version_lower_bound": ["12.8"],
+                    "cuda_version_upper_bound": ["12.9"],
+                }
+            },
+            "cu130": {"nvidia": {"cuda_version_lower_bound": ["13.0"]}},
+            "cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}},
+        },
+        providers={"nvidia": NVIDIA},
+    )
+    wheels = tmp_path / "wheels"
+
+    def add(name: str, version: str, *labels: str) -> None:
+        for label in labels:
+            build_wheel(wheels, name, version, label=label, document=document)
+        (wheels / f"{name}-{version}-variants.json").write_text(json.dumps(document))
+
+    def lock(file: str) -> Place:
+        found = ("--no-index", "-f", wheels, "--platform", "linux-x86_64")
+        run("lock", "torch", "flash", *found, "-o", tmp_path / file)
+        return Place(run, tmp_path / "place", tmp_path / file)
+
+    add("torch", "1.0", "narrow")
+    add("flash", "1.0", "cu128")
+    place = lock("pylock.first.toml")
+    place.sync(CUDA_12)
+    add("torch", "2.0", "cu130")
+    add("flash", "2.0", "cu130")
+    place = lock("pylock.newer.toml")
+    said = place.sync(CUDA_13, "--refit", code=3)
+    assert "CUDA 12: flash; CUDA 13: torch" in said.err
+    assert place.installed() == {"flash": ("1.0", "cu128"), "torch": ("1.0", "narrow")}
+    add("torch", "2.1", "cu130", "cu128")
+    place = lock("pylock.newest.toml")
+    said = place.sync(CUDA_13, "--refit")
+    assert "CUDA 12 for all, because flash 1.0 (cu128) is installed" in said.err
+    assert place.installed() == {"flash": ("1.0", "cu128"), "torch": ("2.1", "cu128")}
+
+
 def test_refit_leaves_the_rest(place: Place, run: Runner) -> None:
     """What the lock does not name stays, even a misfit, and that is said."""
     document = release_document(

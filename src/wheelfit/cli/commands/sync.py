@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from wheelfit.install.variant_change import VariantChange
     from wheelfit.lock.selection import LockCandidates
     from wheelfit.resolve.candidates import Candidates
-    from wheelfit.resolve.resolution import Resolution
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -109,15 +108,19 @@ def _decide(arguments: Namespace, ground: _Ground, choosing: LockCandidates) -> 
     staying = None
     if not (arguments.refit or arguments.inexact):
         staying = spared(present.installed, ground.environment.interpreter.environment)
-    # What keeps its build, or stays beside the lock, has a say in what all agree on.
-    taking_part = {
-        name: entry.present()
-        for name, entry in by_name(present.installed).items()
-        if (name in held if name in choosing.packages else staying is None or name in staying)
-    }
-    resolution = choosing.select(installed=taking_part).resolution()
-    if arguments.refit:
-        resolution = _only_misfits(resolution, present)
+    only = present.misfits.keys() & choosing.packages if arguments.refit else None
+
+    def takes_part(name: NormalizedName) -> bool:
+        # What keeps its build, or stays beside the lock, has a say in what all agree on.
+        if only is not None:
+            return name not in only
+        if name in choosing.packages:
+            return name in held
+        return staying is None or name in staying
+
+    there = by_name(present.installed)
+    taking_part = {name: one.present() for name, one in there.items() if takes_part(name)}
+    resolution = choosing.select(installed=taking_part, only=only).resolution()
     planned = plan_sync(resolution, present.installed, spared=staying)
     labels = choosing.candidates.policy.preferences.labels
     misfits = present.misfits if arguments.refit else {}
@@ -142,21 +145,6 @@ def _held(
         for name, entry in by_name(present.installed).items()
         if entry.label is not None
     }
-
-
-def _only_misfits(resolution: Resolution, present: Present) -> Resolution:
-    """Leave what is exchanged because it does not fit any more, and what that needs."""
-    from dataclasses import replace
-
-    misfits = present.misfits
-    wanted: set[NormalizedName] = set()
-    pending = [pin.name for pin in resolution.pins if pin.name in misfits]
-    while pending:
-        name = pending.pop()
-        if name not in wanted:
-            wanted.add(name)
-            pending += [edge.needed for edge in resolution.edges if edge.needing == name]
-    return replace(resolution, pins=tuple(pin for pin in resolution.pins if pin.name in wanted))
 
 
 def _tell_unlisted(decision: Decided, choosing: LockCandidates, output: Output) -> None:
