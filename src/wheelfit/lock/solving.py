@@ -22,12 +22,10 @@ from wheelfit.resolve.candidates import ChoicePolicy
 from wheelfit.resolve.once import Once
 from wheelfit.resolve.request import Request
 from wheelfit.resolve.resolver import resolve
-from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.reading import ReadsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -39,10 +37,8 @@ if TYPE_CHECKING:
     from wheelfit.resolve.listing import Wheel
     from wheelfit.resolve.request import Asked
     from wheelfit.resolve.resolution import Resolution
-    from wheelfit.sources.page import File, ProjectPage
-    from wheelfit.sources.progress import Progress
+    from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.repository import Repository
-    from wheelfit.sources.size import FileSize
 
 __all__ = ["Pinned", "Solution", "Solver", "Versions"]
 
@@ -217,7 +213,7 @@ class _Sharing(EveryLabel):
         )
 
 
-class Pinned:
+class Pinned(ReadsFiles):
     """Implement ``Repository`` with one release only of some projects.
 
     :param repository: where the files are.
@@ -232,6 +228,7 @@ class Pinned:
         versions: Mapping[NormalizedName, Version],
         pages: dict[tuple[NormalizedName, Version], ProjectPage] | None = None,
     ) -> None:
+        super().__init__(repository)
         self.name = repository.name
         self._repository = repository
         self._versions = versions
@@ -252,26 +249,6 @@ class Pinned:
         page = replace(page, files=files) if files else page
         self._pages[name, version] = page
         return page
-
-    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
-        """Return the content of a small file."""
-        return self._repository.read(file, limit=limit)
-
-    def metadata(self, file: File) -> bytes:
-        """Return the METADATA of a wheel."""
-        return self._repository.metadata(file)
-
-    def variant_document(self, file: File) -> bytes | None:
-        """Return the ``variant.json`` inside a variant wheel."""
-        return self._repository.variant_document(file)
-
-    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Return how large a wheel is."""
-        return self._repository.size(file, unpacked=unpacked)
-
-    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
-        """Put the whole file into a folder."""
-        return self._repository.download(file, folder, progress)
 
 
 def _version_of(filename: str) -> Version | None:

@@ -64,7 +64,7 @@ class AllFiles:
 
 
 class ReadsFiles:
-    """Give a repository the four methods that read files.
+    """Give a repository the methods that read files.
 
     :param files: does the reading.
     """

@@ -12,22 +12,18 @@ from wheelfit.errors import InvalidFilename
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.resolve.request import Asked, Request
 from wheelfit.resolve.resolver import resolve
-from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.reading import ReadsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from packaging.utils import NormalizedName
 
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.target import Target
     from wheelfit.resolve.resolution import Pin
-    from wheelfit.sources.page import File, ProjectPage
-    from wheelfit.sources.progress import Progress
+    from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.repository import Repository
-    from wheelfit.sources.size import FileSize
 
 __all__ = ["OnlyTrusted", "resolve_plugin"]
 
@@ -36,7 +32,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-class OnlyTrusted:
+class OnlyTrusted(ReadsFiles):
     """Show of another repository only the files that are trusted, with their trusted hash.
 
     :param repository: where they are looked for.
@@ -44,8 +40,9 @@ class OnlyTrusted:
     """
 
     def __init__(self, repository: Repository, files: Mapping[str, str]) -> None:
+        super().__init__(repository)
         self._repository = repository
-        self._files = files
+        self._digests = files
         self.changed: dict[str, str] = {}
         """Trusted names that the repository gives other content: what is promised, by name."""
         self.name = repository.name
@@ -57,7 +54,7 @@ class OnlyTrusted:
             return None
         kept = []
         for file in page.files:
-            digest = self._files.get(_spelled(file.filename))
+            digest = self._digests.get(_spelled(file.filename))
             if digest is None:
                 continue
             promised = file.hashes.get("sha256", digest)
@@ -67,26 +64,6 @@ class OnlyTrusted:
             hashes = MappingProxyType({**file.hashes, "sha256": digest})
             kept.append(replace(file, hashes=hashes))
         return replace(page, files=tuple(kept)) if kept else None
-
-    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
-        """Return the content of a small file."""
-        return self._repository.read(file, limit=limit)
-
-    def metadata(self, file: File) -> bytes:
-        """Return the METADATA of a wheel."""
-        return self._repository.metadata(file)
-
-    def variant_document(self, file: File) -> bytes | None:
-        """Return the ``variant.json`` inside a variant wheel; nobody asks, for none is listed."""
-        return self._repository.variant_document(file)
-
-    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Return how large a wheel is."""
-        return self._repository.size(file, unpacked=unpacked)
-
-    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
-        """Put the whole file into a folder."""
-        return self._repository.download(file, folder, progress)
 
 
 def resolve_plugin(
