@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.core.degradations import TOLD
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.requirements import Requirement
-from wheelfit.errors import NoSolution, ProjectNotFound
+from wheelfit.errors import NoSolution
 from wheelfit.resolve.admission import Admission
 from wheelfit.resolve.catalogue import Catalogue, needs_of
-from wheelfit.resolve.lack import Lack
+from wheelfit.resolve.lack import Lack, unknown_project
 from wheelfit.resolve.lookahead import Lookahead
 from wheelfit.resolve.request import Request
 
@@ -182,11 +182,7 @@ def explain_project(
     name = requirement.name
     listing = candidates.listing(name)
     if listing is None:
-        raise ProjectNotFound(
-            f"no source knows a project named {name}",
-            where=candidates.repository.name,
-            hint="check the spelling and the index",
-        )
+        raise unknown_project(name, candidates)
     limits = [one.specifier for one in (requirement, *constraints) if one.name == name]
     (need,) = needs_of(Requirement(name, specifier=reduce(and_, limits)))
     catalogue = Catalogue(Request(), candidates, Lookahead(candidates, threads=0), [need])

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import HashMismatch, NoCompatibleWheel, NoSolution, UnknownLabel
+from wheelfit.errors import (
+    HashMismatch,
+    NoCompatibleWheel,
+    NoSolution,
+    ProjectNotFound,
+    UnknownLabel,
+)
 from wheelfit.resolve.listing import WRONG_HASH
 
 if TYPE_CHECKING:
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.resolve.proof import Step, Term
     from wheelfit.resolve.version_set import VersionSet
 
-__all__ = ["Lack"]
+__all__ = ["Lack", "unknown_project"]
 
 
 def __dir__() -> list[str]:
@@ -30,6 +36,19 @@ _RELEASES = 3
 """Releases of one project whose wheels are gone through in a message."""
 _VERSIONS = 8
 _LINES = 12
+
+
+def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotFound:
+    """Return the error for a project that was asked for and that nobody knows.
+
+    :param name: of the project.
+    :param candidates: where it was looked for.
+    """
+    return ProjectNotFound(
+        f"no source knows a project named {name}",
+        where=candidates.repository.name,
+        hint="check the spelling and the index",
+    )
 
 
 class Lack:

@@ -20,7 +20,8 @@ from wheelfit.core.phrases import natural
 from wheelfit.core.selection import select
 from wheelfit.core.support import namespaces_used, support_for
 from wheelfit.core.target import TagPreference
-from wheelfit.errors import NoSolution, ProjectNotFound
+from wheelfit.errors import NoSolution
+from wheelfit.resolve.lack import unknown_project
 from wheelfit.resolve.listing import NO_TAG, sort_page
 from wheelfit.resolve.release_metadata import ReleaseMetadata, obtain
 from wheelfit.resolve.version_set import is_pin
@@ -150,11 +151,7 @@ def newest_release(
     name = requirement.name
     listing = candidates.listing(name)
     if listing is None:
-        raise ProjectNotFound(
-            f"no source knows a project named {name}",
-            where=candidates.repository.name,
-            hint="check the spelling and the index",
-        )
+        raise unknown_project(name, candidates)
     limits = [one.specifier for one in (requirement, *constraints) if one.name == name]
     wanted = reduce(and_, limits, SpecifierSet())
     with_wheels = [version for version, one in listing.releases.items() if one.wheels]

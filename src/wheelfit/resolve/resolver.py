@@ -25,7 +25,7 @@ from wheelfit.resolve.admission import Admission
 from wheelfit.resolve.agreement import Attempt, Chosen, Refused, held_by, settle
 from wheelfit.resolve.catalogue import Catalogue, needs_of
 from wheelfit.resolve.cautions import about_mixture
-from wheelfit.resolve.lack import Lack
+from wheelfit.resolve.lack import Lack, unknown_project
 from wheelfit.resolve.lookahead import Lookahead
 from wheelfit.resolve.problem import Need, Package
 from wheelfit.resolve.proof import Kind, is_long, steps, tell, tell_newest
@@ -494,11 +494,7 @@ class _Resolving:
         for fact in nothing:
             name = fact.terms[0].package.name
             if name in asked and self._candidates.listing(name) is None:
-                return ProjectNotFound(
-                    f"no source knows a project named {name}",
-                    where=self._candidates.repository.name,
-                    hint="check the spelling and the index",
-                )
+                return unknown_project(name, self._candidates)
         for fact in nothing:
             unknown = lack.unknown_label(fact.terms[0].package.name, fact.terms[0].versions)
             if unknown is not None:
