@@ -268,6 +268,14 @@ def test_a_project_without_settings(tmp_path: Path) -> None:
         read_project(path)
 
 
+def test_a_project_that_is_no_file(tmp_path: Path) -> None:
+    """Nobody waits for a pipe that somebody put there, and a folder is none either."""
+    os.mkfifo(tmp_path / "pyproject.toml")
+    for path in (tmp_path / "pyproject.toml", tmp_path):
+        with pytest.raises(InvalidConfiguration, match="is no file"):
+            read_project(path)
+
+
 def test_the_settings_of_the_current_folder_are_not_read(
     tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

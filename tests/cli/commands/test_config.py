@@ -143,3 +143,9 @@ def test_a_setting_that_is_none(run: Runner, user: Path) -> None:
 def test_wrong_usage(run: Runner, words: list[str], hint: str) -> None:
     """An unknown action or command is an error with what may have been meant."""
     assert hint in run("config", *words, code=2).err
+
+
+def test_a_project_that_is_not_there(run: Runner, user: Path) -> None:
+    """Whoever names one is told, and does not read the settings of none."""
+    del user
+    assert "there is no such project" in run("config", "--project", "none", code=1).err

@@ -95,8 +95,13 @@ def _show(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> i
 
 def _worked_on(arguments: Namespace, *, works_on_project: bool) -> Namespace:
     """Return arguments of a command that works on the project, or on none."""
+    import os
     from argparse import Namespace
 
+    from wheelfit.errors import FileProblem
+
+    if arguments.project and not os.path.lexists(arguments.project):
+        raise FileProblem("there is no such project", where=arguments.project)
     if not works_on_project:
         return Namespace()
     return Namespace(project=arguments.project, requirements=[], requirement=[])
