@@ -25,14 +25,16 @@ from wheelfit.cli.options import (
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.cli.opened import Opened
     from wheelfit.cli.output import Output
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.requirements import Requirement
     from wheelfit.resolve.agreement import Held
     from wheelfit.resolve.explain import Explanation
     from wheelfit.resolve.listing import Release
-    from wheelfit.resolve.request import Asked
+    from wheelfit.resolve.request import Asked, GivenWheel
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -124,31 +126,45 @@ def _is_slow(explanations: Sequence[Explanation], opened: Opened, output: Output
 
 
 def _apart(opened: Opened) -> list[Explanation]:
-    from wheelfit.core.filename import parse_wheel_filename
     from wheelfit.resolve.explain import explain_project, explain_release
+
+    constraints = [asked.requirement for asked in opened.wanted.constraints]
+    wheels, requirements = _wheels_and_others(opened)
+    given = [
+        explain_release(opened.candidates, wheel.name, wheel.version)
+        for wheel in _given(opened, wheels)
+    ]
+    return given + [
+        explain_project(
+            opened.candidates, one, constraints=constraints, prereleases=opened.prereleases
+        )
+        for one in requirements
+    ]
+
+
+def _wheels_and_others(opened: Opened) -> tuple[list[GivenWheel], list[Requirement]]:
+    """Return what is asked for: wheels by their URL, and requirements without one."""
     from wheelfit.resolve.request import given_wheel
+
+    wheels = list(opened.wanted.wheels)
+    others = []
+    for asked in _asked(opened):
+        if asked.requirement.url is None:
+            others.append(asked.requirement)
+        else:
+            wheels.append(given_wheel(str(asked.requirement.url), where=asked.where))
+    return wheels, others
+
+
+def _given(opened: Opened, wheels: Iterable[GivenWheel]) -> Iterator[WheelFilename]:
+    """Let wheels that the user named stand for their projects, one after the other."""
+    from wheelfit.core.filename import parse_wheel_filename
     from wheelfit.sources.page import ProjectPage
 
-    wanted = opened.wanted
-    constraints = [asked.requirement for asked in wanted.constraints]
-    explanations = []
-    requirements = _asked(opened)
-    named = [asked for asked in requirements if asked.requirement.url is not None]
-    given = [given_wheel(str(asked.requirement.url), where=asked.where) for asked in named]
-    for wheel in (*wanted.wheels, *given):
+    for wheel in wheels:
         filename = parse_wheel_filename(wheel.file.filename)
         opened.candidates.give(ProjectPage(filename.name, (wheel.file,), "the request"))
-        explanations.append(explain_release(opened.candidates, filename.name, filename.version))
-    return explanations + [
-        explain_project(
-            opened.candidates,
-            asked.requirement,
-            constraints=constraints,
-            prereleases=opened.prereleases,
-        )
-        for asked in requirements
-        if asked.requirement.url is None
-    ]
+        yield filename
 
 
 def _asked(opened: Opened) -> list[Asked]:
@@ -240,28 +256,17 @@ def _for_everybody(
 
 
 def _releases(opened: Opened) -> Iterator[Release]:
-    from wheelfit.core.filename import parse_wheel_filename
     from wheelfit.errors import NoSolution
     from wheelfit.resolve.overview import newest_release
-    from wheelfit.resolve.request import given_wheel
-    from wheelfit.sources.page import ProjectPage
 
-    wanted = opened.wanted
-    requirements = _asked(opened)
-    named = [asked for asked in requirements if asked.requirement.url is not None]
-    given = [given_wheel(str(asked.requirement.url), where=asked.where) for asked in named]
-    for wheel in (*wanted.wheels, *given):
-        filename = parse_wheel_filename(wheel.file.filename)
-        opened.candidates.give(ProjectPage(filename.name, (wheel.file,), "the request"))
-        listing = opened.candidates.listing(filename.name)
-        if listing is None or filename.version not in listing.releases:  # pragma: no cover
-            raise NoSolution(f"there is no {filename.name} {filename.version}")
-        yield listing.releases[filename.version]
-    for asked in requirements:
-        if asked.requirement.url is None:
-            yield newest_release(
-                opened.candidates,
-                asked.requirement,
-                constraints=[one.requirement for one in wanted.constraints],
-                prereleases=opened.prereleases,
-            )
+    constraints = [asked.requirement for asked in opened.wanted.constraints]
+    wheels, requirements = _wheels_and_others(opened)
+    for wheel in _given(opened, wheels):
+        listing = opened.candidates.listing(wheel.name)
+        if listing is None or wheel.version not in listing.releases:  # pragma: no cover
+            raise NoSolution(f"there is no {wheel.name} {wheel.version}")
+        yield listing.releases[wheel.version]
+    for one in requirements:
+        yield newest_release(
+            opened.candidates, one, constraints=constraints, prereleases=opened.prereleases
+        )
