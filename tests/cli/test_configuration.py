@@ -190,6 +190,9 @@ def test_a_project_can_only_tighten(place: Place) -> None:
     found = place.parsed("install", "x")
     assert found["strict"] is True
     assert dict(found["limit"]) == {"labels": 20, "values": 7, "size": 4194304, "depth": 5}
+    for user, project, most in [("1GB", "2GB", 10**9), ("1GB", "5MB", 5 * 10**6)]:
+        place.write(user=f'max-download = "{user}"', project=f'max-download = "{project}"')
+        assert place.parsed("install", "x")["max_download"] == most
     place.write(project="strict = true\nlimit.labels = 3")
     assert place.parsed("install", "x")["strict"] is True
     assert place.parsed("install", "x", WHEELFIT_STRICT="no")["strict"] is False
@@ -219,6 +222,10 @@ def test_a_site_file_that_anybody_can_write(place: Place) -> None:
     (place.site / "wheelfit.toml").chmod(0o666)
     with pytest.raises(InvalidConfiguration, match="others than the administrator"):
         place.layers()
+    (place.site / "wheelfit.toml").chmod(0o644)
+    place.site.chmod(0o777)  # who can write there can put another file in its place
+    with pytest.raises(InvalidConfiguration, match="others than the administrator"):
+        place.layers()
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root's files")
@@ -244,6 +251,8 @@ def test_which_project(tmp_path: Path) -> None:
     assert project_file(Namespace(lock=None)) is None
     named = {"requirements": ["demo"], "requirement": []}
     assert project_file(Namespace(project=None, **named)) is None
+    file = {"requirements": [], "requirement": ["requirements.txt"]}
+    assert project_file(Namespace(project=None, **file)) is None
     nothing: dict[str, list[str]] = {"requirements": [], "requirement": []}
     assert project_file(Namespace(project=None, **nothing)) == Path("pyproject.toml")
     assert project_file(Namespace(project=".", **named)) == Path("pyproject.toml")
