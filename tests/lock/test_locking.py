@@ -460,6 +460,16 @@ class TestVariants:
         for name in ("one", "two"):
             assert labels(locked, name) == {"cu12", "cu13", "null", None}
 
+    def test_needs_of_a_label_that_gives_way(self, shelf: Shelf) -> None:
+        """What it needs stays, though another label is best once more needs are added."""
+        shelf.add_variants("tied 1", cuda("12"), {"cu12": [], "null": ["more"]})
+        shelf.add_variants("fast 1", cuda("12", "13"), {"cu12": ["lib12"]})
+        shelf.add("lib12 1", "more 1")
+        locked = lock(shelf, "tied", "fast")
+        machine = {"nvidia": {"cuda_version_lower_bound": ["12.0"]}}
+        found = {"tied": "cu12", "fast": "cu12", "lib12": "1"}
+        assert chosen(locked, LINUX, machine) == found
+
     def test_what_can_never_agree_is_refused(self, shelf: Shelf) -> None:
         """Where no machine could have all of it, there is no lock, unless mixing is allowed."""
         shelf.add_variants("one 1", {"cu13": cuda("13")["cu13"]}, plain=False, tags=LINUX_TAGS)

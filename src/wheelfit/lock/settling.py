@@ -10,7 +10,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.markers import VariantContext
@@ -117,11 +117,13 @@ def possible_needs(
             continue  # the resolver has told of it
 
 
+_Key: TypeAlias = tuple["NormalizedName", "Version", "Label | None"]
+
+
 class _Looked(NamedTuple):
     """Hold a label of a release with a choice, and what it may need."""
 
-    name: NormalizedName
-    label: Label | None
+    key: _Key
     called: str
     needs: tuple[Requirement, ...]
 
@@ -134,12 +136,9 @@ class _Settling:
         self._solution = solution
         self._request: LockRequest = solver.request
         self._target = solution.environment.target
-        self._refused: dict[tuple[NormalizedName, Label | None], str] = {}
-        self._needs: dict[
-            tuple[NormalizedName, Label | None], tuple[frozenset[NormalizedName], Needs]
-        ] = {}
-
-        self._pythons: dict[NormalizedName, set[SpecifierSet]] = {}
+        self._refused: dict[_Key, str] = {}
+        self._needs: dict[_Key, tuple[frozenset[NormalizedName], Needs]] = {}
+        self._pythons: dict[tuple[NormalizedName, Version], set[SpecifierSet]] = {}
 
     def settled(self) -> Settled:
         candidates = self._look_at_all()
@@ -176,7 +175,7 @@ class _Settling:
             for pin in self._solution.resolution.pins
             if self._chooser(pin, candidates) is candidates
             for label in candidates.choice(pin.name, pin.version).labels
-            if (pin.name, label) not in self._needs
+            if (pin.name, pin.version, label) not in self._needs
         ]
         threads = min(self._solver.threads, len(wanted))
         if threads < 2:
@@ -196,27 +195,32 @@ class _Settling:
         return closed if has_choice and not release.is_given else self._solution.candidates
 
     def _look_at(self, pin: Pin, candidates: Candidates) -> Iterator[_Looked]:
-        """Read what the labels of a release need; yield those of releases with a choice."""
+        """Read what the labels of a release need; yield those of releases with a choice.
+
+        Also those that are known: with what was added since, the resolver may have turned to
+        another label, and what only the former one needs is gone.
+        """
         choice = candidates.choice(pin.name, pin.version)
+        extras = self._solution.extras[pin.name]
         for label in choice.labels:
-            key = (pin.name, label)
-            extras = self._solution.extras[pin.name]
+            key = (pin.name, pin.version, label)
             known = self._needs.get(key)
-            if key in self._refused or (known is not None and known[0] == extras):
+            if key in self._refused:
                 continue
-            wheel = candidates.wheel_of(pin.name, pin.version, label)
-            if wheel is None:
-                continue
-            core = candidates.core_metadata(wheel)
-            context = VariantContext(label or "", choice.declared(label))
-            needs = tuple(possible_needs(core, context, self._target, extras))
-            needs = needs if self._request.dependencies else ()
-            self._needs[key] = (extras, needs)
-            if core.requires_python is not None:
-                self._pythons.setdefault(pin.name, set()).add(core.requires_python)
+            if known is None or known[0] != extras:
+                wheel = candidates.wheel_of(pin.name, pin.version, label)
+                if wheel is None:
+                    continue
+                core = candidates.core_metadata(wheel)
+                context = VariantContext(label or "", choice.declared(label))
+                needs = tuple(possible_needs(core, context, self._target, extras))
+                known = (extras, needs if self._request.dependencies else ())
+                self._needs[key] = known
+                if core.requires_python is not None:
+                    self._pythons.setdefault(key[:2], set()).add(core.requires_python)
             if len(choice.labels) > 1 or label is not None:
                 called = f"{pin.name} {pin.version}" + (f" ({label})" if label else "")
-                yield _Looked(pin.name, label, called, tuple(one for _, one in needs))
+                yield _Looked(key, called, tuple(one for _, one in known[1]))
 
     def _add(self, looked_at: Sequence[_Looked]) -> None:
         """Hold what labels need against what is locked, and add what is new.
@@ -237,7 +241,7 @@ class _Settling:
                 return
             (one,) = looked_at
             names = ", ".join(str(asked.requirement) for asked in fresh)
-            self._refused[one.name, one.label] = (
+            self._refused[one.key] = (
                 f"it needs {names}, which cannot be had with the locked versions: {error.message}"
             )
 
@@ -248,12 +252,12 @@ class _Settling:
             for needed in self._request.instead(written, self._target):
                 plain = replace(needed, marker=None)
                 if plain.url is not None:
-                    self._refused[one.name, one.label] = f"it needs {plain.name} from a URL"
+                    self._refused[one.key] = f"it needs {plain.name} from a URL"
                     return ()
                 version = self._solution.versions.get(plain.name)
                 if version is not None and not plain.specifier.contains(version, prereleases=True):
                     reason = f"it needs {plain}, and {version} is locked"
-                    self._refused[one.name, one.label] = reason
+                    self._refused[one.key] = reason
                     return ()
                 if version is None or not plain.extras <= self._solution.extras[plain.name]:
                     fresh.append(Asked(plain, one.called))
@@ -271,17 +275,18 @@ class _Settling:
         }
         wheels = set()
         for filename in choice.fitting:
-            key = (pin.name, filename.label)
+            key = (pin.name, pin.version, filename.label)
             if key in self._refused:
                 refused[filename.text] = self._refused[key]
             elif key in self._needs:
                 wheels.add(filename.text)
         labels = {
             label: needs
-            for (name, label), (_, needs) in self._needs.items()
-            if name == pin.name and (name, label) not in self._refused
+            for (name, version, label), (_, needs) in self._needs.items()
+            if (name, version) == (pin.name, pin.version)
+            and (name, version, label) not in self._refused
         }
-        pythons = frozenset(self._pythons.get(pin.name, ()))
+        pythons = frozenset(self._pythons.get((pin.name, pin.version), ()))
         return Part(
             pin.name, pin.version, choice.release, frozenset(wheels), refused, labels, pythons
         )
