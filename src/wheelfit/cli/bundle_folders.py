@@ -316,25 +316,25 @@ class _Making:
         parts = [word for extra in self._plan.extras for word in ("--extra", extra)]
         options = "".join(f" {_word(word)}" for word in (*parts, *words))
         names = [host.name for host in self._plan.hosts]
-        first = names[0] if names else "NAME"
+        host = f"hosts/{names[0]}.toml" if names else "HOST"
         for_whom = (
             f"It is for: {', '.join(names)} (the host files are in hosts/)."
             if names
             else "It has every wheel of the lock it was made from."
         )
-        return _README.format(for_whom=for_whom, options=options, first=first)
+        return _README.format(for_whom=for_whom, options=options, host=host)
 
 
 _README = """\
 This folder installs with no network. {for_whom}
 
-On one of those machines, in this folder:
+On a machine that it is for, in this folder:
 
     wheelfit sync pylock.toml{options}
 
-For one of them from elsewhere, into a folder that is taken there:
+For such a machine from elsewhere, into a folder that is taken there:
 
-    wheelfit sync pylock.toml{options} --for hosts/{first}.toml --target FOLDER
+    wheelfit sync pylock.toml{options} --for {host} --target FOLDER
 
 With an index; any static web server can serve simple/ and wheels/ too:
 

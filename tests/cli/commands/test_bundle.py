@@ -229,6 +229,9 @@ class TestContents:
         assert wheels_in(folder) == {path.name for path in shop.folder.glob("*.whl")}
         lock = folder / "pylock.toml"
         assert len(read_lock(lock.read_bytes(), where=str(lock)).packages) == len(NAMES)
+        readme = (folder / "README.txt").read_text()
+        assert "--for HOST" in readme
+        assert "hosts/" not in readme  # there are none
         run("bundle", "--verify", folder)
 
     def test_versions_with_odd_signs(self, run: Runner, tmp_path: Path) -> None:
