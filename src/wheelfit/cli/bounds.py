@@ -8,14 +8,15 @@ from wheelfit.errors import TooLarge
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from wheelfit.cli.output import Output
     from wheelfit.install.plan import Plan
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.resolution import Pin, Resolution
+    from wheelfit.sources.size import FileSize
 
-__all__ = ["Decision", "check_bounds", "tell_unconcerned"]
+__all__ = ["Decision", "check_bounds", "check_download", "tell_unconcerned"]
 
 
 def __dir__() -> list[str]:
@@ -77,22 +78,39 @@ def tell_unconcerned(output: Output) -> None:
 def _check_download(
     most: int, fetched: Sequence[Pin], candidates: Candidates, output: Output
 ) -> None:
-    from wheelfit.cli.sizes import size_rows, sizes_of, unknown_sizes
-    from wheelfit.core.sizes import size_in_words
+    from wheelfit.cli.sizes import sizes_of, unknown_sizes
 
     sizes = sizes_of(fetched, candidates.repository, unpacked=False)
-    total = sum(one.download or 0 for one in sizes.values())
-    unknown = [name for name, one in sizes.items() if one.download is None]
-    if total > most:
-        rows = size_rows(fetched, sizes)
-        more = [f"and {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
-        at_least = "at least " if unknown else ""
-        raise TooLarge(
-            f"{at_least}{size_in_words(total)} would be downloaded, and {size_in_words(most)} "
-            "are allowed (--max-download)",
-            note="\n".join([*rows[:_SHOWN], *more]),
-            hint="allow more, or ask for smaller builds: --variant cpu leaves out those "
-            "for accelerators; install --dry-run shows every size",
-        )
+    check_download(
+        most,
+        {str(pin): sizes[pin.name] for pin in fetched},
+        hint="allow more, or ask for smaller builds: --variant cpu leaves out those "
+        "for accelerators; install --dry-run shows every size",
+    )
     for line in unknown_sizes(sizes):
         output.warn(f"{line}; it counts for --max-download as it comes")
+
+
+def check_download(most: int, sizes: Mapping[str, FileSize], *, hint: str) -> None:
+    """Refuse to fetch more than is allowed.
+
+    :param most: bytes.
+    :param sizes: of what would be fetched, by what it is called.
+    :param hint: what would help.
+    :raises TooLarge: it would be more; what nobody knows does not count here.
+    """
+    from wheelfit.cli.sizes import largest_first
+    from wheelfit.core.sizes import size_in_words
+
+    total = sum(one.download or 0 for one in sizes.values())
+    if total <= most:
+        return
+    rows = largest_first(sizes)
+    more = [f"and {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
+    at_least = "at least " if any(one.download is None for one in sizes.values()) else ""
+    raise TooLarge(
+        f"{at_least}{size_in_words(total)} would be downloaded, and {size_in_words(most)} "
+        "are allowed (--max-download)",
+        note="\n".join([*rows[:_SHOWN], *more]),
+        hint=hint,
+    )

@@ -15,8 +15,7 @@ from wheelfit.cli.machine import options_in_effect
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
 from wheelfit.core.labels import DEVICES
-from wheelfit.core.sizes import size_in_words
-from wheelfit.errors import Fault, InvalidLock, InvalidWheel, NoFit, TooLarge, UserError
+from wheelfit.errors import Fault, InvalidLock, InvalidWheel, NoFit, UserError
 from wheelfit.lock.bundles.reduction import Kept, marker_of, reduced
 from wheelfit.lock.repository import LockedRepository
 from wheelfit.platforms.scrubbing import Scrubber
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from wheelfit.platforms.features import Detection
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
-    from wheelfit.sources.size import FileSize
 
 __all__ = [
     "Everything",
@@ -46,7 +44,6 @@ __all__ = [
     "HostChoice",
     "Wanted",
     "check_accelerators",
-    "check_download",
     "words_in_effect",
 ]
 
@@ -336,26 +333,6 @@ def check_accelerators(plan: ForHosts | Everything) -> None:
         if refused is not None:
             with _naming(host.machine.name):
                 raise refused
-
-
-def check_download(sizes: Mapping[str, FileSize], most: int) -> None:
-    """Refuse to fetch more than is allowed.
-
-    :param sizes: of `sizes_of`; what nobody knows counts as it comes.
-    :param most: bytes.
-    :raises TooLarge: it would be more.
-    """
-    total = sum(size.download or 0 for size in sizes.values())
-    if total <= most:
-        return
-    unknown = any(size.download is None for size in sizes.values())
-    largest = sorted(sizes, key=lambda name: (-(sizes[name].download or 0), name))[:5]
-    raise TooLarge(
-        f"{'at least ' if unknown else ''}{size_in_words(total)} would be downloaded, and "
-        f"{size_in_words(most)} are allowed (--max-download)",
-        note="\n".join(f"{name}: {size_in_words(sizes[name].download or 0)}" for name in largest),
-        hint="allow more, or make it for fewer machines; --dry-run shows every size",
-    )
 
 
 def words_in_effect(arguments: Namespace) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from wheelfit.cli.columns import columns
 from wheelfit.core.sizes import size_in_words
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files
     from wheelfit.sources.size import FileSize
 
-__all__ = ["size_rows", "size_table", "sized", "sizes_of", "unknown_sizes"]
+    Name = TypeVar("Name", bound=str)
+
+__all__ = ["largest_first", "size_table", "sized", "sizes_of", "unknown_sizes"]
 
 
 def __dir__() -> list[str]:
@@ -84,9 +86,10 @@ def size_table(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]) ->
     :param pins: what would be installed.
     :param sizes: of each.
     """
+    by_name = {pin.name: pin for pin in pins}
     rows = [
-        (str(pin), _download(pin, sizes[pin.name]), _words(sizes[pin.name].unpacked))
-        for pin in _largest_first(pins, sizes)
+        (str(by_name[name]), _download(by_name[name], sizes[name]), _words(sizes[name].unpacked))
+        for name in _sorted(sizes)
     ]
     known = sizes.values()
     download = size_in_words(sum(one.download or 0 for one in known))
@@ -99,21 +102,18 @@ def size_table(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]) ->
     return columns(("package", "download", "on disk"), [*rows, total] if len(rows) > 1 else rows)
 
 
-def size_rows(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]) -> list[str]:
-    """Return what would be downloaded, a line for each package, the largest first.
+def largest_first(sizes: Mapping[str, FileSize]) -> list[str]:
+    """Return what would be downloaded, a line for each, the largest first.
 
-    :param pins: what would be installed.
-    :param sizes: of each.
+    :param sizes: by what it is called.
     """
     return [
-        f"{pin}: {_words(sizes[pin.name].file)}"
-        for pin in _largest_first(pins, sizes)
-        if not sizes[pin.name].is_here
+        f"{name}: {_words(sizes[name].file)}" for name in _sorted(sizes) if not sizes[name].is_here
     ]
 
 
-def _largest_first(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]) -> Sequence[Pin]:
-    return sorted(pins, key=lambda pin: (-(sizes[pin.name].download or 0), pin.name))
+def _sorted(sizes: Mapping[Name, FileSize]) -> list[Name]:
+    return sorted(sizes, key=lambda name: (-(sizes[name].download or 0), name))
 
 
 def unknown_sizes(sizes: Mapping[NormalizedName, FileSize]) -> list[str]:

@@ -81,8 +81,9 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
 
 def _make(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    from wheelfit.cli.bounds import check_download
     from wheelfit.cli.bundle_folders import Place, make, sizes_of
-    from wheelfit.cli.bundles import Everything, ForHosts, check_accelerators, check_download
+    from wheelfit.cli.bundles import Everything, ForHosts, check_accelerators
     from wheelfit.cli.locks import open_lock
     from wheelfit.cli.progress import Bars
 
@@ -101,7 +102,12 @@ def _make(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> i
                 found = sizes_of(plan, place, bars)
                 sizes = {name: size.file for name, size in found.items()}
                 if arguments.max_download is not None:
-                    check_download(found, arguments.max_download)
+                    check_download(
+                        arguments.max_download,
+                        found,
+                        hint="allow more, or make it for fewer machines; --dry-run shows "
+                        "every size",
+                    )
             if not arguments.dry_run:
                 contents = make(plan, opened, place, bars)
                 manifest, reused = contents.manifest, len(contents.reused)
