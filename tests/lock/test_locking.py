@@ -413,6 +413,19 @@ class TestVariants:
         (note,) = locked.notes
         assert note.startswith("fast 1: cu12 not locked, it needs lib<2")
 
+    def test_no_fallback_is_left(self, shelf: Shelf) -> None:
+        """Machines that no label fits cannot use such a lock, which is said before they try."""
+        shelf.add_variants(
+            "fast 1", cuda("12"), {"cu12": ["lib"], "null": ["lib<2"], "": ["lib<2"]}
+        )
+        shelf.add("lib 1", "lib 2")
+        locked = lock(shelf, "fast", platforms=["linux-x86_64", "windows-x86_64"])
+        assert labels(locked, "fast") == {"cu12"}
+        assert locked.notes[-1] == (
+            "fast 1: nothing locked for machines that no label fits "
+            "(linux-x86_64, Python 3.12; windows-x86_64, Python 3.12)"
+        )
+
     def test_what_a_label_brings_may_have_variants_too(self, shelf: Shelf) -> None:
         """Their labels are looked at like any other."""
         shelf.add_variants("fast 1", cuda("12"), {"null": ["maths"]}, plain=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.labels import NULL
 from wheelfit.errors import FileProblem, NoFit
 from wheelfit.lock.conditions import Conditions
 from wheelfit.lock.release import lock_release
@@ -17,7 +18,7 @@ from wheelfit.resolve.version_set import VersionSet
 from wheelfit.sources.urls import file_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -91,12 +92,16 @@ class _Merging:
         self._conditions = Conditions(one.environment for one in settled)
         self._entries: dict[tuple[NormalizedName, Version], _Entry] = {}
         self._notes: dict[str, None] = {}
+        self._lost: dict[str, dict[str, None]] = {}
+        """What is told of releases, with the environments where it holds."""
 
     def merged(self) -> Merged:
         for one in self._settled:
             self._add(one)
         self._check_places()
         tables = [self._table(entry) for entry in self._entries.values()]
+        for told, names in self._lost.items():
+            self._notes[f"{told} ({'; '.join(names)})"] = None
         return Merged(tuple(tables), tuple(self._notes))
 
     def _add(self, one: Settled) -> None:
@@ -163,7 +168,17 @@ class _Merging:
             told = f"{first.name} {first.version}: {', '.join(labels)} not locked, {reason}"
             self._notes[told] = None
         kept = [_hashed(wheels[text]) for text in sorted(wheels) if text not in refused]
+        self._tell_lost_fallback(entry, {wheel.filename.text for wheel in kept})
         return replace(first, wheels=tuple(kept))
+
+    def _tell_lost_fallback(self, entry: _Entry, kept: Collection[str]) -> None:
+        """Say where nothing is left for machines that no label fits, which reasons do not show."""
+        for one, part in entry.parts:
+            if any(map(_is_fallback, part.refused)) and not any(
+                map(_is_fallback, part.wheels.intersection(kept))
+            ):
+                told = f"{part.name} {part.version}: nothing locked for machines that no label fits"
+                self._lost.setdefault(told, {})[one.environment.name] = None
 
     def _needs(self, entry: _Entry) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
@@ -238,6 +253,11 @@ def _requires_python(entry: _Entry) -> str | None:
         if not specifiers.contains("{}.{}.0".format(*one.environment.python))
     }
     return str(VersionSet.of(",".join(sorted(wanted)))) if wanted else None
+
+
+def _is_fallback(filename: str) -> bool:
+    """Say whether a wheel asks nothing of a machine but its tags."""
+    return parse_wheel_filename(filename).label in (None, NULL)
 
 
 def _index(release: Release) -> str | None:
