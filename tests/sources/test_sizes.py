@@ -130,6 +130,15 @@ def test_not_there(server: Any, make_files: Any, unpacked: bool) -> None:  # noq
     assert "404" in found.why_unknown
 
 
+def test_not_there_without_ranges(server: Any, make_files: Any, wheel: Path) -> None:
+    """The length of a page that says so is not the size of the file."""
+    files = make_files()
+    files.size(listed(server, wheel, ranges=False))
+    found = files.size(File("a-1-py3-none-any.whl", f"{server.url}/nowhere"))
+    assert found.file is None
+    assert "404" in found.why_unknown
+
+
 def test_offline(server: Any, make_files: Any, wheel: Path) -> None:
     """Nobody is asked."""
     found = make_files(offline=True).size(listed(server, wheel), unpacked=True)

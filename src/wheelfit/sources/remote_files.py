@@ -234,7 +234,9 @@ class RemoteFiles:
         total = file.size
         if total is None:
             try:
-                with self._client.stream(file.url) as (response, _):
+                with self._client.stream(file.url) as (response, where):
+                    if response.status != 200:
+                        raise unexpected(response.status, where)
                     announced = response.headers.get("content-length", "")
             except NetworkError as error:
                 return FileSize(None, why_unknown=error.message)
