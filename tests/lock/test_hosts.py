@@ -18,7 +18,6 @@ from wheelfit.lock.request import LockRequest, Root
 from wheelfit.lock.selection import LockCandidates
 from wheelfit.lock.solving import Solver
 from wheelfit.resolve.candidates import Candidates
-from wheelfit.resolve.release_metadata import MetadataPolicy
 from wheelfit.sources.repository import Repository
 from wheelfit.testing.detectors import FixedDetector
 
@@ -66,7 +65,7 @@ def lock(
     """Lock requirements for some machines, and see that every lock is sound."""
     asked = [Root(parse_requirement(text, allow_variant_markers=False)) for text in texts]
     solver = Solver(LockRequest(roots=(*asked, *roots)), shelf, threads=0)
-    made = lock_for_hosts(solver, machines, old=old, policy=MetadataPolicy())
+    made = lock_for_hosts(solver, machines, old=old)
     for one in made:
         assert read_lock(write_lock(one.locked.lock), where="pylock.toml") == one.locked.lock
     return made

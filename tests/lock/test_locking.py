@@ -19,7 +19,6 @@ from wheelfit.lock.request import LockRequest, Root
 from wheelfit.lock.selection import LockCandidates
 from wheelfit.lock.solving import Solver
 from wheelfit.resolve.candidates import ChoicePolicy
-from wheelfit.resolve.release_metadata import MetadataPolicy
 from wheelfit.resolve.request import Asked
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
@@ -54,9 +53,7 @@ def lock(
     asked = [one if isinstance(one, Root) else roots(one)[0] for one in texts]
     request = request or LockRequest(roots=tuple(asked))
     solver = Solver(request, shelf, policy, threads=0)
-    locked = lock_everywhere(
-        solver, environments_for(platforms, pythons), policy=MetadataPolicy(), **options
-    )
+    locked = lock_everywhere(solver, environments_for(platforms, pythons), **options)
     assert read_lock(write_lock(locked.lock), where="pylock.toml") == locked.lock
     return locked
 

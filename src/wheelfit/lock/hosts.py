@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from wheelfit.lock.selection import LockCandidates
     from wheelfit.lock.solving import Solution, Solver, Versions
     from wheelfit.resolve.candidates import Candidates
-    from wheelfit.resolve.release_metadata import MetadataPolicy
     from wheelfit.resolve.resolution import Pin
     from wheelfit.sources.repository import Repository
 
@@ -67,7 +66,6 @@ def lock_for_hosts(
     *,
     old: Lock | None = None,
     upgrade: Collection[NormalizedName] | None = (),
-    policy: MetadataPolicy,
     where: str = "",
     folder: Path | None = None,
     report: Report = lambda _: None,
@@ -78,7 +76,6 @@ def lock_for_hosts(
     :param machines: at least one.
     :param old: an older lock for all of them, whose versions stay as long as they will do.
     :param upgrade: projects whose version need not stay; None: none need.
-    :param policy: how strict to be about metadata of variants.
     :param where: the file, for messages.
     :param folder: where it will lie.
     :param report: told which machine is begun.
@@ -102,7 +99,7 @@ def lock_for_hosts(
         settled.append(_settled(solution))
         chosen = solution.versions | chosen
     try:
-        whole = put_together(settled, solver, policy=policy, where=where, folder=folder, old=old)
+        whole = put_together(settled, solver, where=where, folder=folder, old=old)
         apart = next(_differences(whole.lock, machines, settled), None)
     except NoFit as error:
         apart = error.message
@@ -111,7 +108,7 @@ def lock_for_hosts(
             return (HostLock(whole, tuple(machines)),)
     return tuple(
         HostLock(
-            put_together([one], solver, policy=policy, where=where, folder=folder, old=machine.old),
+            put_together([one], solver, where=where, folder=folder, old=machine.old),
             (machine,),
             apart,
         )

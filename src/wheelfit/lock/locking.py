@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from wheelfit.lock.request import LockRequest
     from wheelfit.lock.settling import Settled
     from wheelfit.lock.solving import Solver, Versions
-    from wheelfit.resolve.release_metadata import MetadataPolicy
 
 __all__ = ["Locked", "lock_everywhere", "locked_versions", "put_together"]
 
@@ -59,7 +58,6 @@ def lock_everywhere(
     upgrade: Collection[NormalizedName] | None = (),
     every_platform: bool = False,
     every_python: bool = True,
-    policy: MetadataPolicy,
     where: str = "",
     folder: Path | None = None,
     report: Report = lambda _: None,
@@ -73,7 +71,6 @@ def lock_everywhere(
     :param every_platform: whether each must have a solution for each Python; otherwise what
         has none is left out, as long as something is left.
     :param every_python: whether each must have a solution on some platform.
-    :param policy: how strict to be about metadata of variants.
     :param where: the file, for messages.
     :param folder: where it will lie.
     :param report: told which environment is begun.
@@ -110,7 +107,7 @@ def lock_everywhere(
         if not served or (every_python and environment.python not in served):
             raise _placed(why, environment)
     notes = [_left_out(environment, why) for environment, why in failed]
-    locked = put_together(settled, solver, policy=policy, where=where, folder=folder, old=old)
+    locked = put_together(settled, solver, where=where, folder=folder, old=old)
     return Locked(locked.lock, locked.settled, (*notes, *locked.notes))
 
 
@@ -118,7 +115,6 @@ def put_together(
     settled: Sequence[Settled],
     solver: Solver,
     *,
-    policy: MetadataPolicy,
     where: str = "",
     folder: Path | None = None,
     old: Lock | None = None,
@@ -127,14 +123,13 @@ def put_together(
 
     :param settled: what each of them gets.
     :param solver: what was asked, and where to look.
-    :param policy: how strict to be about metadata of variants.
     :param where: the file, for messages.
     :param folder: where it will lie.
     :param old: an older lock, of which the tables of other tools are kept.
     :raises NoFit: two environments that no marker tells apart need different versions.
     """
     request = solver.request
-    merged = merge(settled, request, solver.repository, policy=policy, folder=folder)
+    merged = merge(settled, solver, folder)
     conditions = Conditions(one.environment for one in settled)
     pythons = sorted({one.environment.python for one in settled})
     extras, groups = _extras(request), _groups(request)

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from wheelfit.lock.conditions import Place
     from wheelfit.lock.request import LockRequest, Root
     from wheelfit.lock.settling import Part, Settled
+    from wheelfit.lock.solving import Solver
     from wheelfit.resolve.listing import Release, Wheel
-    from wheelfit.resolve.release_metadata import MetadataPolicy
-    from wheelfit.sources.repository import Repository
 
 __all__ = ["Merged", "merge"]
 
@@ -49,22 +48,18 @@ class Merged:
 
 def merge(
     settled: Sequence[Settled],
-    request: LockRequest,
-    repository: Repository,
-    *,
-    policy: MetadataPolicy,
+    solver: Solver,
     folder: Path | None = None,
 ) -> Merged:
     """Return the entries for several environments together.
 
     :param settled: what each of them gets.
-    :param request: what was asked; its extras and groups decide when entries count.
-    :param repository: where to read the metadata of variants.
-    :param policy: how strict to be.
+    :param solver: what was asked, whose extras and groups decide when entries count, and where
+        to look.
     :param folder: where the lock will lie.
     :raises NoFit: two environments that no marker tells apart need different versions.
     """
-    return _Merging(settled, request, repository, policy, folder).merged()
+    return _Merging(settled, solver, folder).merged()
 
 
 @dataclass(slots=True)
@@ -79,15 +74,13 @@ class _Merging:
     def __init__(
         self,
         settled: Sequence[Settled],
-        request: LockRequest,
-        repository: Repository,
-        policy: MetadataPolicy,
+        solver: Solver,
         folder: Path | None,
     ) -> None:
         self._settled = settled
-        self._request = request
-        self._repository = repository
-        self._policy = policy
+        self._request = solver.request
+        self._repository = solver.repository
+        self._policy = solver.policy.metadata
         self._folder = folder
         self._conditions = Conditions(one.environment for one in settled)
         self._entries: dict[tuple[NormalizedName, Version], _Entry] = {}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.target import Target
     from wheelfit.lock.environments import LockEnvironment
     from wheelfit.lock.request import LockRequest
     from wheelfit.resolve.candidates import Candidates
@@ -150,7 +151,7 @@ class Solver:
         :param policy: what the user decided; default: as for everything.
         """
         policy = self.policy if policy is None else policy
-        return _Sharing(self._cores, repository, environment.target, None, policy)
+        return _Sharing(self._cores, repository, environment.target, policy)
 
     def pinned(self, solution: Solution) -> EveryLabel:
         """Return candidates that know the versions of a solution and no other.
@@ -192,11 +193,10 @@ class _Sharing(EveryLabel):
         self,
         cores: Once[str, CoreMetadata],
         repository: Repository,
-        target: object,
-        machine: None,
+        target: Target,
         policy: ChoicePolicy,
     ) -> None:
-        super().__init__(repository, target, machine, policy)  # type: ignore[arg-type]
+        super().__init__(repository, target, None, policy)
         self._shared = cores
 
     def core_metadata(self, wheel: Wheel) -> CoreMetadata:

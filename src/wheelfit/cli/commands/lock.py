@@ -214,7 +214,6 @@ class _Opening:
 
         solver = Solver(self._request, self.repository, self._policy)
         where, folder = str(self.path), self.path.absolute().parent
-        policy = self._policy.metadata
         if self._arguments.hosts:
             names = dict.fromkeys(self._arguments.hosts)
             return lock_for_hosts(
@@ -222,7 +221,6 @@ class _Opening:
                 [self._machine(name) for name in names],
                 old=self.old,
                 upgrade=self._free,
-                policy=policy,
                 where=where,
                 folder=folder,
                 report=report,
@@ -235,7 +233,6 @@ class _Opening:
             upgrade=self._free,
             every_platform=bool(self._arguments.platform),
             every_python=bool(self._arguments.python_version) or len(pythons) == 1,
-            policy=policy,
             where=where,
             folder=folder,
             report=report,
