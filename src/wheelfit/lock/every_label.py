@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.resolve.release_choice import ReleaseChoice
 
-__all__ = ["EveryLabel", "is_answerable"]
+__all__ = ["EveryLabel"]
 
 
 def __dir__() -> list[str]:
@@ -52,7 +52,7 @@ class EveryLabel(Candidates):
         for namespace in sorted(set(namespaces), key=lambda one: (order.get(one, len(order)), one)):
             if namespace in abi and self.policy.providers.abi_dependency:
                 detections[namespace] = abi_dependency.detect(namespace, document, known)
-            elif namespace not in abi and is_answerable(document, namespace):
+            elif namespace not in abi and _is_answerable(document, namespace):
                 detections[namespace] = _everything(document, namespace)
             else:
                 detections[namespace] = Detection(namespace)
@@ -63,7 +63,7 @@ class EveryLabel(Candidates):
         return ()
 
 
-def is_answerable(document: VariantDocument, namespace: str) -> bool:
+def _is_answerable(document: VariantDocument, namespace: str) -> bool:
     """Tell whether anybody could say what is supported of a namespace (F-130).
 
     :param document: whose providers count.

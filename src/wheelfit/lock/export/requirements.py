@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from wheelfit.lock.export.contents import Contents
     from wheelfit.resolve.resolution import Pin
 
-__all__ = ["STRONG_HASHES", "requirements_text"]
+__all__ = ["requirements_text"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-STRONG_HASHES = ("sha256", "sha384", "sha512")
+_STRONG_HASHES = ("sha256", "sha384", "sha512")
 """The algorithms that pip takes in a file of requirements, the usual one first."""
 
 
@@ -81,7 +81,7 @@ def _line(pin: Pin, copied: str | None) -> str:
 
 
 def _hash(pin: Pin) -> tuple[str, str]:
-    for algorithm in STRONG_HASHES:
+    for algorithm in _STRONG_HASHES:
         if algorithm in pin.file.hashes:
             return algorithm, pin.file.hashes[algorithm]
     raise UserError(
