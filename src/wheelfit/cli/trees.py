@@ -148,19 +148,21 @@ class _Drawing:
 class _Downwards(_Drawing):
     def roots(self) -> Sequence[_Node]:
         tree = self._tree
-        shown: list[_Node] = []
-        conditional: dict[str, list[int]] = {}
-        asked: set[int] = set()
+        always: dict[int, None] = {}
+        conditional: dict[str, dict[int, None]] = {}
         for root in tree.roots or ():
             marker = root.requirement.marker
-            asked.update(root.entries)
             if marker is None or any(tree.packages[entry].chosen for entry in root.entries):
-                shown += [partial(self._package, entry) for entry in root.entries]
+                always.update(dict.fromkeys(root.entries))
             else:
-                conditional.setdefault(_when(marker), []).extend(root.entries)
+                conditional.setdefault(_when(marker), {}).update(dict.fromkeys(root.entries))
+        asked = set(always)
+        shown: list[_Node] = [partial(self._package, entry) for entry in always]
         for words, entries in conditional.items():
-            nodes = [partial(self._package, entry) for entry in dict.fromkeys(entries)]
-            shown.append(_heading(words, nodes))
+            asked.update(entries)
+            nodes = [partial(self._package, entry) for entry in entries if entry not in always]
+            if nodes:
+                shown.append(_heading(words, nodes))
         free = (entry for entry in tree.starts() if entry not in asked)
         return [*shown, *(partial(self._package, entry) for entry in free)]
 
@@ -201,6 +203,10 @@ class _Upwards(_Drawing):
     def __init__(self, tree: Tree, output: Output) -> None:
         super().__init__(tree, output)
         self._needing = tree.needed_by()
+        self._asked: dict[int, list[Root]] = {}
+        for root in tree.roots or ():
+            for entry in root.entries:
+                self._asked.setdefault(entry, []).append(root)
 
     def starts(self, name: NormalizedName) -> Sequence[_Node]:
         packages = enumerate(self._tree.packages)
@@ -213,15 +219,13 @@ class _Upwards(_Drawing):
             title += f"  {self._with(package, branch)}"
         if number not in self._told:
             return _Line(title, lambda: self._above(number))
-        is_needed = number in self._needing
-        return _Line(f"{title}  (above)", style="dim") if is_needed else _Line(title)
+        tells = number in self._needing or number in self._asked
+        return _Line(f"{title}  (above)", style="dim") if tells else _Line(title)
 
     def _above(self, number: int) -> Sequence[_Node]:
         self._told.add(number)
         asked: list[_Node] = [
-            partial(_Line, _asked(root), style="dim")
-            for root in self._tree.roots or ()
-            if number in root.entries
+            partial(_Line, _asked(root), style="dim") for root in self._asked.get(number, ())
         ]
         needing = self._needing.get(number, ())
         return [*asked, *(partial(self._package, entry, branch) for entry, branch in needing)]

@@ -89,6 +89,8 @@ class LockSelection:
     """What went wrong on the way, one sentence each (F-136)."""
     held: tuple[Held, ...] = ()
     """On what everything in the environment agrees, and what was given up for that."""
+    asked: tuple[Requirement, ...] | None = None
+    """What the lock was made for, as far as it counts there; None: it does not say."""
 
     def resolution(self) -> Resolution:
         """Return the selection as what an installation starts from."""
@@ -239,12 +241,13 @@ class LockCandidates:
         environment = _environment(target, extras, default if groups is None else groups)
         self._only: frozenset[NormalizedName] | None = None
         self._roots: dict[NormalizedName, frozenset[NormalizedName]] | None = None
+        self._asked: tuple[Requirement, ...] | None = None
         if roots is not None:
             self._roots = {}
-            for root in roots:
-                if root.applies(environment):
-                    extended = self._roots.get(root.name, frozenset()) | root.extras
-                    self._roots[root.name] = extended
+            self._asked = tuple(root for root in roots if root.applies(environment))
+            for root in self._asked:
+                extended = self._roots.get(root.name, frozenset()) | root.extras
+                self._roots[root.name] = extended
 
     def select(
         self,
@@ -294,7 +297,9 @@ class LockCandidates:
         left_out = {name: reason for name in self.packages if name not in walk.choices}
         notes = [*about_mixture(held), *walk.notes]
         notes += [note for one in chosen for note in one.choice.notes]
-        return LockSelection(chosen, MappingProxyType(left_out), tuple(dict.fromkeys(notes)), held)
+        return LockSelection(
+            chosen, MappingProxyType(left_out), tuple(dict.fromkeys(notes)), held, self._asked
+        )
 
     def _check(self, walk: _Walk) -> None:
         """Refuse a walk on which something had no wheel."""

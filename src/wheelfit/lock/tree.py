@@ -264,9 +264,9 @@ def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
             )
         )
     roots = None
-    if lock.roots is not None:
-        asked = {one.package.name for one in selection.chosen if one.requested}
-        roots = tuple(Root(one, places[one.name]) for one in lock.roots if one.name in asked)
+    if selection.asked is not None:
+        found = (Root(one, places.get(one.name, ())) for one in selection.asked)
+        roots = tuple(root for root in found if root.entries)
     left_out = tuple(sorted(selection.left_out.items()))
     return _of(lock, Tree(tuple(packages), roots, left_out, selection.notes))
 

@@ -81,6 +81,17 @@ def test_own_hosts_come_first(
     assert "cuda-13.0-sm90" in said.object["machines"]
 
 
+def test_constraints_for_other_pythons(index: RecordingIndex, run: Runner, tmp_path: Path) -> None:
+    """A limit whose marker does not hold limits nothing, with --all and without."""
+    limits = tmp_path / "limits.txt"
+    for marker, version in (('python_version < "3"', "2.8"), ('python_version > "3"', "2.7")):
+        limits.write_text(f"torch<2.8; {marker}\n")
+        said = run("explain", "--all", "torch", "-i", index.url, "-c", limits)
+        assert said.out.startswith(f"torch {version} for all machines"), marker
+    limits.write_text('plain<1; python_version < "3"\n')
+    run("explain", "plain", "-i", index.url, "-c", limits)
+
+
 def test_a_plain_release(index: RecordingIndex, run: Runner) -> None:
     """Without variants the platforms alone are asked."""
     said = run("explain", "--all", "plain", "torch<2.8", "-i", index.url, "--json").object

@@ -72,6 +72,25 @@ def test_where_a_lock_can_be_used(run: Runner, tmp_path: Path) -> None:
     ]
 
 
+def test_what_is_asked_for_more_than_once(run: Runner, tmp_path: Path) -> None:
+    """Several requirements of one package are one line; elsewhere it is no condition."""
+    place = tmp_path / "pylock.toml"
+    roots = ["a>=1", "a<9", "a!=3; sys_platform == 'win32'", "b; sys_platform == 'win32'"]
+    roots.append("b>=1; sys_platform == 'win32'")
+    own: dict[str, object] = {"wheelfit": {"variant-dependencies": {"": []}}}
+    packages = [plain_entry("a", tool=own), plain_entry("b", tool=own)]
+    place.write_bytes(write_lock(new_lock(packages, roots=roots)))
+    assert run("tree", place).out.splitlines()[1:] == [
+        "a 1",
+        'when sys_platform == "win32"',
+        "└─ b 1",
+    ]
+    said = run("tree", place, "--for", "linux-x86_64", "--invert", "a")
+    assert said.out.splitlines()[1:] == ["a 1", "├─ asked for: a<9", "└─ asked for: a>=1"]
+    said = run("tree", place, "--for", "linux-x86_64")
+    assert said.out.splitlines()[1:] == ["a 1", "not there: b (no chosen wheel needs it)"]
+
+
 def test_depth(path: Path, run: Runner) -> None:
     """Only so many steps; a heading is none."""
     lines = run("tree", path, "--depth", "0").out.splitlines()
@@ -150,6 +169,19 @@ def test_shared_subtrees_and_circles(run: Runner, tmp_path: Path) -> None:
         "   └─ c 1",
         "      └─ a 1  (above)",
     ]
+    lock = [entry("a", "b", "c"), entry("b", "d"), entry("c", "d"), entry("d"), entry("e", "d")]
+    place.write_bytes(of(*lock, entry("f", "e", "b"), tool={"wheelfit": {"roots": ["a"]}}))
+    assert run("tree", place, "--invert", "d").out.splitlines()[1:] == [
+        "d 1",
+        "├─ b 1",
+        "│  ├─ a 1",
+        "│  │  └─ asked for: a",
+        "│  └─ f 1",
+        "├─ c 1",
+        "│  └─ a 1  (above)",
+        "└─ e 1",
+        "   └─ f 1",
+    ]
 
 
 def test_a_very_deep_lock(run: Runner, tmp_path: Path) -> None:
@@ -175,6 +207,13 @@ def test_what_is_not_known(run: Runner, tmp_path: Path) -> None:
     place.write_bytes(of(plain_entry("a", dependencies=[{"name": "b"}]), plain_entry("b")))
     said = run("tree", place)
     assert said.out.splitlines()[1:] == ["a 1", "└─ b 1", "   └─ what it needs is not known"]
+    two = [plain_entry("a")["wheels"][0], {"url": "https://x.invalid/a-1-py3-none-any-null.whl"}]
+    two[1]["hashes"] = {"sha256": "00"}
+    several = plain_entry("a", dependencies=[{"name": "b"}], wheels=two)
+    place.write_bytes(of(several, plain_entry("b")))
+    said = run("tree", place)
+    assert said.out.splitlines()[2:4] == ["└─ with some of its wheels", "   └─ b 1"]
+    assert "which of their wheels need what: a" in said.err
 
 
 def test_many_labels(run: Runner, tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def _is_slow(explanations: Sequence[Explanation], opened: Opened, output: Output
 def _apart(opened: Opened) -> list[Explanation]:
     from wheelfit.resolve.explain import explain_project, explain_release
 
-    constraints = [asked.requirement for asked in opened.wanted.constraints]
+    constraints = _constraints(opened)
     wheels, requirements = _wheels_and_others(opened)
     given = [
         explain_release(opened.candidates, wheel.name, wheel.version)
@@ -140,6 +140,13 @@ def _apart(opened: Opened) -> list[Explanation]:
         )
         for one in requirements
     ]
+
+
+def _constraints(opened: Opened) -> list[Requirement]:
+    """Return the limits that hold for the Python in use."""
+    environment = opened.candidates.target.environment
+    limits = [asked.requirement for asked in opened.wanted.constraints]
+    return [limit for limit in limits if limit.applies(environment)]
 
 
 def _wheels_and_others(opened: Opened) -> tuple[list[GivenWheel], list[Requirement]]:
@@ -259,7 +266,7 @@ def _releases(opened: Opened) -> Iterator[Release]:
     from wheelfit.errors import NoSolution
     from wheelfit.resolve.overview import newest_release
 
-    constraints = [asked.requirement for asked in opened.wanted.constraints]
+    constraints = _constraints(opened)
     wheels, requirements = _wheels_and_others(opened)
     for wheel in _given(opened, wheels):
         listing = opened.candidates.listing(wheel.name)
