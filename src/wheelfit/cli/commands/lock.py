@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
     from wheelfit.core.target import Target
-    from wheelfit.lock.changes import LockChange
+    from wheelfit.lock.difference import LockChange
     from wheelfit.lock.document import Lock, LockedPackage
     from wheelfit.lock.environments import Python
     from wheelfit.lock.hosts import HostLock, NamedMachine
@@ -155,7 +155,7 @@ class _Made(NamedTuple):
 
 
 def _compared(one: HostLock, opened: _Opening) -> _Made:
-    from wheelfit.lock.changes import changes
+    from wheelfit.lock.difference import changes
 
     path, old = opened.path, opened.old
     if one.apart is not None:
