@@ -12,6 +12,7 @@ from wheelfit.errors import NoCompatibleWheel, UsageError, VariantChangeRefused
 from wheelfit.install.breakage import breakages
 from wheelfit.install.environment import Kind
 from wheelfit.install.fit import judge
+from wheelfit.install.removal import check_removable
 from wheelfit.install.variant_change import PLAIN, variant_changes
 from wheelfit.resolve.acceleration import unwished_libraries
 
@@ -137,10 +138,13 @@ def decided(
     :param agreed: tells of a change of variant whether somebody asked for it.
     :raises NoCompatibleWheel: a property that is required occurs nowhere.
     :raises UsageError: the environment could not use what would be installed.
+    :raises NotRemovable: something that must go was installed without a record of its files.
     :raises VariantChangeRefused: nobody asked for a change of variant.
     """
     _check_wishes(resolution, ground)
     _check_platform(planned, ground)
+    for entry in planned.remove:
+        check_removable(entry, ground.environment)  # before anything is fetched
     agreements = ground.candidates.policy.agreements
     changes = variant_changes(planned, present.installed, present.misfits, agreements)
     refused = [one for one in changes if one.needs_consent and not agreed(one)]

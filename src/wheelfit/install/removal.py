@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
     from wheelfit.install.installed import Installed
 
-__all__ = ["Bounds", "RealPaths", "Removal", "plan_removal", "recorded_files"]
+__all__ = [
+    "Bounds",
+    "RealPaths",
+    "Removal",
+    "check_removable",
+    "plan_removal",
+    "recorded_files",
+]
 
 
 def __dir__() -> list[str]:
@@ -85,7 +92,7 @@ def plan_removal(
     :raises NotRemovable: it has no RECORD, or none that can be read, or lies where this
         environment only looks.
     """
-    _check_removable(installed, environment)
+    check_removable(installed, environment)
     try:
         recorded = recorded_files(installed)
     except InvalidWheel as error:
@@ -117,7 +124,13 @@ def plan_removal(
     )
 
 
-def _check_removable(installed: Installed, environment: Environment) -> None:
+def check_removable(installed: Installed, environment: Environment) -> None:
+    """Refuse what certainly cannot be removed, without a look at its files.
+
+    :param installed: what is to be removed.
+    :param environment: where it is installed.
+    :raises NotRemovable: it has no RECORD, or lies where this environment only looks.
+    """
     if installed.outside:
         raise NotRemovable(
             f"{installed} does not belong to this environment, it is only visible in it",

@@ -183,6 +183,19 @@ def test_all_or_nothing(place: Place, index: RecordingIndex, run: Runner) -> Non
     assert tree(place.folder) == before
 
 
+def test_what_nobody_can_remove(place: Place, index: RecordingIndex, run: Runner) -> None:
+    """It is refused before anything is fetched, by a dry run too; --inexact keeps it."""
+    run("install", "-i", index.url, "--no-cache-dir", "--target", place.folder, "left-over")
+    (place.folder / "left_over-1.0.dist-info" / "RECORD").unlink()
+    before = tree(place.folder)
+    index.forget()
+    for words in ((), ("--dry-run",)):
+        assert "left-over 1.0 has no RECORD" in place.sync(V1, *words, code=1).err
+        assert (index.requests, tree(place.folder)) == ([], before)
+    place.sync(V1, "--inexact")
+    assert set(place.installed()) == {"fast", "small", "left-over"}
+
+
 def test_the_installed_build_stays(place: Place) -> None:
     """A build that is listed and fits is kept, and what would be better is said."""
     place.sync(CUDA_12)
