@@ -17,7 +17,7 @@ from wheelfit.core.accelerators import (
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import NULL, Label
 from wheelfit.core.ordering import Preferences, order_labels
-from wheelfit.core.properties import EMPTY, Property, PropertySet, parse_property
+from wheelfit.core.properties import EMPTY, Feature, Property, PropertySet, parse_property
 from wheelfit.core.shorthands import (
     NAMES,
     Shorthand,
@@ -191,6 +191,8 @@ def test_wishes_beside_a_shorthand() -> None:
     assert left("cuda12", own=Preferences(forbid=(forbidden,))) == {"cu126"}
     with pytest.raises(UsageError, match="--require nvidia and --variant cpu contradict"):
         left("cpu", own=Preferences(require=("nvidia",)))
+    with pytest.raises(UsageError, match="nvidia :: cuda_version_lower_bound would be required"):
+        left("cpu", own=Preferences(require=(Feature("nvidia", "cuda_version_lower_bound"),)))
     with pytest.raises(UsageError, match="--variant cuda12 and --forbid nvidia contradict"):
         left("cuda12", own=Preferences(forbid=("nvidia",)))
     with pytest.raises(UsageError, match=r"nvidia :: cuda_version_lower_bound :: 12\.8 would be"):

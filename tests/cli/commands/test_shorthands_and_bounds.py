@@ -384,13 +384,14 @@ class TestSizes:
 
     def test_for_people(self, shop: Shop) -> None:
         """A table, the largest first, with the sums."""
-        said = shop("install", "--dry-run", "tool")
+        shop.add("aid", requires=("engine",))  # not the order of the alphabet
+        said = shop("install", "--dry-run", "aid")
         *_, head, line, first, second, last = said.out.splitlines()
         assert head.split() == ["package", "download", "on", "disk"]
         assert set(line) == {"-", " "}
         assert first.startswith("engine 1.0 (cu128)")
         assert first.endswith("2.0 MB")
-        assert second.startswith("tool 1.0")
+        assert second.startswith("aid 1.0")
         assert last.startswith("together")
         assert said.err.count("not known") == 0
 
