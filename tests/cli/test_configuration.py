@@ -208,7 +208,9 @@ def test_what_a_project_cannot_set(place: Place, key: str) -> None:
     with pytest.raises(InvalidConfiguration, match=f"a project cannot set {key}") as caught:
         place.layers()
     assert caught.value.where == f"{place.project / 'pyproject.toml'}:3"
-    assert "your own wheelfit.toml" in str(caught.value.hint)
+    hint = str(caught.value.hint)
+    assert "your own wheelfit.toml" in hint
+    assert ("WHEELFIT_" in hint) == (key != "provider")  # which no variable can say
 
 
 def test_a_site_file_that_anybody_can_write(place: Place) -> None:

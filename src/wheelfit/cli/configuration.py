@@ -405,11 +405,12 @@ def _said(
 
 def _not_allowed(key: str, name: str, why: str, place: Place) -> InvalidConfiguration:
     if name == PROJECT:
+        variable = f"{PREFIX}{key.upper().replace('-', '_')}"
+        either = f", or in {variable}" if SETTINGS[key].kind.is_text else ""
         return InvalidConfiguration(
             f"a project cannot set {key}: {why}",
             where=place.where,
-            hint=f"it belongs in your own wheelfit.toml, or in {PREFIX}"
-            f"{key.upper().replace('-', '_')} (wheelfit config path)",
+            hint=f"it belongs in your own wheelfit.toml{either} (wheelfit config path)",
         )
     return InvalidConfiguration(
         f"{key} cannot be set in a file that others than the administrator can write: {why}",

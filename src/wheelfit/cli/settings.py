@@ -67,6 +67,8 @@ class Kind:
 
     is_list = False
     """Whether layers add to each other."""
+    is_text = True
+    """Whether a variable can say it."""
 
     def read(self, key: str, value: object, place: Place) -> Any:
         """Return the value that a file says.
@@ -306,6 +308,7 @@ class _Rows(Kind):
     """
 
     is_list = True
+    is_text = False
 
     def __init__(
         self,
@@ -344,6 +347,7 @@ class _Named(Kind):
     """
 
     is_list = True
+    is_text = False
 
     def __init__(
         self,
