@@ -112,6 +112,11 @@ class TestOfAll:
         assert tree.within(0) == {0, 2}
         assert tree.within(1) == {0, 1, 2, 3}
 
+    def test_what_was_asked_for_comes_first(self) -> None:
+        """Also where others need it."""
+        tree = tree_of_all(new_lock([tells("a"), tells("b", "c"), tells("c")], roots=["c"]))
+        assert tree.starts() == (2, 0, 1)
+
     def test_circles_that_lead_to_others(self) -> None:
         """Each is begun with once, whatever was met before."""
         circles = [tells("a", "b"), tells("b", "a"), tells("c", "a", "d"), tells("d", "c")]

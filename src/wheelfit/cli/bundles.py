@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from wheelfit import __version__
+from wheelfit.cli.locks import naming
 from wheelfit.cli.machine import options_in_effect
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
 from wheelfit.core.labels import DEVICES
-from wheelfit.errors import Fault, InvalidLock, InvalidWheel, NoFit, UserError
+from wheelfit.errors import Fault, InvalidLock, InvalidWheel
 from wheelfit.lock.bundles.reduction import Kept, marker_of, reduced
 from wheelfit.lock.repository import LockedRepository
 from wheelfit.platforms.scrubbing import Scrubber
@@ -25,7 +25,7 @@ from wheelfit.resolve.candidates import ChoicePolicy
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from wheelfit.cli.locks import OpenedLock
     from wheelfit.cli.machine import ChosenMachine
@@ -87,7 +87,7 @@ class HostChoice:
 
         :raises NoFit: the machine cannot be served; says which it is.
         """
-        with _naming(self.machine.name):
+        with naming(self.machine.name):
             self.selection = self.candidates.select()
 
     @property
@@ -173,7 +173,7 @@ class ForHosts:
         self.hosts: list[HostChoice] = []
         for name in dict.fromkeys(names):
             machine = opened.machine(name)
-            with _naming(machine.name):
+            with naming(machine.name):
                 candidates = opened.candidates(machine)
             file = _host_name(machine, {host.name.casefold() for host in self.hosts})
             self.hosts.append(HostChoice(file, machine, candidates))
@@ -331,7 +331,7 @@ def check_accelerators(plan: ForHosts | Everything) -> None:
         resolution = host.selection.resolution()
         refused = refusal(accelerations(resolution, host.candidates.candidates))
         if refused is not None:
-            with _naming(host.machine.name):
+            with naming(host.machine.name):
                 raise refused
 
 
@@ -352,16 +352,6 @@ def words_in_effect(arguments: Namespace) -> tuple[str, ...]:
         else:
             found += [option, value] if value else [option]
     return tuple(found)
-
-
-@contextmanager
-def _naming(name: str) -> Iterator[None]:
-    """Let errors say which machine cannot be served."""
-    try:
-        yield
-    except (NoFit, UserError) as error:
-        error.message = f"{name} cannot be served: {error.message}"
-        raise
 
 
 def _host_name(machine: ChosenMachine, taken: set[str]) -> str:

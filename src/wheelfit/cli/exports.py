@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.cli.columns import columns
 from wheelfit.cli.downloads import download, named_by_origin
 from wheelfit.cli.files import new_folder
-from wheelfit.cli.locks import open_lock
+from wheelfit.cli.locks import naming, open_lock
 from wheelfit.cli.output import in_one_line
 from wheelfit.cli.progress import Bars
 from wheelfit.core.core_metadata import without_variant_markers
@@ -134,13 +134,13 @@ class Exporting:
                     machine = opened.machine(host)
                     name = machine.name if machine.host is None else machine.host.record
                     slug = _slug(name)
-                    if slug in found:
+                    if slug.casefold() in found:  # one file for both on some systems
                         raise UsageError(
                             f"two machines are called {name}",
                             where=machine.name,
                             hint="name each once; host files are told apart by their names",
                         )
-                    found[slug] = self._export(opened, machine, name, digest, stage)
+                    found[slug.casefold()] = self._export(opened, machine, name, digest, stage)
             if self._folder is not None:
                 stack.enter_context(new_folder(self._folder))
             yield tuple(found.values())
@@ -155,13 +155,13 @@ class Exporting:
         digest: str,
         stage: Path | None,
     ) -> Export:
-        candidates = opened.candidates(machine)
         copies: Mapping[NormalizedName, str] | None = None
         own = self._own_part(name)
-        if stage is None:
+        with naming(name):
+            candidates = opened.candidates(machine)
             selection = candidates.select()
-        else:
-            selection, copies = self._copied(candidates, stage / own)
+        if stage is not None:
+            selection, copies = self._copied(candidates, selection, stage / own)
         words = "" if machine.host is None else machine.host.words
         contents = contents_of(
             selection,
@@ -232,19 +232,19 @@ class Exporting:
                 ) from None
 
     def _copied(
-        self, candidates: LockCandidates, folder: Path
+        self, candidates: LockCandidates, selection: LockSelection, folder: Path
     ) -> tuple[LockSelection, Mapping[NormalizedName, str]]:
         """Fetch the variant wheels and write them under the names of plain ones."""
         folder.mkdir(exist_ok=True)
         with TemporaryDirectory(prefix="wheelfit-") as scratch, Bars(self._output) as bars:
             while True:
-                selection = candidates.select()
                 pins = [one for one in selection.resolution().pins if one.label is not None]
                 paths, refused = download(pins, candidates.candidates, Path(scratch), bars)
                 if not refused:
                     break
                 for pin, reason in refused:  # F-93: the next wheel takes its place
                     candidates.candidates.reject(pin.filename, reason)
+                selection = candidates.select()
             with named_by_origin(pins, paths):
                 copies = {pin.name: _copy(pin, paths[pin.name], folder) for pin in pins}
         return selection, copies

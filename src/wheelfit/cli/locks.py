@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.asked import choice_policy
+from wheelfit.cli.configuration import refuse_pipe
 from wheelfit.cli.environments import open_environment_of
 from wheelfit.cli.indexes import open_indexes, read_settings
 from wheelfit.cli.machine import choose_machine
-from wheelfit.errors import FileProblem
+from wheelfit.errors import FileProblem, NoFit, UserError
 from wheelfit.lock.document import DEFAULT_LIMITS, is_lock_name, read_lock
 from wheelfit.lock.selection import LockCandidates
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
 
-__all__ = ["OpenedLock", "load_lock", "open_lock"]
+__all__ = ["OpenedLock", "load_lock", "naming", "open_lock"]
 
 
 def __dir__() -> list[str]:
@@ -83,6 +85,19 @@ class OpenedLock:
         )
 
 
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Let errors say which machine cannot be served, where there may be several.
+
+    :param name: of the machine.
+    """
+    try:
+        yield
+    except (NoFit, UserError) as error:
+        error.message = f"{name} cannot be served: {error.message}"
+        raise
+
+
 def open_lock(arguments: Namespace, environ: Mapping[str, str], output: Output) -> OpenedLock:
     """Open the lock that the options name; no source is asked and nothing is detected yet.
 
@@ -118,6 +133,7 @@ def load_lock(path: Path, *, strict: bool = False) -> Lock:
             hint="a lock is called pylock.toml or pylock.NAME.toml (PEP 751)",
         )
     try:
+        refuse_pipe(path)
         with path.open("rb") as file:
             data = file.read(DEFAULT_LIMITS.size + 1)
     except OSError as error:

@@ -323,9 +323,9 @@ class TestMistakes:
         """Copies belong to requirements; one name stands for one machine."""
         self.refused(run, lock, "--wheels", tmp_path, "--format", "licenses", code=2)
         hosts = []
-        for folder in ("a", "b"):
+        for folder, name in (("a", "Node.toml"), ("b", "node.toml")):
             (tmp_path / folder).mkdir()
-            hosts.append(tmp_path / folder / "node.toml")
+            hosts.append(tmp_path / folder / name)
             hosts[-1].write_text('[metadata]\nversion = "0.1"\n')
         words = ("--for", hosts[0], "--for", hosts[1], "-o", f"{tmp_path}/out/")
         said = self.refused(run, lock, *words, code=2)
@@ -337,5 +337,6 @@ class TestMistakes:
         text = lock.read_text()
         lock.write_text(text.replace("plain-1.0-py3-none-any", "plain-1.0-cp311-cp311-win_amd64"))
         words = ("--for", V3, "--for", V1, "-o", f"{tmp_path}/out/")
-        self.refused(run, lock, *words, code=3)
+        said = self.refused(run, lock, *words, code=3)
+        assert f"{V3} cannot be served: plain has no wheel" in said.err
         assert not (tmp_path / "out").exists()
