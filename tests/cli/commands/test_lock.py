@@ -130,7 +130,7 @@ class TestWriting:
         said = office.lock("lib", "-o", "lock.toml", code=2)
         assert "cannot be called 'lock.toml'" in said.err
         said = office.lock("lib", "-o", "no/such/pylock.toml", code=1)
-        assert "cannot be written" in said.err
+        assert "there is no folder for the lock" in said.err
 
     def test_requirements_files(self, office: Office) -> None:
         """``-r`` and ``-c`` as everywhere; only wheels with an allowed hash are listed."""
@@ -361,8 +361,24 @@ class TestChanges:
         """Whoever has a file of that name learns what is wrong with it."""
         (office.folder / "pylock.toml").write_text("lock-version = 3")
         before = tree(office.folder)
-        assert "invalid-lock" in office.lock("app", code=1).err
+        said = office.lock("app", code=1).err
+        assert "invalid-lock" in said
+        assert "hint: delete it to lock anew, or name another file with --output" in said
         assert tree(office.folder) == before
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+    def test_nothing_to_read_or_write(self, office: Office) -> None:
+        """A pipe is not waited for, and a folder that is not there costs no resolution."""
+        os.mkfifo(office.folder / "pylock.toml")
+        office.index.forget()
+        assert "it is a pipe" in office.lock("app", code=1).err
+        office.lock("app", "-o", Path("gone", "pylock.toml"), code=1)
+        assert office.index.requests == []
+
+    def test_an_upgrade_of_nothing(self, office: Office) -> None:
+        """A name that is not in the lock is a slip, most likely."""
+        said = office.lock("app", "-P", "ap", "-P", "App")
+        assert said.err == "warning: --upgrade-package ap changes nothing: ap is not needed\n"
 
 
 class TestMachines:
@@ -403,6 +419,18 @@ class TestMachines:
         assert [lock["for"] for lock in answer["locks"]] == [["cuda-12.8-sm90"], ["cuda-13.0-sm90"]]
         assert "no marker of a lock file tells the two apart" in answer["apart"]
         assert [lock["up_to_date"] for lock in answer["locks"]] == [True, True]
+
+    def test_locks_of_another_time(self, office: Office) -> None:
+        """When machines move to files of their own, or back, the older locks are named."""
+        hosts = ("--for", "cuda-12.8-sm90", "--for", "cuda-13.0-sm90")
+        self.lock(office, "fast", *hosts)
+        office.add("lib", "2.0")
+        office.add_variants("split", "1.0", cu12=("lib<2",), cu13=("lib>=2",))
+        stays = "is of an earlier time and stays"
+        assert f"warning: pylock.toml {stays}" in self.lock(office, "split", *hosts).err
+        said = self.lock(office, "fast", *hosts).err
+        assert said.count(stays) == 2
+        assert f"warning: pylock.cuda-13-0-sm90.toml {stays}" in said
 
     def test_names_of_files(self, office: Office) -> None:
         """Host files of one name in two folders get files that are told apart."""

@@ -117,7 +117,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             note="\n".join(map(str, changed)) or "something besides its packages is different",
             hint="run the same command without --check",
         )
-    _report(made, output, writes=writes)
+    _report(made, [*opened.leftovers(made), *opened.idle_upgrades(made)], output, writes=writes)
     return 0
 
 
@@ -257,6 +257,26 @@ class _Opening:
         own = self.path.name.removeprefix("pylock.").removesuffix("toml").rstrip(".")
         return self.path.with_name(lock_name(f"{own}-{name}" if own else name))
 
+    def leftovers(self, made: Sequence[_Made]) -> Iterator[str]:
+        """Yield warnings of older locks for these machines, from which somebody may still sync.
+
+        :param made: what is locked now.
+        """
+        written = {one.path for one in made}
+        for path in dict.fromkeys((self.path, *map(self.path_for, self._arguments.hosts))):
+            if path not in written and path.exists():
+                yield f"{path} is of an earlier time and stays; delete it if nobody uses it"
+
+    def idle_upgrades(self, made: Sequence[_Made]) -> Iterator[str]:
+        """Yield warnings of names that were to be upgraded and are not there: slips, likely.
+
+        :param made: what is locked now.
+        """
+        locks = [lock for one in made for lock in (one.old, one.lock) if lock is not None]
+        known = {package.name for lock in locks for package in lock.packages}
+        for name in sorted((self._free or frozenset()) - known):
+            yield f"--upgrade-package {name} changes nothing: {name} is not needed"
+
     def _machine(self, name: str) -> NamedMachine:
         from argparse import Namespace
         from dataclasses import replace
@@ -314,7 +334,7 @@ def _simple(name: str) -> str:
 
 def _old_lock(path: Path) -> Lock | None:
     """Return the lock that is there; None if there is none."""
-    from wheelfit.errors import UsageError
+    from wheelfit.errors import FileProblem, InvalidLock, UsageError
     from wheelfit.lock.document import is_lock_name
 
     if not is_lock_name(path.name):
@@ -323,10 +343,16 @@ def _old_lock(path: Path) -> Lock | None:
             hint="it is called pylock.toml or pylock.NAME.toml (PEP 751)",
         )
     if not path.exists():
+        if not path.parent.is_dir():
+            raise FileProblem("there is no folder for the lock", where=str(path.parent))
         return None
     from wheelfit.cli.locks import load_lock
 
-    return load_lock(path)
+    try:
+        return load_lock(path)
+    except InvalidLock as error:
+        error.hint = error.hint or "delete it to lock anew, or name another file with --output"
+        raise
 
 
 def _request(
@@ -379,10 +405,11 @@ def _pythons(
     return ((version.major, version.minor),)
 
 
-def _report(made: Sequence[_Made], output: Output, *, writes: bool) -> None:
+def _report(made: Sequence[_Made], remarks: Sequence[str], output: Output, *, writes: bool) -> None:
     from wheelfit.lock.environments import in_words
 
     notes = dict.fromkeys(note for one in made for note in one.host_lock.locked.notes)
+    notes |= dict.fromkeys(remarks)
     apart = made[0].host_lock.apart
     if output.json:
         output.result_json(
