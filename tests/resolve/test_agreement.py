@@ -17,7 +17,7 @@ from wheelfit.core.labels import Label, parse_label
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import parse_feature
 from wheelfit.errors import NoConsistentSet
-from wheelfit.resolve.agreement import Attempt, Chosen, Settled, settle
+from wheelfit.resolve.agreement import Attempt, Chosen, Effort, Settled, settle
 from wheelfit.resolve.candidates import ChoicePolicy
 from wheelfit.resolve.request import Present, Request
 from wheelfit.resolve.resolver import resolve
@@ -28,6 +28,10 @@ from wheelfit.testing.worlds import NVIDIA, World, asked
 BOUNDS = [f"{major}.{minor}" for major in (13, 12, 11) for minor in range(9, -1, -1)]
 GPU = FixedDetector({"nvidia": {"cuda_version_lower_bound": BOUNDS}})
 ABI = {"builtin": "abi_dependency"}
+BLAS = {
+    "static-properties": {"provider": ["mkl", "openblas"]},
+    "feature-order": ["provider"],
+}
 
 
 def document(labels: Mapping[str, str | Mapping[str, Any]]) -> dict[str, Any]:
@@ -40,7 +44,7 @@ def document(labels: Mapping[str, str | Mapping[str, Any]]) -> dict[str, Any]:
             variants[label] = {"nvidia": {"cuda_version_lower_bound": [cuda]}}
         else:
             variants[label] = {}
-    return release_document(variants, providers={"nvidia": NVIDIA, "abi": ABI})
+    return release_document(variants, providers={"nvidia": NVIDIA, "abi": ABI, "blas_lapack": BLAS})
 
 
 def add(
@@ -117,7 +121,7 @@ class TestWithinOneVersion:
             for pin in resolution.pins
         }
 
-        def attempt(agreed: tuple[Agreed, ...], _: bool) -> Attempt:  # noqa: FBT001
+        def attempt(agreed: tuple[Agreed, ...], _: Effort) -> Attempt:
             raise AssertionError(agreed)
 
         assert settle(attempt, Attempt((), chosen, tuple), AGREEMENTS) == Settled()
@@ -364,6 +368,43 @@ class TestNoSet:
         ]
         assert error.parts()["closest"] == list(error.closest)
         assert "--allow-mixed cuda" in str(error.hint)
+
+    def test_what_cannot_be_agreed_on_is_named(self, world: World) -> None:
+        """Of several disagreements the one is named, with its option, that nothing resolves."""
+        mkl, openblas = ({"blas_lapack": {"provider": [one]}} for one in ("mkl", "openblas"))
+        cuda = {"nvidia": {"cuda_version_lower_bound": ["13.0"]}}
+        add(world, "numpy 1", {"both": mkl | cuda, "mkl": mkl})
+        add(world, "scipy 1", {"openblas": openblas})
+        with pytest.raises(NoConsistentSet) as caught:
+            world.resolve("flash", "numpy", "scipy")
+        message = "must agree on BLAS, and these cannot: BLAS mkl: numpy; BLAS openblas: scipy"
+        assert message in caught.value.message
+        assert "--allow-mixed blas installs" in str(caught.value.hint)
+        world.policy = ChoicePolicy(mixed=frozenset(["blas"]))
+        assert world.pins("flash", "numpy", "scipy")["numpy"] == "1:mkl"
+
+    def test_the_option_that_lets_something_installed_change(self, world: World) -> None:
+        """Where what is installed stands in the way, it is said how another version comes in."""
+        add(world, "other 1", {"cu13": "13.0"})
+        there = installed("other 1", "cu13", "13.0")
+        with pytest.raises(NoConsistentSet) as caught:
+            world.resolve("flash", installed=[there])
+        assert "-P" not in str(caught.value.hint)
+        add(world, "other 2", {"cu12": "12.0"})
+        with pytest.raises(NoConsistentSet) as caught:
+            world.resolve("flash", installed=[there])
+        assert str(caught.value.hint).startswith("-P other looks at other versions")
+
+    def test_a_worse_build_before_none(self, world: World) -> None:
+        """A build is given up for what it needs where nothing goes with the better ones."""
+        for label, needs in (("best", ["absent"]), ("lean", [])):
+            stem = f"apex-1-py3-none-any-{label}.whl"
+            world.repository.add_wheel(stem, requires=needs)
+        world.repository.add_file(
+            "apex-1-variants.json", document({"best": "12.9", "lean": "12.8", "new": "13.0"})
+        )
+        world.repository.add_wheel("apex-1-py3-none-any-new.whl")
+        assert world.pins("apex", "flash") == {"apex": "1:lean", "flash": "1:cu12"}
 
     def test_mixing_can_be_allowed(self, world: World) -> None:
         """A-47: with mixing allowed the ordinary order counts, and there is a warning."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -154,6 +155,22 @@ class Problem:
             label = other
         return {**found, name: (int(version), label)}
 
+    def sound(self) -> Iterator[Solution]:
+        """Yield every set that agrees and whose needs are met, worse builds included."""
+        names = list(NAMES)
+        each = [
+            [(n, label) for n in range(1, VERSIONS + 1) for label in self.ranks[f"{name} {n}"]]
+            for name in NAMES
+        ]
+        if self.beside is not None:
+            name, version = self.beside[0].split()
+            names.append(name)
+            each.append([(int(version), label) for label in self.ranks[self.beside[0]]])
+        for builds in itertools.product(*each):
+            solution = dict(zip(names, builds, strict=True))
+            if self.agrees(solution) and self.is_met(solution):
+                yield solution
+
     def is_met(self, solution: Solution) -> bool:
         """Tell whether every need is met."""
         needs = [*self.roots]
@@ -262,6 +279,11 @@ def check(problem: Problem) -> str:
             world.resolve(*problem.roots, installed=problem.installed())
         return "none"
     expected = problem.expected()
+    if expected is None and (sound := [*problem.sound()]):
+        # Only a worse build of something, which needs less, goes with the rest.
+        resolution = world.resolve(*problem.roots, installed=problem.installed())
+        assert environment(problem, resolution) in sound
+        return "worse"
     if expected is None:
         with pytest.raises(NoConsistentSet) as caught:
             world.resolve(*problem.roots, installed=problem.installed())

@@ -28,7 +28,7 @@ from wheelfit.errors import (
     UserError,
 )
 from wheelfit.lock.repository import LockedRepository
-from wheelfit.resolve.agreement import Attempt, Chosen, Refused, held_by, settle
+from wheelfit.resolve.agreement import Attempt, Chosen, Effort, Refused, held_by, settle
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.resolve.cautions import about_mixture
 from wheelfit.resolve.explain import explain_choice
@@ -280,6 +280,7 @@ class LockCandidates:
             policy.binding,
             installed=installed,
             order=roots,
+            efforts=[Effort.AS_NEW],
         )
         if settled.agreed:
             # Once more, so that every reason can say who decided.

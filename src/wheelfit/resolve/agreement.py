@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -34,6 +35,7 @@ __all__ = [
     "Attempt",
     "Change",
     "Chosen",
+    "Effort",
     "Forced",
     "Held",
     "Refused",
@@ -45,6 +47,14 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class Effort(Enum):
+    """Say how far to go for a set that agrees."""
+
+    AS_NEW = "no version older than freely"
+    ANY_VERSION = "any version, of each the best build that goes with the others"
+    ANY_BUILD = "any version, and a worse build of it if what the better one needs cannot be had"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +115,8 @@ class Attempt:
     """Everything that would be in the environment."""
     seen: Callable[[], Iterable[PropertySet]]
     """Returns what the builds declare that were looked at and fit; ask before the next attempt."""
-    as_new: bool = False
-    """Whether no version older than freely was allowed."""
+    effort: Effort = Effort.AS_NEW
+    """How far the choice went."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +232,7 @@ def held_by(
             )
 
 
-Try: TypeAlias = "Callable[[tuple[Agreed, ...], bool], Attempt | Refused]"
+Try: TypeAlias = "Callable[[tuple[Agreed, ...], Effort], Attempt | Refused]"
 
 
 def settle(
@@ -233,6 +243,7 @@ def settle(
     installed: Mapping[NormalizedName, Present] = MappingProxyType({}),
     order: Iterable[NormalizedName] = (),
     may_turn: Collection[NormalizedName] = (),
+    efforts: Sequence[Effort] = tuple(Effort),
 ) -> Settled:
     """Return on what to agree, if anything must be, and what forced it.
 
@@ -244,16 +255,16 @@ def settle(
     First no version may be older than freely. Where that gives a set that exchanges nothing
     and loses nothing, it is the best, and no history was looked at.
 
-    :param attempt: chooses a set while some values are agreed on; the second argument tells
-        whether no version may be older than freely.
+    :param attempt: chooses a set while some values are agreed on, with some effort.
     :param free: the set that was chosen freely.
     :param agreements: what binds.
     :param installed: what is there.
     :param order: whose better build counts first; the others follow by name.
     :param may_turn: what may become a build for another value without being asked about.
+    :param efforts: how far the caller can go, the least first.
     :raises NoConsistentSet: no value can be had.
     """
-    return _Settling(attempt, free, agreements, installed, tuple(order), may_turn).result()
+    return _Settling(attempt, free, agreements, installed, tuple(order), may_turn).result(efforts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +275,8 @@ class Settled:
     """The values, with who decided; none: all agree by themselves."""
     forced: Mapping[str, Forced] = field(default_factory=dict, hash=False)
     """Why, by name of the agreement."""
-    as_new: bool = False
-    """Whether the set was found while no version older than freely was allowed."""
+    effort: Effort = Effort.AS_NEW
+    """How far to go to find that set again."""
 
 
 _MOST = 40
@@ -291,7 +302,7 @@ class _Settling:
         self._order = order
         self._may_turn = may_turn
         self._attempts = 0
-        self._as_new = False
+        self._effort = Effort.AS_NEW
         self._found: list[Attempt] = []
         self._refused: list[Refused] = []
         # What is mixed already is left so; what comes new goes with one of the sides.
@@ -306,18 +317,23 @@ class _Settling:
             for one in agreements
         }
 
-    def result(self) -> Settled:
+    def result(self, efforts: Sequence[Effort]) -> Settled:
         if self._open(self._free) is None:
             return Settled()
-        self._as_new = True
-        self._explore(self._free)
-        if all(self._exchanged(one) or self._poorer(one) for one in self._found):
-            self._as_new = False
+        told: list[Refused] = []
+        for effort in efforts:
+            if effort is Effort.ANY_BUILD and self._found:
+                break
+            self._effort = effort
             self._attempts = 0
-            self._refused.clear()
+            self._refused = []
             self._explore(self._free)
+            if effort is not Effort.ANY_BUILD:
+                told = self._refused  # the shorter proofs, which say the same
+            if any(not (self._exchanged(one) or self._poorer(one)) for one in self._found):
+                break
         if not self._found:
-            raise self._error()
+            raise self._error(told)
         best = self._best(self._found)
         forced: dict[str, Forced] = {}
         agreed: list[Agreed] = []
@@ -326,7 +342,7 @@ class _Settling:
             forced[one.agreement.name] = Forced(names, clauses, self._changes(best, one))
             because = f"because of {_listed(names)}" if names else ""
             agreed.append(replace(one, because=because))
-        return Settled(tuple(agreed), forced, best.as_new)
+        return Settled(tuple(agreed), forced, best.effort)
 
     # --- trying ---------------------------------------------------------------------
 
@@ -381,7 +397,7 @@ class _Settling:
                 continue
             self._attempts += 1
             agreed = Agreed(agreement, value, spares_installed=sides is not None)
-            following = self._attempt((*found.agreed, agreed), self._as_new)
+            following = self._attempt((*found.agreed, agreed), self._effort)
             self._look_at(following)
             self._explore(following)
 
@@ -505,10 +521,8 @@ class _Settling:
         if not others:
             refused = {_value_of(one, agreed.agreement) for one in self._refused} - {agreed.value}
             values = agreed.agreement.called(value for value in refused if value is not None)
-            return (
-                [],
-                f"{values} cannot be had for all{' in these versions' if self._as_new else ''}",
-            )
+            here = " in these versions" if self._effort is Effort.AS_NEW else ""
+            return [], f"{values} cannot be had for all{here}"
         rival = self._best(others)
         other = agreed.agreement.called([_value_of(rival, agreed.agreement) or "others"])
         for losers, what in (
@@ -539,19 +553,24 @@ class _Settling:
                 changes.append(Change(taken, freely))
         return tuple(changes)
 
-    def _error(self) -> NoConsistentSet:
-        agreement = self._open(self._free)
-        if agreement is None:
-            raise ValueError  # there was something to settle
+    def _obstacle(self, told: Sequence[Refused]) -> Agreement:
+        """Return what nothing agrees on: the last one to which any attempt came."""
+        last = max((one.agreed for one in told), key=len)[-1].agreement
+        first = self._open(self._free)
+        return last if first is None or not self._holds(self._free, last) else first
+
+    def _error(self, told: Iterable[Refused]) -> NoConsistentSet:
+        agreement = self._obstacle(told := [*told])
         free = [one for one in self._free.chosen.values() if one.properties]
         packages = {one.name: _sorted(agreement.values(one.properties)) for one in free}
         packages = {name: values for name, values in packages.items() if values}
         lines, sets = [], []
-        for refused in self._refused:
+        for refused in told:
             error = refused.why()
             values = ", ".join(map(str, refused.agreed))
-            goes = sorted(one.name for one in free if _goes(one, refused.agreed, agreement))
-            lacks = sorted(packages.keys() - set(goes))
+            concerned = [one for one in free if _has_say(one, refused.agreed)]
+            goes = sorted(one.name for one in concerned if _goes(one, refused.agreed))
+            lacks = sorted({one.name for one in concerned} - set(goes))
             with_ = f" ({_listed(goes)})" if goes else ""
             lines.append(f"{values}{with_} cannot be had for all: {error.message}")
             lines += [f"  {line}" for line in (error.note or "").splitlines()]
@@ -584,10 +603,13 @@ def _is_bound(values: frozenset[str], rivals: frozenset[str]) -> bool:
     return bool(values) and values.isdisjoint(rivals)
 
 
-def _goes(one: Chosen, agreed: Sequence[Agreed], agreement: Agreement) -> bool:
-    """Tell whether a package has a build that goes with some values, and has a say."""
-    if not agreement.values(one.properties):
-        return False
+def _has_say(one: Chosen, agreed: Sequence[Agreed]) -> bool:
+    """Tell whether a build is for any value of what is agreed on."""
+    return any(each.agreement.values(one.properties) for each in agreed)
+
+
+def _goes(one: Chosen, agreed: Sequence[Agreed]) -> bool:
+    """Tell whether a package has a build that goes with some values."""
     offers = one.offers or (one.properties,)
     return any(all(each.objection(offer) is None for each in agreed) for offer in offers)
 

@@ -74,6 +74,7 @@ class Catalogue:
     :param lookahead: told what will be asked soon.
     :param roots: what is asked for, given wheels included.
     :param floors: versions below which a project has none, whatever is listed.
+    :param is_any_divided: whether of any release another build may be taken for its needs.
     """
 
     def __init__(
@@ -83,8 +84,11 @@ class Catalogue:
         lookahead: Lookahead,
         roots: Iterable[Need],
         floors: Mapping[NormalizedName, Version] = MappingProxyType({}),
+        *,
+        is_any_divided: bool = False,
     ) -> None:
         self._floors = floors
+        self._is_any_divided = is_any_divided
         self._request = request
         self._candidates = candidates
         self._lookahead = lookahead
@@ -167,11 +171,17 @@ class Catalogue:
         return wheel is not None
 
     def is_divided(self, name: NormalizedName, version: Version) -> bool:
-        """Tell whether labels of a release were built for versions of other packages."""
+        """Tell whether the build of a release is part of the search.
+
+        As it is where labels were built for versions of other packages (P-53).
+        """
         present = self.present(name)
         if present is not None and present.version == version:
-            return is_bound(present.document, present.properties)
+            is_open = self._is_any_divided and present.document is not None
+            return is_open or is_bound(present.document, present.properties)
         choice = self._candidates.choice(name, version)
+        if self._is_any_divided and len(choice.labels) > 1:
+            return True
         document = choice.metadata.document
         return any(is_bound(document, choice.declared(label)) for label in choice.labels)
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from wheelfit.core.abi_dependency import INSTALLED, KnownVersion, KnownVersions
 from wheelfit.core.filename import parse_wheel_filename
@@ -16,13 +16,14 @@ from wheelfit.errors import (
     InvalidMarker,
     InvalidRequirement,
     NoCompatibleWheel,
+    NoConsistentSet,
     NoSolution,
     ProjectNotFound,
     UnknownLabel,
     UserError,
 )
 from wheelfit.resolve.admission import Admission
-from wheelfit.resolve.agreement import Attempt, Chosen, Refused, held_by, settle
+from wheelfit.resolve.agreement import Attempt, Chosen, Effort, Refused, held_by, settle
 from wheelfit.resolve.catalogue import Catalogue, needs_of
 from wheelfit.resolve.cautions import about_mixture
 from wheelfit.resolve.lack import Lack, unknown_project
@@ -131,7 +132,7 @@ class _Resolving:
         settled = self._settled_on(found, roots, threads)
         if settled.agreed:
             # Once more, so that every reason can say who decided.
-            found = self._solve(settled.agreed, roots, threads, as_new=settled.as_new)
+            found = self._solve(settled.agreed, roots, threads, settled.effort)
             if isinstance(found, _Unsolved):
                 raise self._explained(found.step, found.catalogue, found.needs)
         chosen = self._attempt(settled.agreed, found).chosen.values()
@@ -143,12 +144,11 @@ class _Resolving:
         agreed: Sequence[Agreed],
         roots: Sequence[Need],
         threads: int,
-        *,
-        as_new: bool = False,
+        effort: Effort = Effort.ANY_VERSION,
     ) -> _Found | _Unsolved:
         """Solve while some values are agreed on.
 
-        :param as_new: whether no version may be older than freely.
+        :param effort: how far to go.
         :raises NoSolution: the search takes too long.
         """
         self._candidates.agree(agreed)
@@ -162,7 +162,12 @@ class _Resolving:
             preferred=self._request.preferred,
         ) as lookahead:
             catalogue = Catalogue(
-                self._request, self._candidates, lookahead, roots, floors if as_new else {}
+                self._request,
+                self._candidates,
+                lookahead,
+                roots,
+                floors if effort is Effort.AS_NEW else {},
+                is_any_divided=effort is Effort.ANY_BUILD,
             )
             try:
                 solved = solve(catalogue, needs, self._constraints(), prereleases=prereleases)
@@ -184,25 +189,46 @@ class _Resolving:
         :raises NoConsistentSet: there is no such set.
         """
         named = tuple(dict.fromkeys(need.package.name for need in roots))
-        return settle(
-            lambda agreed, as_new: self._attempted(agreed, roots, threads, as_new=as_new),
-            self._attempt((), found),
-            self._candidates.policy.binding,
-            installed=self._request.around,
-            order=named,
-            may_turn={*named, *self._request.upgrade_only},
-        )
+        may_turn = {*named, *self._request.upgrade_only}
+        try:
+            return settle(
+                lambda agreed, effort: self._attempted(agreed, roots, threads, effort),
+                self._attempt((), found),
+                self._candidates.policy.binding,
+                installed=self._request.around,
+                order=named,
+                may_turn=may_turn,
+            )
+        except NoConsistentSet as error:
+            lacking = {
+                name
+                for one in error.closest
+                for name in cast("Sequence[NormalizedName]", one["lacks"])
+            }
+            stuck = sorted(name for name in lacking - may_turn if self._has_others(name))
+            if stuck:
+                options = " ".join(f"-P {name}" for name in stuck)
+                error.hint = f"{options} looks at other versions of what is installed; {error.hint}"
+            raise
+
+    def _has_others(self, name: NormalizedName) -> bool:
+        """Tell whether an installed project has other versions to take."""
+        present = self._request.around.get(name)
+        listing = None if present is None else self._candidates.listing(name)
+        if present is None or listing is None:
+            return False
+        return any(version != present.version for version in listing.possible())
 
     def _attempted(
-        self, agreed: tuple[Agreed, ...], roots: Sequence[Need], threads: int, *, as_new: bool
+        self, agreed: tuple[Agreed, ...], roots: Sequence[Need], threads: int, effort: Effort
     ) -> Attempt | Refused:
         try:
-            found = self._solve(agreed, roots, threads, as_new=as_new)
+            found = self._solve(agreed, roots, threads, effort)
         except NoSolution as error:
             exhausted = error
             return Refused(agreed, lambda: exhausted, tuple)
         if isinstance(found, _Found):
-            return self._attempt(agreed, found, as_new=as_new)
+            return self._attempt(agreed, found, effort)
         unsolved = found
 
         def why() -> WheelfitError:
@@ -212,7 +238,7 @@ class _Resolving:
         return Refused(agreed, why, lambda: self._seen(unsolved.catalogue))
 
     def _attempt(
-        self, agreed: tuple[Agreed, ...], found: _Found, *, as_new: bool = False
+        self, agreed: tuple[Agreed, ...], found: _Found, effort: Effort = Effort.ANY_VERSION
     ) -> Attempt:
         """Return a solution as a set of builds; what is installed beside it belongs to it."""
         chosen = {
@@ -230,7 +256,7 @@ class _Resolving:
             choice = self._candidates.usable(name, version)
             label = choice.taken if build is None else build.label
             chosen[name] = Chosen.of_release(choice, label)
-        return Attempt(agreed, chosen, lambda: self._seen(found.catalogue), as_new)
+        return Attempt(agreed, chosen, lambda: self._seen(found.catalogue), effort)
 
     def _seen(self, catalogue: Catalogue) -> Iterator[PropertySet]:
         """Yield what the builds declare that the solver looked at and that fit."""
