@@ -61,6 +61,18 @@ def test_what_no_machine_decides() -> None:
     assert words == {"mkl": "needs x86-64-v3", "odd": "needs blas :: library :: odd"}
 
 
+def test_an_optional_list_is_no_matter_of_course() -> None:
+    """P-2: an optional provider counts only where it is switched on."""
+    content = release_document(
+        {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
+    )
+    content["providers"]["blas"]["optional"] = True  # type: ignore[index]
+    document = read_document(content, where="x")
+    properties = document.properties("mkl")
+    assert properties is not None
+    assert in_words(properties, document.providers) == "needs blas :: library :: mkl"
+
+
 def test_versions_of_other_packages() -> None:
     """P-51: a build for versions of another package asks for that package."""
     document = read_document(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from packaging.version import Version
 
+from wheelfit.core.ordering import Preferences
 from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.support import ProviderPolicy
 from wheelfit.errors import NoSolution, ProjectNotFound
-from wheelfit.resolve.candidates import Candidates
+from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.resolve.overview import Onlooker, Overview, newest_release, overview
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
@@ -75,6 +77,15 @@ def test_which_release() -> None:
             newest(nothing)
 
 
+def test_limits_of_others_do_not_count() -> None:
+    """A constraint limits the project that it names."""
+    limits = [parse_requirement(one, allow_variant_markers=False) for one in ("lib<1", "torch<2")]
+    wanted = parse_requirement("torch", allow_variant_markers=False)
+    for constraints, version in ((limits[:1], "2.0"), (limits, "1.0")):
+        found = newest_release(candidates(), wanted, constraints=constraints)
+        assert str(found.version) == version
+
+
 def test_every_label_is_told() -> None:
     """By label, the one without properties and the plain wheel last; what is broken is said."""
     found = seen()
@@ -105,6 +116,46 @@ def test_who_takes_it() -> None:
         None: ("new with Python 3.9",),
     }
     assert found.without == ()
+
+
+def test_what_is_taken_back_or_for_another_python() -> None:
+    """A file may be out by what its page says of it, and a release as a whole only when named."""
+    repository = FakeRepository()
+    repository.add_wheel("torch-2.0-2-py3-none-any.whl", yanked="broken")
+    repository.add_wheel("torch-2.0-1-py3-none-any.whl", requires_python=">=3.12")
+    repository.add_wheel("torch-1.0-py3-none-any.whl", yanked="broken")
+    source = Candidates(repository, linux_target(), None)
+    old, new = (onlooker(python, python=f"{python}.0") for python in ("3.11", "3.12"))
+    for text, without in (("torch", ("3.11",)), ("torch==1.0", ())):
+        wanted = parse_requirement(text, allow_variant_markers=False)
+        found = overview(source, newest_release(source, wanted), None, [old, new])
+        assert found.without == without
+
+
+def test_wishes_count() -> None:
+    """What the user forbids or switches off is taken by nobody."""
+    cuda = onlooker("cuda", "12.9")
+    for policy in (
+        ChoicePolicy(preferences=Preferences(forbid=("nvidia",))),
+        ChoicePolicy(providers=ProviderPolicy(disabled=frozenset(["nvidia"]))),
+    ):
+        source = Candidates(candidates().repository, linux_target(), None, policy)
+        wanted = parse_requirement("torch", allow_variant_markers=False)
+        found = overview(source, newest_release(source, wanted), None, [cuda])
+        assert [row.label for row in found.rows if row.takers] == ["null"]
+
+
+def test_a_label_that_is_not_usable() -> None:
+    """F-130: the reason stands in place of a condition."""
+    repository = FakeRepository()
+    repository.add_wheel("torch-2.0-py3-none-any-cu.whl")
+    broken = {**DOCUMENT, "variants": {"cu": {"nvidia": {"sm_arch": []}}}}
+    repository.add_file("torch-2.0-variants.json", broken)
+    source = Candidates(repository, linux_target(), None)
+    wanted = parse_requirement("torch", allow_variant_markers=False)
+    (row,) = overview(source, newest_release(source, wanted)).rows
+    assert row.condition.startswith("nobody can take it: ")
+    assert "at least one value is needed" in row.condition
 
 
 def test_without_metadata_only_plain_wheels_are_left() -> None:
