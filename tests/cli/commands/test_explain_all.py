@@ -79,6 +79,21 @@ def test_own_hosts_come_first(
     assert cu13["taken_by"][0] == "node"
     assert "broken is not asked: " in said.err
     assert "cuda-13.0-sm90" in said.object["machines"]
+    assert not [name for name in said.object["machines"] if name.startswith("rocm")]
+
+
+def test_labels_without_versions(run: Runner, tmp_path: Path) -> None:
+    """Where labels name hardware and no version, the usual presets of its family are asked."""
+    document = release_document(
+        {"gfx": {"amd": {"gfx_arch": ["gfx942"]}}},
+        providers={"amd": {"requires": ["amd-variant-provider<1"]}},
+    )
+    build_wheel(tmp_path, "fast", "1", label="gfx", document=document)
+    said = run("explain", "--all", tmp_path / "fast-1-py3-none-any-gfx.whl", "--json").object
+    (row,) = said["releases"][0]["labels"]
+    assert row["taken_by"]
+    assert all(name.startswith("rocm-") for name in row["taken_by"])
+    assert not [name for name in said["machines"] if name.startswith(("cuda", "cpu"))]
 
 
 def test_constraints_for_other_pythons(index: RecordingIndex, run: Runner, tmp_path: Path) -> None:
