@@ -48,8 +48,9 @@ class Tools:
         return {name: _filename(target, name) for name in names}
 
     def would_install(self, *names: str) -> dict[str, str]:
-        """Return the wheels that wheelfit's dry run names."""
-        answer = self._wheelfit("install", "--dry-run", "--target", str(self._target()), *names)
+        """Return the wheels that wheelfit's dry run names, each project for itself as in uv."""
+        words = ("--dry-run", "--allow-mixed", ":all:", "--target", str(self._target()))
+        answer = self._wheelfit("install", *words, *names)
         return {entry["name"]: entry["filename"] for entry in answer["install"]}
 
     def explain(self, *names: str) -> dict[str, list[str]]:
