@@ -236,14 +236,12 @@ def read_variables(environ: Mapping[str, str]) -> Layer:
         key = _key_of(name)
         if key is None or not text.strip():
             continue
-        setting = SETTINGS[key]
-        if setting.project is not ProjectMay.ALONE_SET_IT:
-            said[key] = (setting.kind.parse(key, text, Place(name)), Origin("variable", name))
+        said[key] = (SETTINGS[key].kind.parse(key, text, Place(name)), Origin("variable", name))
     return Layer("variable", "", said)
 
 
 def strays(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables that look like settings and are none: likely misspelt.
+    """Return the variables that look like settings and are none: likely misspelt, or a project's.
 
     :param environ: the environment of the process.
     """
@@ -263,7 +261,8 @@ def _key_of(variable: str) -> str | None:
     if not variable.startswith(PREFIX):
         return None
     key = variable.removeprefix(PREFIX).lower().replace("_", "-")
-    return key if key in SETTINGS else None
+    setting = SETTINGS.get(key)
+    return None if setting is None or setting.project is ProjectMay.ALONE_SET_IT else key
 
 
 def read_file(path: Path, name: str, *, must_exist: bool = False) -> Layer:

@@ -116,9 +116,11 @@ def test_a_variable_that_is_none(run: Runner, user: Path, monkeypatch: pytest.Mo
     del user
     monkeypatch.setenv("WHEELFIT_STRIKT", "1")
     monkeypatch.setenv("WHEELFIT_XYZZY", "1")
+    monkeypatch.setenv("WHEELFIT_DEFAULT_GROUPS", "dev")
     said = run("config")
     assert "WHEELFIT_STRIKT is no setting; WHEELFIT_STRICT is one" in said.err
     assert "WHEELFIT_XYZZY is no setting\n" in said.err
+    assert "WHEELFIT_DEFAULT_GROUPS is no setting; default-groups belongs to a project" in said.err
 
 
 def test_a_setting_that_is_none(run: Runner, user: Path) -> None:

@@ -216,10 +216,13 @@ def _meant(variable: str) -> str:
     from difflib import get_close_matches
 
     from wheelfit.cli.configuration import PREFIX
-    from wheelfit.cli.settings import SETTINGS
+    from wheelfit.cli.settings import SETTINGS, ProjectMay
 
     key = variable.removeprefix(PREFIX).lower().replace("_", "-")
-    close = get_close_matches(key, list(SETTINGS), n=1)
+    if key in SETTINGS:
+        return f"; {key} belongs to a project, under [tool.wheelfit] of its pyproject.toml"
+    settable = [one for one in SETTINGS if SETTINGS[one].project is not ProjectMay.ALONE_SET_IT]
+    close = get_close_matches(key, settable, n=1)
     if not close:
         return ""
     return f"; {PREFIX}{close[0].upper().replace('-', '_')} is one"
