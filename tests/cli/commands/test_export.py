@@ -96,6 +96,15 @@ class TestRequirements:
         run("export", lock, "--for", V3, "--for", V1, "-o", tmp_path / "one.txt", code=2)
         assert not (tmp_path / "one.txt").exists()
 
+    def test_names_of_files(self, lock: Path, run: Runner, tmp_path: Path) -> None:
+        """As the machine is called, without what no file may be called."""
+        for name in ("my node.toml", ".toml", "-.toml"):
+            (tmp_path / name).write_text('[metadata]\nversion = "0.1"\n')
+            said = run("export", lock, "--for", tmp_path / name, "-o", f"{tmp_path}/out/", "--json")
+            assert said.object["targets"][0]["document"] is None
+        names = {path.name for path in (tmp_path / "out").iterdir()}
+        assert names == {"requirements.my-node.txt", "requirements.machine.txt"}
+
     def test_this_machine_is_named(self, lock: Path, run: Runner) -> None:
         """Without --for it is this one, and the file says so."""
         said = run("export", lock, "--no-variants")
@@ -192,6 +201,43 @@ class TestRequirements:
         run("export", lock, "--for", V3, *words, code=4)
         assert not path.exists()
         assert not (tmp_path / "wheels").exists()
+
+    def test_a_copy_keeps_its_build_number(
+        self, index: RecordingIndex, run: Runner, tmp_path: Path
+    ) -> None:
+        """The label follows it: of two copies the later build still counts more."""
+        whole = release_document(
+            {"v3": {"x86_64": {"level": ["v3"]}}}, providers={"x86_64": X86_64}
+        )
+        build_wheel(tmp_path / "index", "again", "1", label="v3", build="7b", document=whole)
+        (tmp_path / "index" / "again-1-variants.json").write_text(json.dumps(whole))
+        lock = write_lock_of(index, ["again==1"], tmp_path / "pylock.toml")
+        said = run("export", lock, "--for", V3, "--wheels", tmp_path / "wheels")
+        assert [path.name for path in (tmp_path / "wheels").iterdir()] == [
+            "again-1-7b_v3-py3-none-any.whl"
+        ]
+        assert "refuse variant wheels" not in said.err
+
+    def test_a_wheel_that_says_something_else_gives_way(
+        self, index: RecordingIndex, run: Runner, tmp_path: Path
+    ) -> None:
+        """F-93: the next one that fits is copied, and stands in the file."""
+        listed = release_document(
+            {"v3": {"x86_64": {"level": ["v3"]}}, "v2": {"x86_64": {"level": ["v2"]}}},
+            providers={"x86_64": X86_64},
+        )
+        other = release_document(
+            {"v3": {"x86_64": {"level": ["v4"]}}}, providers={"x86_64": X86_64}
+        )
+        for label, document in (("v3", other), ("v2", listed)):
+            build_wheel(tmp_path / "index", "odd", "1", label=label, document=document)
+        (tmp_path / "index" / "odd-1-variants.json").write_text(json.dumps(listed))
+        lock = write_lock_of(index, ["odd==1"], tmp_path / "pylock.toml")
+        said = run("export", lock, "--for", V3, "--wheels", tmp_path / "wheels")
+        assert "# odd: label v2, for" in said.out
+        assert [path.name for path in (tmp_path / "wheels").iterdir()] == [
+            "odd-1-0_v2-py3-none-any.whl"
+        ]
 
     def test_no_copy_is_left_where_a_later_machine_fails(
         self, lock: Path, run: Runner, tmp_path: Path
