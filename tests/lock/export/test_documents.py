@@ -10,7 +10,9 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from lock.entries import TARGET, lock_table, lock_world, plain_entry, world
+from packaging.tags import Tag
 
+from wheelfit.core.target import Target
 from wheelfit.errors import UnexpectedStatus, UserError
 from wheelfit.lock.document import Lock
 from wheelfit.lock.export.contents import Contents, TargetWords, contents_of
@@ -50,6 +52,14 @@ def validated(document: dict[str, Any]) -> dict[str, Any]:
 def values(properties: list[dict[str, str]], name: str) -> list[str]:
     """Return what properties of a name say."""
     return [one["value"] for one in properties if one["name"] == name]
+
+
+def test_the_platform_that_says_most() -> None:
+    """One that names a C library, also where tags begin with one that does not."""
+    platforms = ("linux_x86_64", "manylinux_2_28_x86_64", "any")
+    tags = [Tag("py3", "none", platform) for platform in platforms]
+    target = Target.of("node", {"python_full_version": "3.13.1"}, tags)
+    assert TargetWords.of(target, "node").platform == "manylinux_2_28_x86_64"
 
 
 class TestRequirements:
@@ -116,6 +126,15 @@ class TestRequirements:
 
 class TestBill:
     """Bills of materials."""
+
+    def test_what_the_lock_does_not_have(self) -> None:
+        """A need that was left out on purpose leads nowhere, and is no component."""
+        own = {"wheelfit": {"variant-dependencies": {"": ["gone"]}}}
+        lock = Lock.of(lock_table(plain_entry("a", tool=own)))
+        repository = FakeRepository()
+        repository.add_wheel("a-1-py3-none-any.whl")
+        document = validated(cyclonedx_document(contents(lock, repository)))
+        assert [one["dependsOn"] for one in document["dependencies"]] == [[], []]
 
     def test_a_component_is_one_wheel(self) -> None:
         """Its file, hash, label and properties; and who needs whom."""
