@@ -296,6 +296,20 @@ class TestVersions:
         assert entries(locked) == {"app 1": None, "lib 1": None, "small 1": None}
         assert chosen(locked, LINUX).keys() == {"app", "lib", "small"}
 
+    def test_what_is_left_of_roots(self, shelf: Shelf) -> None:
+        """What is excluded, or overridden by something that never holds, is recorded nowhere."""
+        shelf.add("app 1", "lib 1", "more 1")
+        never = parse_requirement("lib; sys_platform == 'never'", allow_variant_markers=False)
+        request = LockRequest(
+            roots=roots("app", "lib", "more"),
+            overrides=(Asked(never),),
+            excluded=frozenset(["more"]),  # type: ignore[list-item]
+        )
+        locked = lock(shelf, request=request)
+        assert [str(root) for root in locked.lock.roots or ()] == ["app"]
+        candidates = LockCandidates(locked.lock, LINUX.target, None)
+        assert candidates.select().notes == ()
+
     def test_tables_of_others_stay(self, shelf: Shelf) -> None:
         """What another tool wrote about the whole lock is kept."""
         shelf.add("app 1")

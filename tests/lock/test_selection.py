@@ -198,6 +198,15 @@ class TestNeeds:
         assert set(labels(selection)) == {"fastfft", "gpu-lib", "numbers"}
         assert [text for text in repository.asked if "cu12.8" in text]
 
+    def test_a_lost_entry(self) -> None:
+        """What the whole lock lacks is told: somebody lost it, as on solving a conflict."""
+        table = lock_world().to_mapping()
+        gone = table["packages"].pop()["name"]
+        table["tool"]["wheelfit"]["roots"].append("asked")
+        notes = choose(Lock.of(table), GPU).notes
+        assert "the lock has no entry for asked, which it was made for" in notes
+        assert f"the lock has no entry for {gone}, which fastfft needs" in notes
+
     def test_without_roots_everything_is_taken(self) -> None:
         """A lock of another tool does not say what was asked for."""
         assert len(labels(choose(lock_world(roots=None), GPU))) == 4

@@ -17,7 +17,7 @@ from wheelfit.lock.settling import settle
 from wheelfit.lock.writing import new_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.target import Target
     from wheelfit.lock.environments import LockEnvironment, Python
-    from wheelfit.lock.request import LockRequest
+    from wheelfit.lock.request import LockRequest, Root
     from wheelfit.lock.settling import Settled
     from wheelfit.lock.solving import Solver, Versions
 
@@ -135,7 +135,7 @@ def put_together(
     extras, groups = _extras(request), _groups(request)
     lock = new_lock(
         merged.packages,
-        roots=[str(root) for root in request.roots],
+        roots=[str(root) for root in request.roots if _counts(root, request, settled)],
         requires_python=requires_python(pythons, request.requires_python),
         environments=conditions.environments(),
         extras=extras,
@@ -188,6 +188,12 @@ def _extras(request: LockRequest) -> set[str]:
 def _groups(request: LockRequest) -> set[str]:
     groups = {root.group for root in request.roots if root.group is not None}
     return {*request.groups, *groups, *map(canonicalize_name, request.default_groups)}
+
+
+def _counts(root: Root, request: LockRequest, settled: Iterable[Settled]) -> bool:
+    """Tell whether overrides and exclusions leave anything of a root, somewhere."""
+    targets = (one.environment.target for one in settled)
+    return any(next(request.instead(root.requirement, one), None) is not None for one in targets)
 
 
 def _with_foreign_tables(lock: Lock, old: Lock, where: str) -> Lock:

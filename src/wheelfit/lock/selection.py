@@ -296,11 +296,22 @@ class LockCandidates:
         )
         reason = "no chosen wheel needs it" if only is None else "nobody asks for it"
         left_out = {name: reason for name in self.packages if name not in walk.choices}
-        notes = [*about_mixture(held), *walk.notes]
+        notes = [*about_mixture(held), *walk.notes, *self._gaps(roots, walk)]
         notes += [note for one in chosen for note in one.choice.notes]
         return LockSelection(
             chosen, MappingProxyType(left_out), tuple(dict.fromkeys(notes)), held, self._asked
         )
+
+    def _gaps(self, roots: Iterable[NormalizedName], walk: _Walk) -> Iterator[str]:
+        """Yield what is missing in the whole lock: whoever wrote that has lost an entry."""
+        there = {package.name for package in self._lock.packages}
+        for name in roots:
+            if name not in there:
+                yield f"the lock has no entry for {name}, which it was made for"
+        for name, choice in walk.choices.items():
+            for needed in walk.listed(self.packages[name], choice) or ():
+                if needed not in there:
+                    yield f"the lock has no entry for {needed}, which {name} needs"
 
     def _check(self, walk: _Walk) -> None:
         """Refuse a walk on which something had no wheel."""
@@ -461,7 +472,7 @@ class _Walk:
             choice = self.choices.get(name) or self._choose(name)
             if choice is None or package.needs is None:
                 continue
-            for needed in self._listed(package, choice) or ():
+            for needed in self.listed(package, choice) or ():
                 if needed in self._packages:
                     self.needs[name][needed] = None
 
@@ -519,7 +530,8 @@ class _Walk:
         return choice
 
     @staticmethod
-    def _listed(package: LockedPackage, choice: ReleaseChoice) -> Iterable[NormalizedName] | None:
+    def listed(package: LockedPackage, choice: ReleaseChoice) -> Iterable[NormalizedName] | None:
+        """Return what the lock says that the chosen wheel needs; None if it does not say it."""
         label = choice.selection.chosen.label if choice.selection.chosen else None
         return None if package.needs is None else package.needs.get(label or "")  # F-102
 
@@ -527,7 +539,7 @@ class _Walk:
         self, package: LockedPackage, choice: ReleaseChoice, extras: frozenset[NormalizedName]
     ) -> Mapping[NormalizedName, frozenset[NormalizedName]] | None:
         """Return what the chosen wheel needs, with extras; None if nobody knows."""
-        listed = self._listed(package, choice)
+        listed = self.listed(package, choice)
         if listed is not None:
             return dict.fromkeys(listed, _EVERY_EXTRA)
         wheel = choice.chosen
