@@ -144,11 +144,9 @@ def contents_of(
     """
     resolution = selection.resolution()
     pins = sorted(resolution.pins, key=lambda pin: pin.name)
-    there = {pin.name for pin in pins}
-    needs: dict[NormalizedName, set[NormalizedName]] = {name: set() for name in there}
+    needs: dict[NormalizedName, set[NormalizedName]] = {pin.name: set() for pin in pins}
     for edge in resolution.edges:
-        if edge.needed in there:
-            needs[edge.needing].add(edge.needed)
+        needs[edge.needing].add(edge.needed)
     read: list[CoreMetadata | str | None] = [None] * len(pins)
     if with_licenses:
         with ThreadPoolExecutor(_AT_ONCE, "metadata") as pool:
