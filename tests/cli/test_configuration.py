@@ -263,6 +263,7 @@ def test_which_project(tmp_path: Path) -> None:
     assert project_file(Namespace(project=str(inside))) == inside
     assert project_file(Namespace(lock=str(tmp_path / "pylock.toml"))) == inside
     assert project_file(Namespace(lock="pylock.toml")) == Path("pyproject.toml")
+    assert project_file(Namespace(project="x" * 300)) == Path("x" * 300)  # none can be there
 
 
 def test_a_project_without_settings(tmp_path: Path) -> None:

@@ -192,5 +192,7 @@ def test_a_bound_holds_whatever_is_told(
     for _ in range(2):  # the second time from the cache
         assert files.download(file, folder).read_bytes() == wheel.read_bytes()
     another = build_wheel(tmp_path / "upload", "b", "1")
+    asked = len(server.requests)
     with pytest.raises(TooLarge, match="--max-download"):
-        files.download(listed(server, another, ranges=False), folder)
+        files.download(listed(server, another, ranges=False, size=size if told else None), folder)
+    assert len(server.requests) == asked + (not told)

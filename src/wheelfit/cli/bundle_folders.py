@@ -68,6 +68,15 @@ class Place:
         :param update: whether an earlier bundle may give way.
         :raises FileProblem: something else is there, or it may not give way.
         """
+        try:
+            return cls._of(name, update=update)
+        except OSError as error:
+            raise FileProblem(
+                f"the folder cannot be looked at: {error.strerror}", where=name
+            ) from None
+
+    @classmethod
+    def _of(cls, name: str, *, update: bool) -> Place:
         folder = Path(os.path.realpath(name))
         if not folder.name or not folder.parent.is_dir():
             raise FileProblem("there is no folder to put the bundle into", where=name)

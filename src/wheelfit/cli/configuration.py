@@ -12,6 +12,7 @@ there must not decide what is installed.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from errno import EINVAL
 from pathlib import Path
 from types import MappingProxyType
@@ -193,7 +194,10 @@ def project_file(arguments: Namespace) -> Path | None:
         if arguments.project is None and (arguments.requirements or arguments.requirement):
             return None
         path = Path(arguments.project or ".")
-        return path / "pyproject.toml" if path.is_dir() else path
+        with suppress(OSError):  # who reads it says why it cannot be read
+            if path.is_dir():
+                return path / "pyproject.toml"
+        return path
     if (lock := getattr(arguments, "lock", None)) is not None:
         return Path(lock).parent / "pyproject.toml"
     return None

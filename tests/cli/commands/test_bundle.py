@@ -583,6 +583,9 @@ class TestFailures:
         run("bundle", shop.lock, code=2)
         run("bundle", shop.lock, "--all", *shop.options("new"), "-o", tmp_path / "out", code=2)
         run("bundle", "--verify", tmp_path, "-o", tmp_path / "out", code=2)
+        long = tmp_path / ("x" * 300) / "bundle"
+        for words in (("--verify", long), (shop.lock, "-o", long)):
+            assert run("bundle", *words, "--json", code=1).error["code"] == "file-problem"
         run("bundle", shop.lock, "--verify", tmp_path, code=2)
 
 

@@ -219,7 +219,13 @@ def _verify(arguments: Namespace, output: Output, environ: Mapping[str, str]) ->
     from wheelfit.lock.bundles.verification import load_manifest, verify
 
     folder = Path(arguments.verify)
-    if not folder.is_dir():
+    try:
+        is_folder = folder.is_dir()
+    except OSError as error:
+        raise FileProblem(
+            f"the folder cannot be read: {error.strerror}", where=arguments.verify
+        ) from None
+    if not is_folder:
         raise FileProblem("there is no such folder", where=arguments.verify)
     manifest = load_manifest(folder)
     target = open_environment_of(arguments, environ).target()
