@@ -95,7 +95,7 @@ def judge_installed(
         if variant.label == NULL:
             yield Judged(variant)  # which needs nothing
             continue
-        if variant.document is None:
+        if variant.document is None or variant.label not in variant.document.variants:
             reason = f"the variant.json of {variant} is missing or cannot be understood"
             yield Judged(variant, (), Unchecked(variant.where, "invalid-document", reason))
             continue

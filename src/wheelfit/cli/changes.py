@@ -178,6 +178,9 @@ def _refusal(
         if labels:
             builds = "that build" if len(labels) == 1 else "those builds"
             hints.append(f"{' '.join(labels)} asks for {builds}")
+        wishes = dict.fromkeys(wish for one in others for wish in one.old.wishes)
+        if wishes:
+            hints.append(f"{' '.join(wishes)}, as when it was installed, keeps it plain")
     return VariantChangeRefused(
         f"{names} would be exchanged for {'another' if len(refused) == 1 else 'other'} {verb}, "
         "which nobody asked for",
@@ -361,7 +364,8 @@ def report(
     for note in (*resolution.notes, *unwished, *broken):
         output.warn(str(note))
     for one in decision.misfits:
-        output.warn(f"{one.variant} does not fit any more: {one.reason} (--refit exchanges it)")
+        remedy = "wheelfit install --refit exchanges it"
+        output.warn(f"{one.variant} does not fit any more: {one.reason} ({remedy})")
     for text in (*resolution.unmet, *meant):
         output.say(f"note: {text}", "dim")
     for held in resolution.held:

@@ -73,6 +73,8 @@ class Installed:
     """Its ``variant.json``; None if there is none or it cannot be understood."""
     hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     """Hashes of the wheel it came from, as far as recorded."""
+    wishes: tuple[str, ...] = ()
+    """Options by which variants were ruled out when a plain wheel was chosen."""
     requested: bool = False
     """Whether the user asked for it, and not another distribution (PEP 376)."""
     direct_url: Mapping[str, Any] | None = field(default=None, hash=False)
@@ -249,6 +251,7 @@ def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
         properties=chosen.properties,
         document=chosen.document,
         hashes=chosen.hashes,
+        wishes=chosen.wishes,
         requested=_is_file(path / "REQUESTED"),
         direct_url=direct_url,
         editable=_is_editable(direct_url),
@@ -300,6 +303,10 @@ class _Chosen:
     properties: PropertySet = EMPTY
     document: VariantDocument | None = None
     hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    wishes: tuple[str, ...] = ()
+
+
+_AGAINST_VARIANTS = ("--no-variants", "--variant ", "--forbid ")
 
 
 def _chosen(path: Path, notes: list[str]) -> _Chosen:
@@ -313,7 +320,9 @@ def _chosen(path: Path, notes: list[str]) -> _Chosen:
     if own is not None and choice is None:
         notes.append(f"{CHOICE_FILE} cannot be understood")
     if choice is not None and choice.label is None:
-        return _Chosen(hashes=choice.hashes)  # F-10: plain, whatever it contains
+        overrides = choice.circumstances.overrides
+        wishes = tuple(one for one in overrides if one.startswith(_AGAINST_VARIANTS))
+        return _Chosen(hashes=choice.hashes, wishes=wishes)  # F-10: plain, whatever it contains
     document = _document(path / "variant.json", notes)
     variants = {} if document is None else document.variants
     if choice is not None and choice.label is not None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.abi_dependency import abi_namespaces
+from wheelfit.core.accelerators import accelerators_of
 from wheelfit.core.agreements import turned
 from wheelfit.core.properties import PropertySet
 from wheelfit.install.installed import by_name
@@ -45,8 +46,8 @@ class VariantChange:
     because: str
     """Why, a clause without a final full stop."""
     needs_consent: bool
-    """Whether somebody must have agreed: an installed variant goes, and what comes in its
-    place was not built for the same. Else it is only told."""
+    """Whether somebody must have agreed: what was chosen among builds goes, and what comes in
+    its place was not built for the same. Else it is only told."""
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""
@@ -80,9 +81,10 @@ def variant_changes(
     A label is a name that publishers give anew with each release, so one with the same label
     is another build if it is for another CUDA.
 
-    A plain wheel that gives way to a variant is only told of: nobody chose it among builds.
-    So is a variant whose successor has the same properties, but for the versions of other
-    packages that it was built for (P-56).
+    A plain wheel that gives way to a variant is only told of, for nobody chose it among
+    builds, unless it was installed with a wish that ruled such a variant out. So is a variant
+    whose successor has the same properties, but for the versions of other packages that it
+    was built for (P-56).
 
     :param plan: what is to be done.
     :param installed: what is there; of one name, what is imported comes first.
@@ -135,11 +137,19 @@ def _reason(old: Installed, pin: Pin) -> str:
 
 def _needs_consent(old: Installed, pin: Pin) -> bool:
     if old.label is None:
-        return False
+        return any(_rules_out(wish, pin.properties) for wish in old.wishes)
     if not (old.properties and pin.properties):
         return True  # of a build without properties nobody knows what it is
     document = pin.choice.metadata.document
     return _of_machine(old.properties, old.document) != _of_machine(pin.properties, document)
+
+
+def _rules_out(wish: str, properties: PropertySet) -> bool:
+    """Tell whether an option would have kept a build from being chosen."""
+    option, _, value = wish.partition(" ")
+    if option == "--forbid":
+        return value.partition("::")[0].strip() in properties.namespaces
+    return option == "--no-variants" or bool(accelerators_of(properties))
 
 
 def _of_machine(properties: PropertySet, document: VariantDocument | None) -> PropertySet:

@@ -149,6 +149,22 @@ def test_what_nobody_can_be_asked_about(place: Place, run: Runner) -> None:
     assert [one["code"] for one in found["findings"]] == ["unasked-variant"]
 
 
+def test_a_record_without_its_label(place: Place) -> None:
+    """Of a variant whose properties cannot be read nobody claims that it fits."""
+    place.install(CUDA_12, "torch")
+    (record,) = place.folder.glob("torch-*.dist-info/variant.json")
+    record.write_text(record.read_text().replace('"12.8"', '"12.8 "'))
+    found = values(place.check(CUDA_12, "--json"))
+    assert [one["fits"] for one in found["variants"]] == [None]
+
+
+def test_a_folder_that_is_not_there(run: Runner, tmp_path: Path) -> None:
+    """A slip of the name is an error: of nothing it would be said that all fits."""
+    for option in ("--target", "--prefix", "--root"):
+        said = run("check-env", option, tmp_path / "slip", code=1)
+        assert "there is no such folder" in said.err
+
+
 def test_needs_and_mixtures(place: Place) -> None:
     """They are warnings, which count with --strict."""
     blas = release_document(
@@ -303,6 +319,31 @@ class TestConsent:
         said = place.install(CUDA_13, "-U", "torch", "--json").object
         (change,) = said["variant_changes"]
         assert (change["from"], change["to"], change["needs_consent"]) == (None, "cu130", False)
+
+    @pytest.mark.parametrize("wish", ["--variant cpu", "--no-variants", "--forbid nvidia"])
+    def test_from_a_plain_wheel_that_was_chosen(self, place: Place, wish: str) -> None:
+        """Who ruled variants out when it was installed is asked before one comes in its place."""
+        place.install(CUDA_13, *wish.split(" ", 1), "torch")
+        place.add("torch", "2.9", "cu130", None)
+        place.add("other", "1.0", None, requires="torch>=2.9")
+        said = place.install(CUDA_13, "other", code=7)
+        assert "torch 2.8 plain -> 2.9 cu130, because " in said.err
+        assert f"{wish}, as when it was installed, keeps it plain" in said.err
+        place.install(CUDA_13, *wish.split(" ", 1), "other")
+        assert place.installed()["torch"] == ("2.9", None)
+        place.install(CUDA_13, "--force-reinstall", "--label", "torch=cu130", "torch")
+        assert place.installed()["torch"] == ("2.9", "cu130")
+
+    def test_from_a_plain_wheel_to_what_was_not_ruled_out(self, place: Place) -> None:
+        """A wish against accelerators says nothing against a build for the processor."""
+        place.install(CPU, "--variant", "cpu", "plain==1.0")
+        document = release_document(
+            {"v2": {"x86_64": {"level": ["v2"]}}},
+            providers={"x86_64": {"requires": ["x86-64-variant-provider<1"]}},
+        )
+        build_wheel(place.wheels, "plain", "3.0", label="v2", document=document)
+        said = place.install(CPU, "-U", "plain")
+        assert "note: plain 1.0 plain -> 3.0 v2" in said.err
 
     def test_the_same_properties_under_another_label(self, place: Place) -> None:
         """A label that was only renamed is told, and needs no consent."""

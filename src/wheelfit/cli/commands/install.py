@@ -256,12 +256,15 @@ def _agreed(
 
 def _is_unwanted(change: VariantChange, opened: Opened) -> bool:
     """Tell whether the wishes of the user rule out the installed build."""
-    from wheelfit.core.support import namespaces_used
+    from wheelfit.core.support import Support, namespaces_used
 
     old, candidates = change.old, opened.candidates
     preferences = candidates.policy.preferences
-    if not preferences.variants or old.document is None:
+    if old.label is None:
+        support = Support()
+    elif not preferences.variants or old.document is None:
         return not preferences.variants
-    support = candidates.support_of(old.document, namespaces_used([old.properties]))
+    else:
+        support = candidates.support_of(old.document, namespaces_used([old.properties]))
     wishes = candidates.applying(old.name, old.document)
     return wishes.objection(old.properties, support) is not None
