@@ -283,8 +283,8 @@ def test_a_project_without_settings(tmp_path: Path) -> None:
 def test_a_project_that_is_no_file(tmp_path: Path) -> None:
     """Nobody waits for a pipe that somebody put there, and a folder is none either."""
     os.mkfifo(tmp_path / "pyproject.toml")
-    for path in (tmp_path / "pyproject.toml", tmp_path):
-        with pytest.raises(InvalidConfiguration, match="is no file"):
+    for path, why in ((tmp_path / "pyproject.toml", "it is a pipe"), (tmp_path, "directory")):
+        with pytest.raises(InvalidConfiguration, match=f"cannot be read: .*{why}"):
             read_project(path)
 
 

@@ -292,7 +292,7 @@ def read_project(path: Path) -> Layer:
     :param path: its ``pyproject.toml``; nothing is set where there is none.
     :raises InvalidConfiguration: it cannot be read, or sets what a project cannot.
     """
-    data, status = _read(path, must_exist=False, is_plain=True)
+    data, status = _read(path, must_exist=False)
     if b"wheelfit" not in data:
         return Layer(PROJECT, str(path), exists=status is not None)
     table = _parse(path, data).get("tool", {})
@@ -313,17 +313,11 @@ def refuse_pipe(path: Path) -> None:
         raise OSError(EINVAL, "it is a pipe")
 
 
-def _read(
-    path: Path, *, must_exist: bool, is_plain: bool = False
-) -> tuple[bytes, os.stat_result | None]:
+def _read(path: Path, *, must_exist: bool) -> tuple[bytes, os.stat_result | None]:
     """Return what a file holds, and whose it is; nothing where it is not there."""
     import os
-    import stat
 
     try:
-        # Who opens a pipe may wait forever; the user's file may be one.
-        if is_plain and not stat.S_ISREG(path.stat().st_mode):
-            raise InvalidConfiguration("the project's file is no file", where=str(path))
         if not must_exist:
             refuse_pipe(path)
         with path.open("rb") as file:
