@@ -278,6 +278,10 @@ class TestRequireAccelerator:
             "cu128: it fits, but what is installed is kept"
         )
         assert "--force-reinstall" in error["hint"]
+        words = ["tool", "--require-accelerator", "--json"]
+        note = shop("install", *words, host=NO_GPU, code=3).error["note"]
+        assert note.startswith("the installed engine 1.0 (plain): nvidia: cu1")
+        assert "it fits" not in note
 
     def test_a_release_without_builds_is_no_way_round(self, shop: Shop) -> None:
         """A newer release that has plain wheels only is a fallback too."""
