@@ -391,9 +391,13 @@ class TestVerify:
 
     def test_a_manifest_that_fits_a_changed_page(self, bundle: Path, run: Runner) -> None:
         """A page that leads elsewhere is found although its hash is right."""
-        page = bundle / "simple/plain/index.html"
-        rewrite(bundle, "simple/plain/index.html", page.read_text().replace("../../", "../../../"))
+        text = (bundle / "simple/plain/index.html").read_text()
+        rewrite(bundle, "simple/plain/index.html", text.replace("../../", "../../../"))
         assert self.problems(run, bundle) == {("simple/plain/index.html", "changed")}
+        rewrite(bundle, "simple/plain/index.html", text)
+        (bundle / "simple/other").mkdir()
+        rewrite(bundle, "simple/other/index.html", text)
+        assert self.problems(run, bundle) == {("simple/other/index.html", "changed")}
 
     @pytest.mark.parametrize(
         "change",

@@ -138,6 +138,10 @@ def _page_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
     wheels: dict[NormalizedName, dict[str, BundledFile]] = {}
     for filename, promised in manifest.wheels.items():
         wheels.setdefault(parse_wheel_filename(filename).name, {})[filename] = promised
+    for path in manifest.files:
+        project = path.removeprefix("simple/").rpartition("/")[0]
+        if path.startswith("simple/") and project and project not in wheels:
+            yield path, "changed", "it lists what is not there"
     for name, expected in wheels.items():
         path = f"simple/{name}/index.html"
         try:
