@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.core.conditions import in_words
+from wheelfit.core.label_phrases import needs_in_words
 from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
@@ -366,7 +366,7 @@ def _label(package: LockedPackage, label: Label | None) -> TreeLabel:
     if label is None or document is None:
         return TreeLabel(label, None, "")
     properties = document.properties(label)
-    words = "" if properties is None else in_words(properties, document.providers)
+    words = "" if properties is None else needs_in_words(properties, document.providers)
     return TreeLabel(label, properties, words)
 
 

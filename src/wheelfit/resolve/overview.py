@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.specifiers import SpecifierSet
 
 from wheelfit.core.abi_dependency import KnownVersions
-from wheelfit.core.conditions import in_words
+from wheelfit.core.label_phrases import needs_in_words
 from wheelfit.core.phrases import natural
 from wheelfit.core.selection import select
 from wheelfit.core.support import namespaces_used, support_for
@@ -242,7 +242,7 @@ def _row(
         properties = document.properties(label)
         condition = "nobody can take it: its label is not in the variant metadata"
         if properties is not None:
-            condition = in_words(properties, document.providers)
+            condition = needs_in_words(properties, document.providers)
     return LabelRow(label, properties, condition, tuple(wheels), tuple(takers))
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Provider
 
-__all__ = ["in_words"]
+__all__ = ["needs_in_words"]
 
 
 def __dir__() -> list[str]:
@@ -24,14 +24,14 @@ def __dir__() -> list[str]:
 _NEEDS = "needs "
 
 
-def in_words(properties: PropertySet, providers: Mapping[str, Provider]) -> str:
+def needs_in_words(properties: PropertySet, providers: Mapping[str, Provider]) -> str:
     """Say what must hold where a variant is taken, without a final full stop.
 
     >>> from wheelfit.core.properties import PropertySet
     >>> wanted = PropertySet.from_mapping(
     ...     {"nvidia": {"cuda_version_lower_bound": ["12.8"], "sm_arch": ["90_real"]}}
     ... )
-    >>> in_words(wanted, {})
+    >>> needs_in_words(wanted, {})
     'needs CUDA driver >= 12.8 and a GPU of compute capability 9.0'
 
     :param properties: all properties of a label.
