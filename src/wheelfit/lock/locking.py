@@ -11,13 +11,13 @@ from packaging.utils import canonicalize_name
 from wheelfit.errors import InvalidMarker, NoConsistentSet, NoFit, NoSolution
 from wheelfit.lock.conditions import Conditions
 from wheelfit.lock.document import Lock
-from wheelfit.lock.environments import requires_python
+from wheelfit.lock.environments import in_words, requires_python
 from wheelfit.lock.merging import merge
 from wheelfit.lock.settling import settle
 from wheelfit.lock.writing import new_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -106,7 +106,7 @@ def lock_everywhere(
     for environment, why in failed:
         if not served or (every_python and environment.python not in served):
             raise _placed(why, environment)
-    notes = [_left_out(environment, why) for environment, why in failed]
+    notes = _left_out(failed)
     locked = put_together(settled, solver, where=where, folder=folder, old=old)
     return Locked(locked.lock, locked.settled, (*notes, *locked.notes))
 
@@ -207,11 +207,21 @@ def _with_foreign_tables(lock: Lock, old: Lock, where: str) -> Lock:
     return Lock.of(table, where=where)
 
 
-def _left_out(environment: LockEnvironment, why: NoFit) -> str:
-    note = f"{environment.name} is left out: {why.message}"
-    if isinstance(why, NoSolution):  # the proof is too long for a note
-        note += f" (--platform {environment.row} shows why)"
-    return note
+def _left_out(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> Iterator[str]:
+    """Yield one sentence for all environments that are left out for the same reason."""
+    alike: dict[tuple[str, ...], list[tuple[LockEnvironment, NoFit]]] = {}
+    for environment, why in failed:
+        proof = why.note if isinstance(why, NoSolution) else None
+        texts = (why.message, proof or "")
+        key = tuple(text.replace(environment.name, "them") for text in texts)
+        alike.setdefault(key, []).append((environment, why))
+    for (reason, _), those in alike.items():
+        environment, why = those[0]
+        verb = "is left out: " + why.message if len(those) == 1 else "are left out: " + reason
+        note = f"{in_words([one for one, _ in those])} {verb}"
+        if isinstance(why, NoSolution):  # the proof is too long for a note
+            note += f" (--platform {environment.row} shows why)"
+        yield note
 
 
 def _placed(error: NoFit, environment: LockEnvironment) -> NoFit:
