@@ -113,6 +113,26 @@ def test_several_projects(machine: Machine) -> None:
     assert second.startswith("torch 2.8.0 for ")
 
 
+def test_what_is_best_alone_and_not_together(
+    run: Runner, index: RecordingIndex, tmp_path: Path
+) -> None:
+    """Builds that install would not take together are no advice, and that is said."""
+    document = release_document(
+        {"cu12": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}}}, providers={"nvidia": NVIDIA}
+    )
+    wheel = build_wheel(tmp_path / "given", "flash", "1.0", label="cu12", document=document)
+    words = ("-i", index.url, "--no-cache-dir", "--for", "cuda-13.0-sm90", "torch==2.8.0", wheel)
+    warning = (
+        "warning: install would not take these builds together (CUDA 12: flash; CUDA 13: torch); "
+        "--with-deps shows what it takes"
+    )
+    assert warning in run("explain", *words).err
+    said = run("explain", *words, "--with-deps")
+    assert warning not in said.err
+    assert said.out.startswith("CUDA 12 for all, because flash 1.0 has only builds for CUDA 12")
+    assert warning not in run("explain", *words, "--allow-mixed", "cuda").err
+
+
 @pytest.mark.parametrize(
     ("words", "title"),
     [

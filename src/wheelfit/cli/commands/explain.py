@@ -1,8 +1,8 @@
 """Show which wheel would be chosen, and why not the others.
 
 Each project named is looked at by itself: the newest release that fits the requirement and has a
-wheel that fits the machine. With --with-deps everything is resolved together, as install would, and
-every package that comes in variants is explained.
+wheel that fits the machine. With --with-deps everything is resolved together, as install would where
+nothing is installed, and every package that comes in variants is explained.
 
 With --all no machine decides: every label of the newest release that fits the requirement is shown,
 with what it asks of a machine, what there is of it, and which presets and host files of your own
@@ -42,7 +42,7 @@ def configure(parser: ArgumentParser) -> None:
     add_requirements(parser)
     add_groups(parser)
     parser.add_argument(
-        "--with-deps", action="store_true", help="resolve as install would, and explain all of it"
+        "--with-deps", action="store_true", help="resolve as install would where nothing is installed, and explain all of it"
     )
     parser.add_argument(
         "--all",
@@ -70,6 +70,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         explanations, held = (
             _together(arguments, opened, output) if arguments.with_deps else (_apart(opened), ())
         )
+        if not arguments.with_deps:
+            _warn_of_mixture(explanations, opened, output)
         slow = arguments.require_accelerator and _is_slow(explanations, opened, output)
     output.result_json(
         {
@@ -140,6 +142,23 @@ def _apart(opened: Opened) -> list[Explanation]:
         )
         for one in requirements
     ]
+
+
+def _warn_of_mixture(explanations: Iterable[Explanation], opened: Opened, output: Output) -> None:
+    """Say where what is best for each by itself is nothing to be installed together."""
+    from wheelfit.resolve.agreement import Chosen, held_by
+
+    chosen = [
+        Chosen(one.name, one.version, one.chosen.label, one.properties)
+        for one in explanations
+        if one.version is not None and one.chosen is not None
+    ]
+    for held in held_by(chosen, opened.candidates.policy.binding):
+        if not held.values:
+            output.warn(
+                f"install would not take these builds together ({held.sides}); "
+                "--with-deps shows what it takes"
+            )
 
 
 def _constraints(opened: Opened) -> list[Requirement]:
