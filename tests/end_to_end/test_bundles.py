@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -61,9 +62,24 @@ def own_settings(bare_environment: None) -> None:
 
 
 @pytest.fixture
-def bundle(wheelfit: Callable[..., str], tmp_path: Path) -> Path:
-    """Make a bundle for four machines from an index that is gone then."""
-    wheels, hosts = tmp_path / "index", []
+def bundle(
+    wheelfit: Callable[..., str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Give a copy of a bundle for four machines, made once from an index that is gone then."""
+    made = tmp_path_factory.getbasetemp() / "bundle for four machines"
+    if not made.exists():
+        make_bundle(made, wheelfit, tmp_path / "making")
+    return shutil.copytree(made, tmp_path / "elsewhere" / "the bundle")
+
+
+def make_bundle(place: Path, wheelfit: Callable[..., str], folder: Path) -> None:
+    """Make the bundle.
+
+    :param place: where it goes.
+    :param wheelfit: runs commands.
+    :param folder: for everything else; it is gone in the end.
+    """
+    wheels, hosts = folder / "index", []
     requires = ["plain", 'gpu-lib; "nvidia" in variant_namespaces']
     for label in (None, *CHOSEN.values()):
         document = None if label is None else DOCUMENT
@@ -71,18 +87,14 @@ def bundle(wheelfit: Callable[..., str], tmp_path: Path) -> Path:
     build_wheel(wheels, "plain", "1", requires_python=">=3.9")
     build_wheel(wheels, "gpu-lib", "1")
     for name, text in HOSTS.items():
-        path = tmp_path / f"{name}.toml"
+        path = folder / f"{name}.toml"
         path.write_text(text)
         hosts += ["--for", str(path)]
     with RecordingIndex(wheels) as index:
-        lock = tmp_path / "pylock.toml"
+        lock = folder / "pylock.toml"
         wheelfit("lock", "fast", "-i", index.url, *hosts, "-o", lock, "--no-cache-dir")
-        wheelfit("bundle", lock, *hosts, "-o", tmp_path / "bundle")
-    moved = tmp_path / "elsewhere" / "the bundle"
-    moved.parent.mkdir()
-    (tmp_path / "bundle").rename(moved)
-    lock.unlink()
-    return moved
+        wheelfit("bundle", lock, *hosts, "-o", place)
+    shutil.rmtree(folder)
 
 
 def variant_in(python: Path) -> str:
