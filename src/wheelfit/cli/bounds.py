@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from wheelfit.errors import TooLarge
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Mapping, Sequence
 
+    from wheelfit.cli.changes import Decided
     from wheelfit.cli.output import Output
-    from wheelfit.install.plan import Plan
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.resolution import Pin, Resolution
     from wheelfit.sources.size import FileSize
 
-__all__ = ["Decision", "check_bounds", "check_download", "tell_unconcerned"]
+__all__ = ["check_bounds", "check_download", "tell_unconcerned"]
 
 
 def __dir__() -> list[str]:
@@ -27,20 +27,8 @@ _SHOWN = 5
 """Packages that are named when a download is too large."""
 
 
-class Decision(Protocol):
-    """Say what would be done."""
-
-    @property
-    def resolution(self) -> Resolution:
-        """What shall be there."""
-
-    @property
-    def planned(self) -> Plan:
-        """What of it would be installed."""
-
-
 def check_bounds(
-    arguments: Namespace, decision: Decision, candidates: Candidates, output: Output
+    arguments: Namespace, decision: Decided, candidates: Candidates, output: Output
 ) -> None:
     """Refuse a result that goes beyond what the user allows; nothing was downloaded yet.
 
