@@ -27,7 +27,7 @@ from packaging.version import Version
 
 from wheelfit.check.checks import CHECKS, DOCUMENT_CHECKS
 from wheelfit.check.findings import Report, Severity
-from wheelfit.check.installed import InstalledVariant, check_installed
+from wheelfit.check.installed import InstalledVariant, judge_installed, report_on
 from wheelfit.check.profile import Profile
 from wheelfit.check.wheels import check_wheel
 from wheelfit.core.labels import Label
@@ -369,13 +369,14 @@ def test_unsupported_here() -> None:
     ]
 
     def found(torch: str) -> Report:
-        return check_installed(
+        judged = judge_installed(
             installed,
             {canonicalize_name("torch"): Version(torch)},
             lambda inner, namespaces, known: support_for(
                 inner, None, environment={}, namespaces=namespaces, known=known
             ),
         )
+        return report_on(tuple(judged))
 
     assert codes(found("2.8.1")) == {}
     report = found("2.9")

@@ -40,7 +40,7 @@ from wheelfit.lock.document import Lock, read_lock, write_lock
 from wheelfit.lock.selection import LockCandidates, LockSelection, applicable
 from wheelfit.platforms.recording import open_recorded
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
-from wheelfit.resolve.explain import explain_release
+from wheelfit.resolve.explain import explain_choice, explain_release
 from wheelfit.testing.detectors import FixedDetector, supported
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.worlds import linux_target
@@ -121,7 +121,7 @@ class TestMachines:
         """A lock and the index that it is from explain every wheel in the same words."""
         repository = world()
         chooser = LockCandidates(lock_world(repository), TARGET, CPU)
-        (first, *_) = chooser.explain(chooser.select())
+        first = explain_choice(chooser.candidates, chooser.select().chosen[0].choice)
         index = explain_release(
             Candidates(repository, TARGET, CPU),
             first.name,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Ask = Callable[[VariantDocument, frozenset[str], KnownVersions], Support]
 
-__all__ = ["InstalledVariant", "Judged", "check_installed", "judge_installed", "report_on"]
+__all__ = ["InstalledVariant", "Judged", "judge_installed", "report_on"]
 
 
 def __dir__() -> list[str]:
@@ -112,20 +112,6 @@ def judge_installed(
             unchecked = Unchecked(variant.where, "unknown-namespace", reason, hint)
         refusals = _refusals(variant, variant.document, support, frozenset(unknown))
         yield Judged(variant, tuple(refusals), unchecked)
-
-
-def check_installed(
-    variants: Iterable[InstalledVariant],
-    versions: Mapping[NormalizedName, Version],
-    ask: Ask,
-) -> Report:
-    """Check installed variants against the machine and against what else is installed.
-
-    :param variants: what is installed with a label.
-    :param versions: everything that is installed.
-    :param ask: as for `judge_installed`.
-    """
-    return report_on(tuple(judge_installed(variants, versions, ask)))
 
 
 def report_on(judged: Sequence[Judged]) -> Report:

@@ -31,7 +31,6 @@ from wheelfit.lock.repository import LockedRepository
 from wheelfit.resolve.agreement import Attempt, Chosen, Effort, Refused, held_by, settle
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.resolve.cautions import about_mixture
-from wheelfit.resolve.explain import explain_choice
 from wheelfit.resolve.resolution import Edge, Pin, Resolution
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from wheelfit.core.target import Target
     from wheelfit.lock.document import Lock, LockedPackage
     from wheelfit.resolve.agreement import Held
-    from wheelfit.resolve.explain import Explanation
     from wheelfit.resolve.release_choice import ReleaseChoice
     from wheelfit.resolve.request import Present
     from wheelfit.sources.repository import Files
@@ -377,13 +375,6 @@ class LockCandidates:
             if version is not None and self.packages[name].wheels:
                 choice = self.candidates.choice(name, version)
                 yield from map(choice.declared, choice.offered)
-
-    def explain(self, selection: LockSelection) -> tuple[Explanation, ...]:
-        """Return for each package why its wheel was chosen and no other.
-
-        :param selection: of `select`.
-        """
-        return tuple(explain_choice(self.candidates, one.choice) for one in selection.chosen)
 
     def _walked(self) -> _Walk:
         """Walk until every wheel that was built for another package has it beside it (P-54)."""
