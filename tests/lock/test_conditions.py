@@ -137,6 +137,24 @@ def test_known_pythons() -> None:
     assert "--python-version" in str(caught.value.hint)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "python", "full"),
+    [
+        (">=3.12", (3, 12), "3.12.16"),
+        ("==3.12.5", (3, 12), "3.12.5"),
+        (">=3.12.4,<3.12.10", (3, 12), "3.12.9"),
+        (">=3.9,<=3.12", (3, 12), "3.12.0"),
+        (">=3.8.1", (3, 8), "3.8.1"),
+    ],
+)
+def test_micro_versions(wanted: str, python: tuple[int, int], full: str) -> None:
+    """Markers see the newest micro version that the project is for."""
+    specifiers = SpecifierSet(wanted)
+    (one,) = environments_for(["linux-x86_64"], [python], specifiers)
+    assert one.target.environment["python_full_version"] == full
+    assert python < (3, 9) or python in known_pythons(specifiers)
+
+
 def test_in_words() -> None:
     """Platforms with the same Pythons together; machines by their names."""
     some = (*environments_for(ROWS[:2], PYTHONS[:2]), *environments_for(ROWS[4:], PYTHONS[:1]))

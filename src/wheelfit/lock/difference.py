@@ -94,7 +94,7 @@ def _details(old: list[LockedPackage], new: list[LockedPackage]) -> Iterator[str
     for label in sorted(labels):
         yield f"{'with' if labels[label] else 'without'} {label}"
     if not labels and had != has:
-        yield f"{len(has)} wheels instead of {len(had)}"
+        yield f"{_count(has)} instead of {len(had)}"
     if {str(one.marker) for one in old} != {str(one.marker) for one in new}:
         told = " / ".join(str(one.marker) for one in new if one.marker is not None)
         yield f"if {told}" if told else "always"
@@ -108,3 +108,7 @@ def _files(packages: list[LockedPackage]) -> set[tuple[object, ...]]:
         for package in packages
         for wheel in package.wheels
     }
+
+
+def _count(wheels: set[str]) -> str:
+    return "1 wheel" if len(wheels) == 1 else f"{len(wheels)} wheels"

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = [
     "LockEnvironment",
     "Python",
-    "check_pythons",
     "environments_for",
     "in_words",
     "known_pythons",
@@ -93,18 +92,19 @@ def _listed(items: Sequence[str]) -> str:
 
 
 def environments_for(
-    platforms: Iterable[str], pythons: Iterable[Python]
+    platforms: Iterable[str], pythons: Iterable[Python], wanted: SpecifierSet | None = None
 ) -> tuple[LockEnvironment, ...]:
     """Return every platform with every Python.
 
     :param platforms: rows of presets, as ``linux-x86_64``; ``linux-x86_64@2.28`` says which
         glibc, musl or macOS is the newest that a wheel may want. None: the usual ones.
     :param pythons: minor versions of CPython.
-    :raises UsageError: there is no such platform.
+    :param wanted: ``requires-python`` of the project; None: it does not say.
+    :raises UsageError: there is no such platform, or the project is not for one of the Pythons.
     """
     names = tuple(dict.fromkeys(platforms)) or PLATFORMS_OF_LOCKS
     versions = sorted(set(pythons), reverse=True)
-    return tuple(_environment(name, python) for python in versions for name in names)
+    return tuple(_environment(name, python, wanted) for python in versions for name in names)
 
 
 def python_of(text: str) -> Python:
@@ -119,34 +119,16 @@ def python_of(text: str) -> Python:
     raise UsageError(f"{text[:40]!r} is not a Python version", hint="write it as 3.12")
 
 
-def check_pythons(pythons: Iterable[Python], wanted: SpecifierSet) -> None:
-    """See that a project is for the Pythons that are named.
-
-    :param pythons: those.
-    :param wanted: its ``requires-python``.
-    :raises UsageError: it is not for one of them.
-    """
-    for python in pythons:
-        if not wanted.contains(_full_version(python), prereleases=True):
-            raise UsageError(
-                f"the project is for Python {wanted}, not for {python[0]}.{python[1]}",
-                hint="name others with --python-version, or none",
-            )
-
-
 def known_pythons(wanted: SpecifierSet) -> tuple[Python, ...]:
     """Return the known Pythons that a project is for, oldest first.
 
     :param wanted: its ``requires-python``.
     :raises UsageError: it is for none of them.
     """
-    found = tuple(
-        python for python in PYTHONS if wanted.contains(_full_version(python), prereleases=True)
-    )
+    found = tuple(python for python in PYTHONS if _full_version(python, wanted) is not None)
     if not found:
         raise UsageError(
-            f"no known Python is {wanted}",
-            hint="name those to lock for: --python-version 3.14",
+            f"no known Python is {wanted}", hint="name those to lock for with --python-version"
         )
     return found
 
@@ -171,11 +153,18 @@ def _text(python: Python) -> str:
     return f"{python[0]}.{python[1]}"
 
 
-def _full_version(python: Python) -> Version:
-    return Version(f"{_text(python)}.{PYTHONS.get(python, 0)}")
+def _full_version(python: Python, wanted: SpecifierSet | None) -> Version | None:
+    """Return the newest micro version that a project is for; None if it is for none.
+
+    Of a series that is not known it is the oldest.
+    """
+    micros = range(PYTHONS[python], -1, -1) if python in PYTHONS else range(100)
+    versions = (Version(f"{_text(python)}.{micro}") for micro in micros)
+    fitting = (one for one in versions if wanted is None or wanted.contains(one, prereleases=True))
+    return next(fitting, None)
 
 
-def _environment(name: str, python: Python) -> LockEnvironment:
+def _environment(name: str, python: Python, wanted: SpecifierSet | None) -> LockEnvironment:
     row_name, _, newest = name.partition("@")
     row = PLATFORMS.get(row_name)
     if row is None or (newest and not _is_version(newest)):
@@ -185,7 +174,12 @@ def _environment(name: str, python: Python) -> LockEnvironment:
         )
     version = newest or (GLIBC_OF_LOCKS if row.library == "glibc" else row.version)
     platforms = platforms_of(row.architecture, row.library, version)
-    full = _full_version(python)
+    full = _full_version(python, wanted)
+    if full is None:
+        raise UsageError(
+            f"the project is for Python {wanted}, not for {_text(python)}",
+            hint="name others with --python-version, or none",
+        )
     called = f"{name}, Python {_text(python)}"
     environment = {**platform_values(platforms[0]), **interpreter_values("cpython", full)}
     tags = tags_for("cpython", full, (), platforms)

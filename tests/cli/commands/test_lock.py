@@ -357,6 +357,16 @@ class TestChanges:
         said = office.lock("fast")
         assert said.out.splitlines()[0].startswith("~ fast 1.0: with cu13")
 
+    def test_plain_wheels_that_go(self, office: Office) -> None:
+        """They are counted."""
+        for tag in ("macosx_11_0_arm64", "manylinux_2_17_x86_64", "win_amd64"):
+            office.add("wide", "1.0", tag=f"py3-none-{tag}")
+        office.lock("wide", "--platform", "macos-arm64", "--platform", "linux-x86_64")
+        said = office.lock("wide", "--platform", "macos-arm64")
+        assert said.out.startswith("~ wide 1.0: 1 wheel instead of 2\n")
+        said = office.lock("wide", "--platform", "macos-arm64", "--platform", "windows-x86_64")
+        assert said.out.startswith("~ wide 1.0: 2 wheels instead of 1\n")
+
     def test_a_broken_lock_is_not_overwritten(self, office: Office) -> None:
         """Whoever has a file of that name learns what is wrong with it."""
         (office.folder / "pylock.toml").write_text("lock-version = 3")

@@ -228,7 +228,7 @@ class _Opening:
         pythons = _pythons(self._arguments, self._request, self._environment.target(), self._output)
         locked = lock_everywhere(
             solver,
-            environments_for(self._arguments.platform, pythons),
+            environments_for(self._arguments.platform, pythons, self._request.requires_python),
             old=self.old,
             upgrade=self._free,
             every_platform=bool(self._arguments.platform),
@@ -389,13 +389,10 @@ def _request(
 def _pythons(
     arguments: Namespace, request: LockRequest, current: Target, output: Output
 ) -> Sequence[Python]:
-    from wheelfit.lock.environments import check_pythons, known_pythons, python_of
+    from wheelfit.lock.environments import known_pythons, python_of
 
     if arguments.python_version:
-        named = tuple(map(python_of, arguments.python_version))
-        if request.requires_python is not None:
-            check_pythons(named, request.requires_python)
-        return named
+        return tuple(map(python_of, arguments.python_version))
     if request.requires_python is not None:
         return known_pythons(request.requires_python)
     version = current.python_full_version
