@@ -246,6 +246,16 @@ class TestBuildsOfOtherPackages:
         assert world.pins("vllm") == {"vllm": "1:c", "torch": "3:cu13"}
         assert world.pins("vllm", "flash") == {"vllm": "1:b", "torch": "2:cu12", "flash": "1:cu12"}
 
+    def test_builds_for_other_versions_do_not_count(self, world: World) -> None:
+        """A-47: who has a build for another CUDA only beside another torch is named too."""
+        pins = {"nvidia": {"cuda_version_lower_bound": ["12.0"]}, "abi": {"torch": ["2"]}}
+        newer = {"nvidia": {"cuda_version_lower_bound": ["13.0"]}, "abi": {"torch": ["3"]}}
+        add(world, "torch 3", BOTH)
+        add(world, "vllm 1", {"a": pins, "b": newer}, ["torch"])
+        (held,) = world.resolve("torch==2", "vllm").held
+        assert held.forced.by == ("vllm",)
+        assert held.forced.because == ("vllm 1 has only builds for CUDA 12",)
+
 
 class TestSeveralValues:
     """A build may go with several values."""

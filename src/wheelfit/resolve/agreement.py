@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -71,6 +72,8 @@ class Chosen:
     """Which it is of the labels that would fit, from 0 for the best."""
     offers: tuple[PropertySet, ...] = ()
     """What those labels declare, best first; none of what is installed and stays."""
+    beside: tuple[PropertySet, ...] | None = None
+    """Those of them that were built for the versions of the others in the set; None: all."""
     stays: bool = False
     """Whether it is installed and stays as it is."""
 
@@ -490,6 +493,23 @@ class _Settling:
         self, best: Attempt, agreed: Agreed
     ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
         """Return who made a value the best, and why in clauses."""
+        for offers in (attrgetter("offers"), _beside):
+            names, clauses = self._bound(best, agreed, offers)
+            if clauses:
+                return names, clauses
+        found, clause = self._lead(best, agreed)
+        return tuple(found), (clause,)
+
+    def _bound(
+        self,
+        best: Attempt,
+        agreed: Agreed,
+        offers: Callable[[Chosen], Iterable[PropertySet]],
+    ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
+        """Return who has no other builds than for a value, in clauses.
+
+        :param offers: which builds of each count.
+        """
         agreement, here = agreed.agreement, str(agreed)
         rivals = self._rivals(agreed)
         names: list[NormalizedName] = []
@@ -502,12 +522,9 @@ class _Settling:
             if one.stays:
                 names.append(name)
                 clauses.append(f"{one} is installed, which is built for {here}")
-            elif all(_is_bound(agreement.values(offer), rivals) for offer in one.offers):
+            elif all(_is_bound(agreement.values(offer), rivals) for offer in offers(one)):
                 names.append(name)
                 clauses.append(f"{name} {one.version} has only builds for {here}")
-        if not clauses:
-            names, clause = self._lead(best, agreed)
-            clauses = [clause]
         return tuple(names), tuple(clauses)
 
     def _rivals(self, agreed: Agreed) -> frozenset[str]:
@@ -596,6 +613,10 @@ class _Settling:
 def _value_of(one: Attempt | Refused, agreement: Agreement) -> str | None:
     """Return on which value a set agrees because it was told to."""
     return next((a.value for a in one.agreed if a.agreement == agreement), None)
+
+
+def _beside(one: Chosen) -> Iterable[PropertySet]:
+    return one.offers if one.beside is None else one.beside
 
 
 def _is_bound(values: frozenset[str], rivals: frozenset[str]) -> bool:

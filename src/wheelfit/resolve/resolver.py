@@ -244,18 +244,21 @@ class _Resolving:
         chosen = {
             name: Chosen.that_stays(present) for name, present in self._request.around.items()
         }
-        for package, version in found.solved.versions.items():
-            name = package.name
-            if package.extra is not None:
-                continue
+        versions = {package.name: version for package, version in found.solved.versions.items()}
+        known = self._settled(versions, found.catalogue)
+        for name, version in versions.items():
             place, present = found.solved.builds.get(name), found.catalogue.present(name)
             build = None if place is None else found.catalogue.release_build(name, version, place)
             if present is not None and present.version == version and _is_kept(build):
                 chosen[name] = Chosen.that_stays(present)
                 continue
             choice = self._candidates.usable(name, version)
-            label = choice.taken if build is None else build.label
-            chosen[name] = Chosen.of_release(choice, label)
+            if build is None:
+                chosen[name] = Chosen.of_release(choice, choice.taken)
+                continue
+            beside = self._candidates.settled(name, version, build.label, known).offered
+            one = Chosen.of_release(choice, build.label)
+            chosen[name] = replace(one, beside=tuple(map(choice.declared, beside)))
         return Attempt(agreed, chosen, lambda: self._seen(found.catalogue), effort)
 
     def _seen(self, catalogue: Catalogue) -> Iterator[PropertySet]:
