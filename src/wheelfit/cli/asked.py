@@ -19,7 +19,6 @@ from wheelfit.core.metadata import DEFAULT_LIMITS
 from wheelfit.core.ordering import Preferences, parse_preference
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import FileProblem, InvalidRequirement, UsageError, UserError
-from wheelfit.resolve.candidates import ChoicePolicy
 from wheelfit.resolve.release_metadata import MetadataPolicy
 from wheelfit.resolve.request import Asked, GivenWheel, given_wheel
 from wheelfit.resolve.requirements_file import (
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from wheelfit.core.ordering import Choice
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.support import ProviderPolicy
+    from wheelfit.resolve.candidates import ChoicePolicy
     from wheelfit.resolve.listing import AllowedHashes
 
 __all__ = [
@@ -342,6 +342,8 @@ def choice_policy(
     :param providers: how providers are asked; the options of ``add_machine`` have a say in it.
     :param hashes: allowed digests by project.
     """
+    from wheelfit.resolve.candidates import ChoicePolicy  # check-env and doctor choose nothing
+
     agreements, mixed = read_agreements(arguments)
     return ChoicePolicy(
         providers=providers,
