@@ -107,6 +107,20 @@ def test_many_ways_to_a_group() -> None:
     assert [str(one.requirement) for one in found.groups[canonicalize_name("g40")]] == ["x"]
 
 
+@pytest.mark.parametrize(("length", "conditions"), [(1500, [""]), (14, ["'3.9'", "'3.10'"])])
+def test_extras_that_stand_for_too_much(length: int, conditions: list[str]) -> None:
+    """Neither long chains nor conditions that double at each step take stack or hours."""
+    lines = []
+    for number in range(length):
+        marks = [f"; python_version > {one}" if one else "" for one in conditions]
+        needs = ", ".join(f'"demo[e{number + 1}]{mark}"' for mark in marks)
+        lines.append(f"e{number} = [{needs}]")
+    table = "\n".join([*lines, f'e{length} = ["lib"]'])
+    text = f'[project]\nname = "demo"\nversion = "1"\n[project.optional-dependencies]\n{table}'
+    (fault,) = faults(text)
+    assert fault == "its extras and groups stand for each other too often"
+
+
 def test_groups_without_a_package() -> None:
     """A file may describe no package at all, only groups."""
     found = read('[dependency-groups]\ntest = ["pytest"]\n')

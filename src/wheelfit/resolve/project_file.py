@@ -38,6 +38,10 @@ def __dir__() -> list[str]:
 
 
 _Needs: TypeAlias = tuple[Asked, ...]
+_DEEPEST = 100
+"""Extras and groups that may stand for each other in a row."""
+_MOST = 20_000
+"""Requirements that all lists together may come to; conditions can double them at every step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +280,7 @@ class _Flat:
         self._extras = extras
         self._groups = groups
         self._fault = fault
+        self._left = _MOST
 
     def of(
         self,
@@ -296,6 +301,13 @@ class _Flat:
         done: set[tuple[str, NormalizedName, Marker | None]],
     ) -> Iterator[Asked]:
         for item in items:
+            if self._left == 0:
+                return  # it was said once
+            self._left -= 1
+            if self._left == 0 or len(above) > _DEEPEST:
+                self._left = 0
+                self._fault("", "its extras and groups stand for each other too often")
+                return
             if isinstance(item, Asked):
                 requirement = item.requirement
                 yield replace(
