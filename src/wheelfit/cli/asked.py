@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.agreements import Agreement
     from wheelfit.core.labels import Label
     from wheelfit.core.ordering import Choice
     from wheelfit.core.requirements import Requirement
@@ -46,7 +45,6 @@ __all__ = [
     "Wanted",
     "choice_policy",
     "limited",
-    "read_agreements",
     "read_preferences",
     "read_wanted",
 ]
@@ -320,17 +318,6 @@ def _wishes(texts: Iterable[str]) -> tuple[Choice, ...]:
     return tuple(parse_preference(text) for text in texts)
 
 
-def read_agreements(arguments: Namespace) -> tuple[tuple[Agreement, ...], frozenset[str]]:
-    """Read what packages must agree on, and the names of what they may mix all the same.
-
-    :param arguments: the options of `wheelfit.cli.options.add_choice`.
-    :raises InvalidProperty: what may be mixed is no feature, or none that must be agreed on.
-    """
-    agreements = with_own(arguments.agreement_table)
-    mixed = (named(text, agreements) for text in arguments.allow_mixed)
-    return agreements, frozenset().union(*mixed)
-
-
 def choice_policy(
     arguments: Namespace,
     providers: ProviderPolicy,
@@ -341,17 +328,19 @@ def choice_policy(
     :param arguments: the options of `wheelfit.cli.options.add_choice`.
     :param providers: how providers are asked; the options of ``add_machine`` have a say in it.
     :param hashes: allowed digests by project.
+    :raises InvalidProperty: what may be mixed is no feature, or none that must be agreed on.
     """
     from wheelfit.resolve.candidates import ChoicePolicy  # check-env and doctor choose nothing
 
-    agreements, mixed = read_agreements(arguments)
+    agreements = with_own(arguments.agreement_table)
+    mixed = [named(text, agreements) for text in arguments.allow_mixed]
     return ChoicePolicy(
         providers=providers,
         preferences=read_preferences(arguments),
         metadata=_metadata_policy(arguments),
         hashes=hashes,
         agreements=agreements,
-        mixed=mixed,
+        mixed=frozenset().union(*mixed),
     )
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "Agreed",
     "Agreement",
     "Part",
+    "binding",
     "common",
     "named",
     "turned",
@@ -190,6 +191,18 @@ def with_own(own: Iterable[Agreement]) -> tuple[Agreement, ...]:
     :param own: those of the user; of several with one name the first counts.
     """
     return tuple({one.name: one for one in (*AGREEMENTS, *reversed([*own]))}.values())
+
+
+def binding(own: Iterable[Agreement], mixed: Iterable[str]) -> tuple[Agreement, ...]:
+    """Return the agreements that count, built-in and a user's.
+
+    :param own: those of the user.
+    :param mixed: what may be mixed all the same, each as `named` takes it.
+    :raises InvalidProperty: there is no such agreement.
+    """
+    known = with_own(own)
+    free = frozenset().union(*(named(text, known) for text in mixed))
+    return tuple(one for one in known if one.name not in free)
 
 
 _DIGITS = re.compile(r"(\d+)")

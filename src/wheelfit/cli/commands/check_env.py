@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from wheelfit.check.findings import Finding
     from wheelfit.check.installed import Judged
     from wheelfit.cli.output import Output
-    from wheelfit.core.agreements import Agreement
 
 MISFIT = 13
 """The exit code where something does not fit; `doctor` has the same for packages."""
@@ -38,6 +37,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.diagnosis import finding_mapping, remedies_for, summary_mapping
     from wheelfit.cli.environments import open_environment_of
     from wheelfit.cli.machine import choose_machine
+    from wheelfit.core.agreements import binding
     from wheelfit.doctor.environment import about_contents, read_environment
     from wheelfit.install.fit import judge
 
@@ -46,7 +46,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     machine = choose_machine(arguments, environment.target(), environ, output, recall=False)
     contents = read_environment(environment, machine.target)
     judged = judge((package.installed for package in contents.packages), machine.support)
-    report = about_contents(contents, machine.target, None, machine.support, _agreements(arguments))
+    agreements = binding(arguments.agreement_table, arguments.allow_mixed)
+    report = about_contents(contents, machine.target, None, machine.support, agreements)
     findings = tuple(remedies_for(report.findings, arguments))
     output.result_json(
         {
@@ -76,14 +77,6 @@ def _check_there(arguments: Namespace) -> None:
     for folder in (arguments.target, arguments.prefix, arguments.root):
         if folder and not Path(folder).exists():
             raise FileProblem("there is no such folder", where=folder, hint="name one that exists")
-
-
-def _agreements(arguments: Namespace) -> list[Agreement]:
-    """Return what packages must agree on, without what they may mix."""
-    from wheelfit.cli.asked import read_agreements
-
-    agreements, mixed = read_agreements(arguments)
-    return [one for one in agreements if one.name not in mixed]
 
 
 def _variant(one: Judged) -> dict[str, object]:

@@ -144,8 +144,8 @@ def _of_process(number: int) -> Diagnosis:
 
 def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> Diagnosis:
     from wheelfit.check.findings import Count, Report
-    from wheelfit.cli.asked import read_agreements
     from wheelfit.cli.diagnosis import Diagnosis, remedies_for
+    from wheelfit.core.agreements import binding
     from wheelfit.doctor import machine as machines
     from wheelfit.doctor.environment import about_contents, examine_environment
     from wheelfit.doctor.hardware import Hardware
@@ -164,9 +164,8 @@ def _of_environment(arguments: Namespace, output: Output, environ: Mapping[str, 
     if arguments.replay:  # its interpreter is not recorded, and this one is of this machine
         windows = real.surroundings.system == "Windows"
     hardware = Hardware.of(detections, windows=windows)
-    agreements, mixed = read_agreements(arguments)
-    binding = [one for one in agreements if one.name not in mixed]
-    report = about_contents(contents, machine.target, hardware, machine.support, binding)
+    agreements = binding(arguments.agreement_table, arguments.allow_mixed)
+    report = about_contents(contents, machine.target, hardware, machine.support, agreements)
     findings = [*unusable, *report.findings]
     settings = None
     if arguments.host is None:
