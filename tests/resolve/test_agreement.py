@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from wheelfit.core.agreements import AGREEMENTS, Agreed, Agreement
-from wheelfit.core.core_metadata import CoreMetadata
+from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.labels import Label, parse_label
 from wheelfit.core.ordering import Preferences
@@ -415,6 +416,18 @@ class TestNoSet:
         )
         world.repository.add_wheel("apex-1-py3-none-any-new.whl")
         assert world.pins("apex", "flash") == {"apex": "1:lean", "flash": "1:cu12"}
+
+    def test_a_worse_build_of_what_is_installed(self, world: World) -> None:
+        """An installed build whose needs disagree gives way to another one of its version."""
+        add(world, "torch 3", {"cu13": "13.0"})
+        for label, needs in (("a", ["torch==3"]), ("b", [])):
+            world.repository.add_wheel(f"app-1-py3-none-any-{label}.whl", requires=needs)
+        world.repository.add_file("app-1-variants.json", document({"a": "12.8", "b": "12.0"}))
+        core = read_metadata(
+            b"Metadata-Version: 2.1\nName: app\nVersion: 1\nRequires-Dist: torch==3\n", "app"
+        )
+        there = replace(installed("app 1", "a", "12.8"), read=lambda: core)
+        assert world.pins("app", installed=[there]) == {"app": "1:b"}
 
     def test_mixing_can_be_allowed(self, world: World) -> None:
         """A-47: with mixing allowed the ordinary order counts, and there is a warning."""
