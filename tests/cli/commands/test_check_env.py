@@ -380,6 +380,15 @@ class TestConsent:
         place.install(CUDA_13, *words, "--label", "jax=gpu")
         assert place.installed()["jax"] == ("2.0", "gpu")
 
+    def test_the_same_label_of_what_cannot_be_read(self, place: Place) -> None:
+        """Where the record says nothing but the label, the label is what is held on to."""
+        place.add_cuda("jax", "1.0", gpu="12.8")
+        place.install(CUDA_13, "jax")
+        next(place.folder.glob("jax-*.dist-info/variant.json")).unlink()
+        place.add_cuda("jax", "2.0", gpu="12.8", other="13.0")
+        assert "->" not in place.install(CUDA_13, "-U", "jax").err
+        assert place.installed()["jax"] == ("2.0", "gpu")
+
     def test_the_same_label_for_more_devices(self, place: Place) -> None:
         """What builds need not agree on may change below a label without a word."""
         place.add_cuda("jax", "1.0", gpu="12.6")

@@ -297,6 +297,8 @@ def test_refit_agrees_with_what_stays(run: Runner, tmp_path: Path) -> None:
     assert place.installed() == {"flash": ("1.0", "cu128"), "torch": ("1.0", "narrow")}
     add("torch", "2.1", "cu130", "cu128")
     place = lock("pylock.newest.toml")
+    said = place.sync(CUDA_13, "--refit", "--allow-variant-change", "--dry-run")
+    assert "would install torch 2.1 (cu128), replacing 1.0 (narrow)" in said.out
     said = place.sync(CUDA_13, "--refit")
     assert "CUDA 12 for all, because flash 1.0 (cu128) is installed" in said.err
     assert place.installed() == {"flash": ("1.0", "cu128"), "torch": ("2.1", "cu128")}
