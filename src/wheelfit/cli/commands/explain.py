@@ -1,8 +1,8 @@
 """Show which wheel would be chosen, and why not the others.
 
 Each project named is looked at by itself: the newest release that fits the requirement and has a
-wheel that fits the machine. With --with-deps everything is resolved together, as install would where
-nothing is installed, and every package that comes in variants is explained.
+wheel that fits the machine. With --with-deps everything is resolved together, as install would
+where nothing is installed, and every package that comes in variants is explained.
 
 With --all no machine decides: every label of the newest release that fits the requirement is shown,
 with what it asks of a machine, what there is of it, and which presets and host files of your own
@@ -42,7 +42,9 @@ def configure(parser: ArgumentParser) -> None:
     add_requirements(parser)
     add_groups(parser)
     parser.add_argument(
-        "--with-deps", action="store_true", help="resolve as install would where nothing is installed, and explain all of it"
+        "--with-deps",
+        action="store_true",
+        help="resolve as install would where nothing is installed, and explain all of it",
     )
     parser.add_argument(
         "--all",
