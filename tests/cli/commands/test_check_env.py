@@ -334,9 +334,10 @@ class TestConsent:
         place.install(CUDA_13, "--force-reinstall", "--label", "torch=cu130", "torch")
         assert place.installed()["torch"] == ("2.9", "cu130")
 
-    def test_from_a_plain_wheel_to_what_was_not_ruled_out(self, place: Place) -> None:
+    @pytest.mark.parametrize("wish", ["--variant cpu", "--forbid nvidia"])
+    def test_from_a_plain_wheel_to_what_was_not_ruled_out(self, place: Place, wish: str) -> None:
         """A wish against accelerators says nothing against a build for the processor."""
-        place.install(CPU, "--variant", "cpu", "plain==1.0")
+        place.install(CPU, *wish.split(), "plain==1.0")
         document = release_document(
             {"v2": {"x86_64": {"level": ["v2"]}}},
             providers={"x86_64": {"requires": ["x86-64-variant-provider<1"]}},
