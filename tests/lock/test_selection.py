@@ -139,6 +139,9 @@ class TestMachines:
         assert labels(choose(lock_world(), CPU, policy=pinned))["fastfft"] == "null"
 
 
+NO_NEEDS = {"wheelfit": {"variant-dependencies": {"": []}}}
+
+
 class TestNeeds:
     """What the chosen wheels need is followed, and only that (F-121)."""
 
@@ -239,10 +242,22 @@ class TestNeeds:
         table = lock_table(*(plain_entry(name) for name in "abcde"))
         lock = Lock.of({**table, "tool": {"wheelfit": {"roots": ["a"]}}})
         assert set(labels(choose(lock, files=repository))) == {"a", "b", "d"}
-        listed = {"": ["b"]}
-        table["packages"][0]["tool"] = {"wheelfit": {"variant-dependencies": listed}}
-        lock = Lock.of({**table, "tool": {"wheelfit": {"roots": ["a"]}}})
-        assert set(labels(choose(lock, files=repository))) == {"a", "b", "d"}
+        for needs, found in (["b"], {"a", "b"}), (["b[x]"], {"a", "b", "d"}):
+            table["packages"][0]["tool"] = {"wheelfit": {"variant-dependencies": {"": needs}}}
+            lock = Lock.of({**table, "tool": {"wheelfit": {"roots": ["a"]}}})
+            assert set(labels(choose(lock, files=repository))) == found
+
+    def test_conditions_of_needs(self) -> None:
+        """A need may be one of an extra, or of some environments only (F-121)."""
+        needs = {"": ["b[y]; sys_platform == 'linux'", "c; sys_platform == 'win32'"]}
+        more = {"": ["d; extra == 'x'", "e; extra == 'y'"]}
+        table = lock_table(
+            plain_entry("a", tool={"wheelfit": {"variant-dependencies": needs}}),
+            plain_entry("b", tool={"wheelfit": {"variant-dependencies": more}}),
+            *(plain_entry(name, tool=NO_NEEDS) for name in "cde"),
+            tool={"wheelfit": {"roots": ["a"]}},
+        )
+        assert set(labels(choose(Lock.of(table)))) == {"a", "b", "e"}
 
     def test_circles(self) -> None:
         """Packages that need each other are visited once."""

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import tomli_w
-from packaging.utils import canonicalize_name
 
 from wheelfit.core import strict_toml
 from wheelfit.core.filename import parse_wheel_filename
@@ -105,7 +104,7 @@ class LockedPackage:
     """Its variant metadata; None: there is none, or none of it can be used."""
     table: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
     """The same as written; None: the entry has no such table (F-122)."""
-    needs: Mapping[str, tuple[NormalizedName, ...]] | None = field(default=None, hash=False)
+    needs: Mapping[str, tuple[Requirement, ...]] | None = field(default=None, hash=False)
     """What the wheel of each label needs, the plain wheel under the empty text (F-121);
     None: the lock does not say."""
     notes: tuple[str, ...] = ()
@@ -262,7 +261,7 @@ def _roots(table: Mapping[str, Any]) -> tuple[Requirement, ...] | None:
     texts = tool_table(table).get(ROOTS)
     if texts is None:
         return None
-    return tuple(parse_requirement(text, allow_variant_markers=False) for text in texts)
+    return _parsed(texts)
 
 
 def _kind(entry: Mapping[str, Any]) -> SourceKind:
@@ -296,13 +295,15 @@ def _wheel(filename: WheelFilename, entry: Mapping[str, Any]) -> LockedWheel:
     )
 
 
-def _needs(entry: Mapping[str, Any]) -> Mapping[str, tuple[NormalizedName, ...]] | None:
+def _needs(entry: Mapping[str, Any]) -> Mapping[str, tuple[Requirement, ...]] | None:
     needs = tool_table(entry).get(VARIANT_DEPENDENCIES)
     if needs is None:
         return None
-    return MappingProxyType(
-        {label: tuple(map(canonicalize_name, names)) for label, names in needs.items()}
-    )
+    return MappingProxyType({label: _parsed(texts) for label, texts in needs.items()})
+
+
+def _parsed(texts: Iterable[str]) -> tuple[Requirement, ...]:
+    return tuple(parse_requirement(text, allow_variant_markers=False) for text in texts)
 
 
 class _Variants:

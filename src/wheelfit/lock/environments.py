@@ -64,6 +64,11 @@ class LockEnvironment:
         version = self.target.python_full_version
         return version.major, version.minor
 
+    @property
+    def place(self) -> tuple[tuple[str, str, str], Python]:
+        """All that markers of a lock may tell it by."""
+        return self.platform, self.python
+
 
 def in_words(environments: Sequence[LockEnvironment]) -> str:
     """Return for what a lock is, in few words.

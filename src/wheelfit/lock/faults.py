@@ -50,7 +50,7 @@ TOOL = "wheelfit"
 ROOTS = "roots"
 """Our array of the whole lock: the requirements that it was made for (F-121)."""
 VARIANT_DEPENDENCIES = "variant-dependencies"
-"""Our table of a package: label to the names of what that wheel needs (F-121)."""
+"""Our table of a package: label to what that wheel needs, as requirements (F-121)."""
 
 _MOST_FAULTS = 100
 _SOURCES = ("vcs", "directory", "archive", "sdist", "wheels")
@@ -61,7 +61,6 @@ _FIRST_VERSION, _NEXT_MAJOR = Version("1"), Version("2")
 _EMPTY: Mapping[str, Any] = {"lock-version": "1.0", "created-by": "x", "packages": []}
 """The smallest sound lock."""
 _SPECIFIERS = ("requires-python", "version", "lock-version")
-_PROJECT = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
 def check_lock(table: Mapping[str, Any]) -> Pylock:
@@ -127,7 +126,7 @@ def _ours(table: Mapping[str, Any]) -> Iterator[Fault]:
     yield from _tool((), table)
     roots = tool_table(table).get(ROOTS)
     if roots is not None:
-        yield from _roots(("tool", TOOL, ROOTS), roots)
+        yield from _requirements(("tool", TOOL, ROOTS), roots)
     packages = table.get("packages")
     for index, package in enumerate(packages if isinstance(packages, list) else ()):
         if isinstance(package, Mapping):
@@ -159,8 +158,8 @@ def _package(steps: tuple[str | int, ...], package: Mapping[str, Any]) -> Iterat
     if not isinstance(needs, Mapping):
         yield Fault(path_of(*steps), f"expected a table, found {shown(needs)}", "F-121")
         return
-    for label, names in needs.items():
-        yield from _names((*steps, label), names)
+    for label, texts in needs.items():
+        yield from _requirements((*steps, label), texts)
 
 
 def _marker(steps: tuple[str | int, ...], text: object) -> Iterator[Fault]:
@@ -191,11 +190,11 @@ def _tool(steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[Fa
         yield Fault(path_of(*steps, "tool", TOOL), f"expected a table, found {found}")
 
 
-def _roots(steps: tuple[str | int, ...], roots: object) -> Iterator[Fault]:
-    if not isinstance(roots, list):
-        yield Fault(path_of(*steps), f"expected an array, found {shown(roots)}", "F-121")
+def _requirements(steps: tuple[str | int, ...], texts: object) -> Iterator[Fault]:
+    if not isinstance(texts, list):
+        yield Fault(path_of(*steps), f"expected an array, found {shown(texts)}", "F-121")
         return
-    for index, text in enumerate(roots):
+    for index, text in enumerate(texts):
         if not isinstance(text, str):
             yield Fault(path_of(*steps, index), f"expected a string, found {shown(text)}", "F-121")
             continue
@@ -204,16 +203,6 @@ def _roots(steps: tuple[str | int, ...], roots: object) -> Iterator[Fault]:
         except InvalidRequirement as error:
             problem = f"{shown(text)} is not a requirement: {error.message}"
             yield Fault(path_of(*steps, index), problem, "F-109")
-
-
-def _names(steps: tuple[str | int, ...], names: object) -> Iterator[Fault]:
-    if not isinstance(names, list):
-        yield Fault(path_of(*steps), f"expected an array, found {shown(names)}", "F-121")
-        return
-    for index, name in enumerate(names):
-        if not isinstance(name, str) or _PROJECT.fullmatch(name) is None:
-            problem = f"{shown(name)} is not the name of a project"
-            yield Fault(path_of(*steps, index), problem, "F-121")
 
 
 # --- what packaging knows ----------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL
+from wheelfit.core.requirements import Requirement
 from wheelfit.errors import FileProblem, NoFit
 from wheelfit.lock.conditions import Conditions
 from wheelfit.lock.release import lock_release
@@ -18,14 +19,14 @@ from wheelfit.resolve.version_set import VersionSet
 from wheelfit.sources.urls import file_path
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.lock.conditions import Place
     from wheelfit.lock.request import LockRequest, Root
-    from wheelfit.lock.settling import Part, Settled
+    from wheelfit.lock.settling import Needs, Part, Settled
     from wheelfit.lock.solving import Solver
     from wheelfit.resolve.listing import Release, Wheel
 
@@ -98,7 +99,7 @@ class _Merging:
         return Merged(tuple(tables), tuple(self._notes))
 
     def _add(self, one: Settled) -> None:
-        place = (one.environment.platform, one.environment.python)
+        place = one.environment.place
         kinds = _kinds(one, self._request)
         for part in one.parts.values():
             entry = self._entries.setdefault((part.name, part.version), _Entry())
@@ -114,7 +115,7 @@ class _Merging:
         seen: dict[tuple[NormalizedName, Place], tuple[Version, str]] = {}
         for (name, version), entry in self._entries.items():
             for one, _ in entry.parts:
-                place = (one.environment.platform, one.environment.python)
+                place = one.environment.place
                 other, called = seen.setdefault((name, place), (version, one.environment.name))
                 if other != version:
                     raise NoFit(
@@ -174,12 +175,33 @@ class _Merging:
                 self._lost.setdefault(told, {})[one.environment.name] = None
 
     def _needs(self, entry: _Entry) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
+        """Return what each label needs: with extras, and where and for which of its own."""
+        by_label: dict[str, list[tuple[Settled, Needs]]] = {}
         for one, part in entry.parts:
             for label, needs in part.needs.items():
-                names = found.setdefault(label or "", set())
-                names |= {need.name for _, need in needs if need.name in one.parts}
-        return found
+                by_label.setdefault(label or "", []).append((one, needs))
+        return {label: set(self._written(found)) for label, found in by_label.items()}
+
+    def _written(self, found: Sequence[tuple[Settled, Needs]]) -> Iterator[str]:
+        """Yield requirements without versions, which the entries have."""
+        kinds: dict[str, dict[Place, set[str | None]]] = {}
+        for one, needs in found:
+            for extra, written in needs:
+                for needed in self._request.instead(written, one.environment.target):
+                    if needed.name in one.parts:
+                        text = str(Requirement(needed.name, needed.extras))
+                        places = kinds.setdefault(text, {})
+                        asked = places.setdefault(one.environment.place, set())
+                        asked.add(None if extra is None else f"extra == '{extra}'")
+        conditions = Conditions(one.environment for one, _ in found)
+        for text, places in kinds.items():
+            marker = conditions.marker(
+                {
+                    place: frozenset() if None in asked else frozenset(filter(None, asked))
+                    for place, asked in places.items()
+                }
+            )
+            yield text if marker is None else f"{text}; {marker}"
 
     def _tell_versions(self, table: dict[str, Any], entry: _Entry) -> None:
         """Say which entry is meant where several have the name."""

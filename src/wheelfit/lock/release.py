@@ -15,6 +15,7 @@ from wheelfit.core.degradations import Degradation
 from wheelfit.core.layouts.schema import KEY as SCHEMA
 from wheelfit.core.metadata import losses, to_mapping, writing_faults
 from wheelfit.core.providers import BrokenProvider
+from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of
 from wheelfit.errors import InvalidMarker, NoCompatibleWheel
 from wheelfit.lock.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS
@@ -102,8 +103,8 @@ def lock_release(
     :param metadata: its variant metadata, as ``wheelfit.resolve.release_metadata.obtain``
         gives it for all of its variant wheels; one that cannot be used leaves the plain
         wheels (F-133).
-    :param needs: names of what the wheel of each label needs, the plain wheel's under the
-        empty text (F-121); `needed_names` finds them.
+    :param needs: what the wheel of each label needs, as requirements without versions, the
+        plain wheel's under the empty text (F-121).
     :param marker: when the package counts.
     :param requires_python: which Pythons it is for.
     :param index: URL of the index it is from; credentials are left out.
@@ -128,9 +129,15 @@ def lock_release(
     if requires_python is not None:
         table["requires-python"] = requires_python
     labels = {wheel.filename.label or "" for wheel in wheels}
-    listed = {label: sorted(set(names)) for label, names in (needs or {}).items()}
+    listed = {label: sorted(set(texts)) for label, texts in (needs or {}).items()}
     listed = {label: listed[label] for label in sorted(listed) if label in labels}
-    union = sorted({name for names in listed.values() for name in names})
+    union = sorted(
+        {
+            parse_requirement(text, allow_variant_markers=False).name
+            for each in listed.values()
+            for text in each
+        }
+    )
     if union:  # for auditors: the standard forbids to install by it
         table["dependencies"] = [{"name": name} for name in union]
     if index is not None:

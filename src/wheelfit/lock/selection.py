@@ -306,8 +306,8 @@ class LockCandidates:
         for name in roots:
             if name not in there:
                 yield f"the lock has no entry for {name}, which it was made for"
-        for name, choice in walk.choices.items():
-            for needed in walk.listed(self.packages[name], choice) or ():
+        for name in walk.choices:
+            for needed in walk.listed.get(name, ()):
                 if needed not in there:
                     yield f"the lock has no entry for {needed}, which {name} needs"
 
@@ -402,10 +402,6 @@ class LockCandidates:
             self.candidates.reject(*alone)  # P-54
 
 
-_EVERY_EXTRA = frozenset([NormalizedName("*")])
-"""What a bare name asks for: it does not say of which extras it is there."""
-
-
 _SOURCES = {"sdist": "source distribution", "vcs": "repository", "directory": "directory"}
 
 
@@ -417,6 +413,8 @@ class _Walk:
     ) -> None:
         self.choices: dict[NormalizedName, ReleaseChoice] = {}
         self.needs: dict[NormalizedName, dict[NormalizedName, None]] = {}
+        self.listed: dict[NormalizedName, tuple[NormalizedName, ...]] = {}
+        """What the lock itself says that the chosen wheels need."""
         self.misfits: dict[NormalizedName, tuple[str, ...]] = {}
         self.notes: dict[str, None] = {}
         self._candidates = candidates
@@ -463,7 +461,8 @@ class _Walk:
             choice = self.choices.get(name) or self._choose(name)
             if choice is None or package.needs is None:
                 continue
-            for needed in self.listed(package, choice) or ():
+            self.listed[name] = tuple(one.name for one in self._listed(package, choice) or ())
+            for needed in self.listed[name]:
                 if needed in self._packages:
                     self.needs[name][needed] = None
 
@@ -521,7 +520,7 @@ class _Walk:
         return choice
 
     @staticmethod
-    def listed(package: LockedPackage, choice: ReleaseChoice) -> Iterable[NormalizedName] | None:
+    def _listed(package: LockedPackage, choice: ReleaseChoice) -> Iterable[Requirement] | None:
         """Return what the lock says that the chosen wheel needs; None if it does not say it."""
         label = choice.selection.chosen.label if choice.selection.chosen else None
         return None if package.needs is None else package.needs.get(label or "")  # F-102
@@ -530,23 +529,20 @@ class _Walk:
         self, package: LockedPackage, choice: ReleaseChoice, extras: frozenset[NormalizedName]
     ) -> Mapping[NormalizedName, frozenset[NormalizedName]] | None:
         """Return what the chosen wheel needs, with extras; None if nobody knows."""
-        listed = self.listed(package, choice)
-        if listed is not None:
-            return dict.fromkeys(listed, _EVERY_EXTRA)
-        wheel = choice.chosen
-        if wheel is None:  # pragma: no cover - only chosen wheels get here
-            return {}
-        try:
-            core = self._candidates.core_metadata(wheel)
-        except (NetworkError, FileProblem) as error:
-            note = f"what {package.name} needs cannot be read, so all of the lock is taken"
-            self.notes[f"{note}: {error.message}"] = None
-            return None
-        if extras >= _EVERY_EXTRA:
-            extras |= core.provides_extra
+        listed = requirements = self._listed(package, choice)
+        if requirements is None:
+            wheel = choice.chosen
+            if wheel is None:  # pragma: no cover - only chosen wheels get here
+                return {}
+            try:
+                requirements = self._candidates.core_metadata(wheel).requires
+            except (NetworkError, FileProblem) as error:
+                note = f"what {package.name} needs cannot be read, so all of the lock is taken"
+                self.notes[f"{note}: {error.message}"] = None
+                return None
         environment = self._candidates.target.environment
         found: dict[NormalizedName, frozenset[NormalizedName]] = {}
-        for requirement in core.requires:
+        for requirement in requirements:
             try:
                 applies = requirement.applies(environment, extras, choice.context())  # F-118
             except InvalidMarker as error:
@@ -556,6 +552,8 @@ class _Walk:
                 found[requirement.name] = (
                     found.get(requirement.name, frozenset()) | requirement.extras
                 )
+        if listed is not None:
+            self.listed[package.name] = tuple(found)
         return found
 
 

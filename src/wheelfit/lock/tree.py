@@ -319,7 +319,7 @@ def _by_label(
         return None
     needing: dict[NormalizedName, list[Label | None]] = {}
     for label in labels:
-        for name in dict.fromkeys(needs[label or ""]):
+        for name in dict.fromkeys(one.name for one in needs[label or ""]):
             needing.setdefault(name, []).append(label)
     return tuple(
         Branch(name, tuple(found), len(found) == len(labels), places.get(name, ()))

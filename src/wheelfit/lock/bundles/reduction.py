@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.layouts.schema import KEY as SCHEMA
 from wheelfit.core.metadata import to_mapping, write_document
+from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InconsistentDocuments
 from wheelfit.lock.document import Lock
 from wheelfit.lock.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS, file_name_of
@@ -189,12 +190,16 @@ def _entry(
     needs = tool.get(VARIANT_DEPENDENCIES)
     labels = {wheel.filename.label or "" for wheel in kept.wheels}
     if needs is not None:
-        needs = {label: names for label, names in needs.items() if label in labels}
+        needs = {label: texts for label, texts in needs.items() if label in labels}
         tool[VARIANT_DEPENDENCIES] = needs
     if "dependencies" in entry:
         wanted = {str(name) for name in names}
         if needs is not None and needs.keys() >= labels:
-            wanted &= {str(name) for each in needs.values() for name in each}
+            wanted &= {
+                parse_requirement(text, allow_variant_markers=False).name
+                for each in needs.values()
+                for text in each
+            }
         left = [each for each in entry["dependencies"] if each.get("name") in wanted]
         _put(entry, "dependencies", left)
     if kept.document is not None and kept.labels and "wheels" in entry:
