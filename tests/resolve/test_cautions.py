@@ -8,8 +8,8 @@ from packaging.version import Version
 
 from wheelfit.core.agreements import AGREEMENTS
 from wheelfit.core.properties import Property, PropertySet
-from wheelfit.resolve.agreement import Chosen, Held, held_by
 from wheelfit.resolve.cautions import about_mixture
+from wheelfit.resolve.joint_choice import Chosen, Held, held_by
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import release_document
 from wheelfit.testing.worlds import NVIDIA, World

@@ -17,7 +17,7 @@ from wheelfit.doctor import diagnoses
 from wheelfit.doctor.phrases import some_of
 from wheelfit.install.installed import by_name
 from wheelfit.platforms.tables.nvidia import CUDA_CODE_FLOOR, DRIVER_FLOOR
-from wheelfit.resolve.agreement import Chosen, held_by
+from wheelfit.resolve.joint_choice import Chosen, held_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -28,9 +28,9 @@ from wheelfit.errors import (
     UserError,
 )
 from wheelfit.lock.repository import LockedRepository
-from wheelfit.resolve.agreement import Attempt, Chosen, Effort, Refused, held_by, settle
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.resolve.cautions import about_mixture
+from wheelfit.resolve.joint_choice import Attempt, Chosen, Effort, Refused, held_by, settle
 from wheelfit.resolve.resolution import Edge, Pin, Resolution
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from wheelfit.core.support import Detector, Plugins
     from wheelfit.core.target import Target
     from wheelfit.lock.document import Lock, LockedPackage
-    from wheelfit.resolve.agreement import Held
+    from wheelfit.resolve.joint_choice import Held
     from wheelfit.resolve.release_choice import ReleaseChoice
     from wheelfit.resolve.request import Present
     from wheelfit.sources.repository import Files

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from wheelfit.core.support import Support
-    from wheelfit.resolve.agreement import Held
+    from wheelfit.resolve.joint_choice import Held
     from wheelfit.resolve.release_choice import ReleaseChoice
 
 __all__ = ["about_choice", "about_mixture"]

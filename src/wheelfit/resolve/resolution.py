@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.resolve.agreement import Held
+    from wheelfit.resolve.joint_choice import Held
     from wheelfit.resolve.release_choice import ReleaseChoice
     from wheelfit.resolve.request import Present
     from wheelfit.sources.page import File

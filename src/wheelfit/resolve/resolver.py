@@ -23,9 +23,9 @@ from wheelfit.errors import (
     UserError,
 )
 from wheelfit.resolve.admission import Admission
-from wheelfit.resolve.agreement import Attempt, Chosen, Effort, Refused, held_by, settle
 from wheelfit.resolve.catalogue import Catalogue, needs_of
 from wheelfit.resolve.cautions import about_mixture
+from wheelfit.resolve.joint_choice import Attempt, Chosen, Effort, Refused, held_by, settle
 from wheelfit.resolve.lack import Lack, unknown_project
 from wheelfit.resolve.lookahead import Lookahead
 from wheelfit.resolve.problem import Need, Package
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from wheelfit.core.agreements import Agreed
     from wheelfit.core.properties import PropertySet
     from wheelfit.errors import WheelfitError
-    from wheelfit.resolve.agreement import Held, Settled
     from wheelfit.resolve.builds import ReleaseBuild
     from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.joint_choice import Held, Settled
     from wheelfit.resolve.proof import Step
     from wheelfit.resolve.release_choice import ReleaseChoice
     from wheelfit.resolve.request import Present, Request

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.requirements import Requirement
-    from wheelfit.resolve.agreement import Held
     from wheelfit.resolve.explain import Explanation
+    from wheelfit.resolve.joint_choice import Held
     from wheelfit.resolve.listing import Release
     from wheelfit.resolve.request import Asked, GivenWheel
 
@@ -148,7 +148,7 @@ def _apart(opened: Opened) -> list[Explanation]:
 
 def _warn_of_mixture(explanations: Iterable[Explanation], opened: Opened, output: Output) -> None:
     """Say where what is best for each by itself is nothing to be installed together."""
-    from wheelfit.resolve.agreement import Chosen, held_by
+    from wheelfit.resolve.joint_choice import Chosen, held_by
 
     chosen = [
         Chosen(one.name, one.version, one.chosen.label, one.properties)

@@ -18,8 +18,8 @@ from wheelfit.core.labels import Label, parse_label
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import parse_feature
 from wheelfit.errors import NoConsistentSet
-from wheelfit.resolve.agreement import Attempt, Chosen, Effort, Settled, settle
 from wheelfit.resolve.candidates import ChoicePolicy
+from wheelfit.resolve.joint_choice import Attempt, Chosen, Effort, Settled, settle
 from wheelfit.resolve.request import Present, Request
 from wheelfit.resolve.resolver import resolve
 from wheelfit.testing.detectors import FixedDetector
