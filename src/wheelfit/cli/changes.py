@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from wheelfit.cli.environments import tell_unnamed_environment
 from wheelfit.cli.pip_rules import check_changes, check_place
 from wheelfit.cli.sizes import size_table, sized, sizes_of, unknown_sizes
-from wheelfit.errors import NoCompatibleWheel, UsageError, VariantChangeRefused
+from wheelfit.errors import NoCompatibleWheel, NotRemovable, UsageError, VariantChangeRefused
 from wheelfit.install.breakage import breakages
 from wheelfit.install.environment import Kind
 from wheelfit.install.fit import judge
@@ -143,14 +143,29 @@ def decided(
     """
     _check_wishes(resolution, ground)
     _check_platform(planned, ground)
-    for entry in planned.remove:
-        check_removable(entry, ground.environment)  # before anything is fetched
+    _check_removable(planned, ground.environment)
     agreements = ground.candidates.policy.agreements
     changes = variant_changes(planned, present.installed, present.misfits, agreements)
     refused = [one for one in changes if one.needs_consent and not agreed(one)]
     if refused:
         raise _refusal(refused, changes, present.misfits)
     return Decided(planned, resolution, present, changes, _misfits(planned, present, ground))
+
+
+def _check_removable(planned: Plan, environment: Environment) -> None:
+    """Refuse what certainly cannot be removed, before anything is fetched."""
+    try:
+        for entry in planned.remove:
+            check_removable(entry, environment)
+    except NotRemovable:
+        from wheelfit.install.locking import locked
+
+        # It may be in the hands of another process. When that has finished, either the same
+        # is true of it, or it is gone, and then this plan is crossed and made anew.
+        with locked(environment.schemes.purelib):
+            for entry in planned.remove:
+                if entry.path.exists():
+                    check_removable(entry, environment)
 
 
 def _misfits(planned: Plan, present: Present, ground: Ground) -> tuple[Judged, ...]:
