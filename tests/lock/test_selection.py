@@ -139,7 +139,7 @@ class TestMachines:
         assert labels(choose(lock_world(), CPU, policy=pinned))["fastfft"] == "null"
 
 
-NO_NEEDS = {"wheelfit": {"variant-dependencies": {"": []}}}
+NO_NEEDS: dict[str, Any] = {"wheelfit": {"variant-dependencies": {"": []}}}
 
 
 class TestNeeds:
