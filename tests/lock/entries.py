@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.target import Target
 from wheelfit.lock.document import Lock
-from wheelfit.lock.release import LockedRelease, lock_release, needed_names, release_for
+from wheelfit.lock.release import LockedRelease, lock_release, release_for
+from wheelfit.lock.settling import possible_needs
 from wheelfit.lock.writing import new_lock
 from wheelfit.resolve.release_metadata import MetadataPolicy, obtain
 from wheelfit.testing.repositories import FakeRepository
@@ -97,10 +99,24 @@ def locked(
         label = wheel.filename.label or ""
         properties = metadata.document.properties(label) if metadata.document and label else EMPTY
         core = read_metadata(repository.metadata(wheel.file), wheel.filename.text)
-        needs[label] = needed_names(core, VariantContext(label, properties or EMPTY), targets)
+        context = VariantContext(label, properties or EMPTY)
+        needs[label] = needed_names(core, context, targets)
     return lock_release(
         release, metadata, needs=needs if with_needs else None, strict=strict, **options
     )
+
+
+def needed_names(
+    core: CoreMetadata,
+    context: VariantContext,
+    targets: Sequence[Target],
+    *,
+    extras: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """Return the names of what a wheel may need on any of some targets."""
+    asked = [canonicalize_name(extra) for extra in extras]
+    found = (possible_needs(core, context, target, asked) for target in targets)
+    return tuple(sorted({one.name for needs in found for _, one in needs}))
 
 
 def lock_world(

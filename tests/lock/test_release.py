@@ -18,6 +18,7 @@ from lock.entries import (
     lock_table,
     lock_world,
     locked,
+    needed_names,
     wheel_name,
     world,
 )
@@ -33,7 +34,7 @@ from wheelfit.core.target import Target
 from wheelfit.errors import BadMetadata, InvalidDocument, NoCompatibleWheel
 from wheelfit.lock.document import Lock, read_lock, write_lock
 from wheelfit.lock.pruning import prune
-from wheelfit.lock.release import lock_release, needed_names, release_for
+from wheelfit.lock.release import lock_release, release_for
 from wheelfit.lock.selection import LockCandidates
 from wheelfit.lock.writing import new_lock
 from wheelfit.platforms.recording import open_recorded

@@ -17,7 +17,7 @@ from wheelfit.core.metadata import losses, to_mapping, writing_faults
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of
-from wheelfit.errors import InvalidMarker, NoCompatibleWheel
+from wheelfit.errors import NoCompatibleWheel
 from wheelfit.lock.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS
 from wheelfit.lock.pruning import prune
 from wheelfit.resolve.listing import Release, Wheel, sort_page
@@ -29,20 +29,17 @@ from wheelfit.sources.urls import file_path, split_userinfo, without_fragment
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
-    from wheelfit.core.markers import VariantContext
     from wheelfit.core.metadata import WrittenLayout
     from wheelfit.core.target import Target
     from wheelfit.errors import Fault
     from wheelfit.resolve.release_metadata import ReleaseMetadata
     from wheelfit.sources.page import File, ProjectPage
 
-__all__ = ["LockedRelease", "lock_release", "needed_names", "release_for"]
+__all__ = ["LockedRelease", "lock_release", "release_for"]
 
 
 def __dir__() -> list[str]:
@@ -148,44 +145,6 @@ def lock_release(
     if needs is not None:
         table["tool"] = {TOOL: {VARIANT_DEPENDENCIES: listed}}
     return LockedRelease(table, tuple(locking.notes()))
-
-
-def needed_names(
-    metadata: CoreMetadata,
-    context: VariantContext,
-    environments: Iterable[Target],
-    *,
-    extras: Iterable[str] = (),
-) -> tuple[NormalizedName, ...]:
-    """Return the names of what a wheel may need in any of several environments.
-
-    Where it depends on the machine - one of several values of a feature - it may (F-103).
-
-    :param metadata: of the wheel.
-    :param context: its label with all properties that the label declares.
-    :param environments: those that the lock is for.
-    :param extras: of the project, as far as they are locked.
-    """
-    targets, asked = tuple(environments), frozenset(extras)
-    names: dict[NormalizedName, None] = {}
-    for requirement in metadata.requires:
-        marker = requirement.marker
-        rest = True if marker is None else marker.resolve_variants(context, filtered=False)
-        if isinstance(rest, bool):
-            applies = rest
-        elif rest.uses_variants:
-            applies = True
-        else:
-            applies = False
-            for target in targets:
-                try:
-                    without = rest.evaluate(target.environment)
-                    applies |= without or rest.evaluate(target.environment, asked)
-                except InvalidMarker:
-                    applies = True  # whoever installs will say what is wrong with it
-        if applies:
-            names[requirement.name] = None
-    return tuple(sorted(names))
 
 
 _WEAK = frozenset(["md5", "sha1"])

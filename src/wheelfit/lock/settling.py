@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wheelfit.resolve.listing import Release
     from wheelfit.resolve.resolution import Pin
 
-__all__ = ["Part", "Settled", "settle"]
+__all__ = ["Part", "Settled", "possible_needs", "settle"]
 
 
 def __dir__() -> list[str]:
@@ -82,7 +82,7 @@ def settle(solver: Solver, solution: Solution) -> Settled:
     return _Settling(solver, solution).settled()
 
 
-def _possible_needs(
+def possible_needs(
     core: CoreMetadata,
     context: VariantContext,
     target: Target,
@@ -213,7 +213,7 @@ class _Settling:
                     continue
                 core = candidates.core_metadata(wheel)
                 context = VariantContext(label or "", choice.declared(label))
-                needs = tuple(_possible_needs(core, context, self._target, extras))
+                needs = tuple(possible_needs(core, context, self._target, extras))
                 known = (extras, needs if self._request.dependencies else ())
                 self._needs[key] = known
                 if core.requires_python is not None:
