@@ -153,12 +153,16 @@ class WheelfitError(Exception):
     :param where: the file, URL (never with credentials) or path in a document.
     :param note: what the reader should know besides; may have several lines.
     :param hint: what to do next.
+    :param details: what programs are told besides, as plain data; only where `details_key` says
+        under which name.
     """
 
     reference: ClassVar[str] = "error"
     """The code that ``docs/reference/errors.md`` explains."""
     exit_code: ClassVar[int] = 1
     """The status with which a command ends."""
+    details_key: ClassVar[str] = ""
+    """The name of the details in ``--json``; empty: there are none."""
 
     def __init__(
         self,
@@ -167,12 +171,14 @@ class WheelfitError(Exception):
         where: str | None = None,
         note: str | None = None,
         hint: str | None = None,
+        details: Iterable[Mapping[str, object]] = (),
     ) -> None:
         super().__init__(message)
         self.message = message
         self.where = where
         self.note = note
         self.hint = hint
+        self.details = tuple(dict(one) for one in details)
 
     def __str__(self) -> str:
         return f"{self.message} [{self.where}]" if self.where else self.message
@@ -183,6 +189,7 @@ class WheelfitError(Exception):
 
     def parts(self) -> dict[str, object]:
         """Return the error as plain data, for ``--json``."""
+        details = {self.details_key: list(self.details)} if self.details_key else {}
         return {
             "code": self.reference,
             "exit_code": self.exit_code,
@@ -190,6 +197,7 @@ class WheelfitError(Exception):
             "where": self.where,
             "note": self.note,
             "hint": self.hint,
+            **details,
         }
 
 
@@ -411,27 +419,11 @@ class NoSolution(NoFit):
 class NoConsistentSet(NoSolution):
     """Every set of builds mixes what an environment must agree on.
 
-    :param message: what cannot be agreed on, and who is built for what.
-    :param closest: for each value what goes with it and what it lacks, as plain data.
+    Its details say for each value what goes with it and what it lacks.
     """
 
     reference = "no-consistent-set"
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        closest: Sequence[Mapping[str, object]],
-        where: str | None = None,
-        note: str | None = None,
-        hint: str | None = None,
-    ) -> None:
-        super().__init__(message, where=where, note=note, hint=hint)
-        self.closest = tuple(dict(one) for one in closest)
-
-    def parts(self) -> dict[str, object]:
-        """Return the error as plain data, with the closest sets."""
-        return {**super().parts(), "closest": list(self.closest)}
+    details_key = "closest"
 
 
 class NoCompatibleWheel(NoFit):
@@ -443,25 +435,11 @@ class NoCompatibleWheel(NoFit):
 class NoAccelerator(NoFit):
     """Builds would be taken that use no accelerator, though there are others.
 
-    :param packages: which, as plain data; at least one.
+    Its details are these packages.
     """
 
     reference = "no-accelerator"
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        packages: Sequence[Mapping[str, object]],
-        note: str | None = None,
-        hint: str | None = None,
-    ) -> None:
-        super().__init__(message, note=note, hint=hint)
-        self.packages = tuple(dict(one) for one in packages)
-
-    def parts(self) -> dict[str, object]:
-        """Return the error as plain data, with every package that falls back."""
-        return {**super().parts(), "without_accelerator": list(self.packages)}
+    details_key = "without_accelerator"
 
 
 class ProjectNotFound(NoFit):
@@ -651,26 +629,11 @@ class TooLarge(PolicyRefusal):
 class VariantChangeRefused(PolicyRefusal):
     """An installed variant would give way to another build, and nobody asked for that.
 
-    :param changes: what would change, as plain data; at least one.
+    Its details are all changes that would be made.
     """
 
     reference = "variant-change"
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        changes: Sequence[Mapping[str, object]],
-        where: str | None = None,
-        note: str | None = None,
-        hint: str | None = None,
-    ) -> None:
-        super().__init__(message, where=where, note=note, hint=hint)
-        self.changes = tuple(dict(one) for one in changes)
-
-    def parts(self) -> dict[str, object]:
-        """Return the error as plain data, with every change that would be made."""
-        return {**super().parts(), "variant_changes": list(self.changes)}
+    details_key = "variant_changes"
 
 
 class UnusablePolicy(PolicyRefusal):
@@ -685,27 +648,12 @@ class UnusablePolicy(PolicyRefusal):
 class BadMetadata(WheelfitError):
     """Metadata of a release is bad, and the user wants no fallback (``--strict``, F-130).
 
-    :param degradations: what would be lost, as plain data; at least one.
+    Its details are all that would be lost.
     """
 
     reference = "bad-metadata"
     exit_code = 8
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        degradations: Sequence[Mapping[str, object]],
-        where: str | None = None,
-        note: str | None = None,
-    ) -> None:
-        hint = "tell its publisher; without --strict what is bad is left out, and the rest is used"
-        super().__init__(message, where=where, note=note, hint=hint)
-        self.degradations = tuple(dict(one) for one in degradations)
-
-    def parts(self) -> dict[str, object]:
-        """Return the error as plain data, with everything that would be lost."""
-        return {**super().parts(), "degradations": list(self.degradations)}
+    details_key = "degradations"
 
 
 # --- 31: what --check found --------------------------------------------------------------
@@ -714,24 +662,9 @@ class BadMetadata(WheelfitError):
 class LockOutdated(WheelfitError):
     """Locking now would give another lock than the one that is there.
 
-    :param changes: what would be different, as plain data.
+    Its details are all that would be different.
     """
 
     reference = "lock-outdated"
     exit_code = 31
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        changes: Sequence[Mapping[str, object]],
-        where: str | None = None,
-        note: str | None = None,
-        hint: str | None = None,
-    ) -> None:
-        super().__init__(message, where=where, note=note, hint=hint)
-        self.changes = tuple(dict(one) for one in changes)
-
-    def parts(self) -> dict[str, object]:
-        """Return the error as plain data, with everything that would be different."""
-        return {**super().parts(), "changes": list(self.changes)}
+    details_key = "changes"

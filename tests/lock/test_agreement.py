@@ -112,7 +112,7 @@ class TestTogether:
         with pytest.raises(NoConsistentSet) as caught:
             choose(lock(torch="cu13", flash="cu12"))
         assert caught.value.message.endswith("CUDA 12: flash; CUDA 13: torch")
-        assert [(one["values"], one["lacks"]) for one in caught.value.closest] == [
+        assert [(one["values"], one["lacks"]) for one in caught.value.details] == [
             ({"cuda": "13"}, ["flash"]),
             ({"cuda": "12"}, ["torch"]),
         ]

@@ -125,7 +125,7 @@ class TestWithIndexFile:
         world.policy = ChoicePolicy(metadata=MetadataPolicy(strict=True))
         with pytest.raises(BadMetadata) as caught:
             choose(world)
-        (lost,) = caught.value.degradations
+        (lost,) = caught.value.details
         assert lost["scope"] == "release"
         assert lost["code"] == failure.reference
         assert lost["where"] == INDEX_FILE

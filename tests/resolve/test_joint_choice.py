@@ -373,11 +373,11 @@ class TestNoSet:
         error = caught.value
         assert error.exit_code == 3
         assert error.message.endswith("CUDA 12: flash; CUDA 13: torch")
-        assert [(one["values"], one["packages"], one["lacks"]) for one in error.closest] == [
+        assert [(one["values"], one["packages"], one["lacks"]) for one in error.details] == [
             ({"cuda": "13"}, ["torch"], ["flash"]),
             ({"cuda": "12"}, ["flash"], ["torch"]),
         ]
-        assert error.parts()["closest"] == list(error.closest)
+        assert error.parts()["closest"] == list(error.details)
         assert "--allow-mixed cuda" in str(error.hint)
 
     def test_what_cannot_be_agreed_on_is_named(self, world: World) -> None:

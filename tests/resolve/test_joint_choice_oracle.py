@@ -287,7 +287,7 @@ def check(problem: Problem) -> str:
     if expected is None:
         with pytest.raises(NoConsistentSet) as caught:
             world.resolve(*problem.roots, installed=problem.installed())
-        assert caught.value.closest
+        assert caught.value.details
         return "refused"
     resolution = world.resolve(*problem.roots, installed=problem.installed())
     assert environment(problem, resolution) == expected

@@ -199,9 +199,9 @@ def _refusal(
     return VariantChangeRefused(
         f"{names} would be exchanged for {'another' if len(refused) == 1 else 'other'} {verb}, "
         "which nobody asked for",
-        changes=[one.to_mapping() for one in changes],
         note="\n".join(map(str, refused)),
         hint="; ".join(hints),
+        details=[one.to_mapping() for one in changes],
     )
 
 

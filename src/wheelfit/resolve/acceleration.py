@@ -163,9 +163,9 @@ def refusal(found: Iterable[Acceleration]) -> NoAccelerator | None:
     hints.append("without --require-accelerator the builds named are taken")
     return NoAccelerator(
         f"{names} {verb} no accelerator, though other builds of {whose} do",
-        packages=[one.to_mapping() for one in without],
         note="\n".join(lines),
         hint="; ".join(hints),
+        details=[one.to_mapping() for one in without],
     )
 
 

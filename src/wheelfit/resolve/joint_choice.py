@@ -603,7 +603,7 @@ class _Settling:
         return NoConsistentSet(
             f"what is installed together must agree on {agreement.title}, and these cannot: "
             f"{_sides(agreement, packages)}",
-            closest=sets,
+            details=sets,
             note="\n".join(["the closest sets:", *lines]),
             hint="loosen what keeps one of them; as a last resort "
             f"--allow-mixed {agreement.name} installs them side by side",

@@ -179,9 +179,11 @@ def strictly(what: str, degradations: Sequence[Degradation]) -> None:
         notes = [*map(str, first.faults[1:_TOLD]), *(one.fault for one in others[:_TOLD])]
         raise BadMetadata(
             f"{what}: {first.fault}",
-            degradations=[one.to_mapping() for one in degradations],
             where=first.where or None,
             note="\n".join(notes) or None,
+            hint="tell its publisher; without --strict what is bad is left out, and the rest is "
+            "used",
+            details=[one.to_mapping() for one in degradations],
         )
 
 

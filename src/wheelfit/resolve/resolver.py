@@ -202,7 +202,7 @@ class _Resolving:
         except NoConsistentSet as error:
             lacking = {
                 name
-                for one in error.closest
+                for one in error.details
                 for name in cast("Sequence[NormalizedName]", one["lacks"])
             }
             stuck = sorted(name for name in lacking - may_turn if self._has_others(name))

@@ -112,10 +112,10 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         changed = [change for one in outdated for change in one.changes]
         raise LockOutdated(
             "the lock is out of date" if outdated[0].old else "there is no lock yet",
-            changes=[change.to_mapping() for change in changed],
             where=", ".join(str(one.path) for one in outdated),
             note="\n".join(map(str, changed)) or "something besides its packages is different",
             hint="run the same command without --check",
+            details=[change.to_mapping() for change in changed],
         )
     _report(made, [*opened.leftovers(made), *opened.idle_upgrades(made)], output, writes=writes)
     return 0
