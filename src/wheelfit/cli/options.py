@@ -16,6 +16,7 @@ __all__ = [
     "add_choice",
     "add_consent",
     "add_environment",
+    "add_interpreter",
     "add_groups",
     "add_lock",
     "add_machine",
@@ -249,6 +250,19 @@ def add_consent(parser: ArgumentParser) -> None:
         action="store_true",
         help="exchange exactly the installed variants that do not fit this machine any more",
     )
+
+
+def add_interpreter(parser: ArgumentParser) -> None:
+    """Add which Python counts, for commands that change no environment."""
+    group = parser.add_argument_group("environment (default: the active one)")
+    group.add_argument(
+        "--python",
+        type=given,
+        metavar="PYTHON",
+        help="an interpreter, or the folder of a virtual environment, whose version counts "
+        "where none is named",
+    )
+    parser.set_defaults(prefix=None, target=None, root=None)
 
 
 def add_machine(parser: ArgumentParser, *, several: bool = False) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.cli.options import (
     add_bounds,
     add_choice,
+    add_interpreter,
     add_lock,
     add_machine,
     add_sources,
@@ -50,13 +51,7 @@ def configure(parser: ArgumentParser) -> None:
         "--dry-run", action="store_true", help="only say what would be in it, with sizes"
     )
     group.add_argument("--verify", type=given, metavar="DIR", help="check a bundle, and make none")
-    group.add_argument(
-        "--python",
-        type=given,
-        metavar="PYTHON",
-        help="the interpreter that counts where a host names none (default: the active one)",
-    )
-    parser.set_defaults(prefix=None, target=None, root=None)
+    add_interpreter(parser)
     add_sources(parser)
     add_machine(parser, several=True)
     add_bounds(parser)

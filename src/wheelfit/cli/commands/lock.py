@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.cli.options import (
     add_choice,
+    add_interpreter,
     add_machine,
     add_project,
     add_requirements,
@@ -81,14 +82,7 @@ def configure(parser: ArgumentParser) -> None:
         "--check", action="store_true", help="write nothing; fail if the lock is out of date"
     )
     group.add_argument("--dry-run", action="store_true", help="only say what would be written")
-    group = parser.add_argument_group("environment (default: the active one)")
-    group.add_argument(
-        "--python",
-        type=given,
-        metavar="PYTHON",
-        help="an interpreter, or the folder of a virtual environment, whose version counts",
-    )
-    parser.set_defaults(prefix=None, target=None, root=None)
+    add_interpreter(parser)
     add_sources(parser)
     add_machine(parser, several=True)
     add_choice(parser)
