@@ -8,13 +8,11 @@ them.
 
 from __future__ import annotations
 
-import io
 import os
 import sys
-import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, cast
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
@@ -24,6 +22,7 @@ from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import Fault, FileProblem, InvalidWheel
+from wheelfit.wheels.bytes_source import LocalFile, SeekableFile, open_local
 from wheelfit.wheels.dist_info import dist_info_folder, header_value
 from wheelfit.wheels.durable import write_all
 from wheelfit.wheels.inflate import inflate
@@ -43,9 +42,10 @@ from wheelfit.wheels.zip_directory import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
-    from typing import Self
+    from typing import BinaryIO, Self
 
     from wheelfit.core.filename import WheelFilename
+    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.record import Record, RecordRow
     from wheelfit.wheels.zip_directory import DirectoryEnd, Member
 
@@ -69,7 +69,7 @@ _REPORTED = 50
 
 
 class WheelArchive:
-    """Give access to the members of a wheel on disk or in memory.
+    """Give access to the members of a wheel on disk, in memory, or on its way.
 
     >>> import tempfile
     >>> from wheelfit.testing.wheels import build_wheel
@@ -81,8 +81,9 @@ class WheelArchive:
 
     Several threads may read at once.
 
-    :param source: path of the wheel, or a seekable binary file, which stays open.
-    :param filename: its name; needed for a file, else taken from the path.
+    :param source: path of the wheel; or a seekable binary file or other source of bytes, which
+        stay open.
+    :param filename: its name; taken from a path, else needed.
     :param where: what errors name; by default the path, or the name.
     :param lenient: open it although something is missing or out of place, as far as it can
         be read safely; `faults` then tells of that too.
@@ -93,7 +94,7 @@ class WheelArchive:
 
     def __init__(
         self,
-        source: Path | BinaryIO,
+        source: Path | BinaryIO | ByteSource,
         filename: WheelFilename | None = None,
         *,
         where: str | None = None,
@@ -109,10 +110,9 @@ class WheelArchive:
         """What errors name."""
         self._lenient = lenient
         self._tolerated: list[Fault] = []
-        self._lock = threading.Lock()
-        self._owns_file = isinstance(source, Path)
+        self._owns_source = isinstance(source, Path)
         try:
-            self._file = source.open("rb") if isinstance(source, Path) else source
+            self._source = _source_of(source)
         except OSError as error:
             raise FileProblem(
                 f"the wheel cannot be read: {error.strerror or type(error).__name__}",
@@ -125,7 +125,7 @@ class WheelArchive:
             raise
 
     def _open(self) -> None:
-        self.size = self._file.seek(0, io.SEEK_END)
+        self.size = self._source.size
         """Bytes of the archive."""
         tail_start = max(0, self.size - TAIL_SIZE)
         tail = self.read_bytes(tail_start, self.size - tail_start)
@@ -188,8 +188,8 @@ class WheelArchive:
 
     def close(self) -> None:
         """Close the file, if it was opened here."""
-        if self._owns_file:
-            self._file.close()
+        if self._owns_source:
+            self._source.close()
 
     def __enter__(self) -> Self:
         return self
@@ -289,9 +289,7 @@ class WheelArchive:
         :param length: how many.
         :raises InvalidWheel: the archive ends before.
         """
-        with self._lock:
-            self._file.seek(start)
-            data = self._file.read(length)
+        data = self._source.read_at(start, length)
         if len(data) != length:
             raise InvalidWheel("the archive is cut off", where=self.where)
         return data
@@ -314,10 +312,10 @@ class WheelArchive:
     def _copy_in_kernel(self, start: int, length: int, target: BinaryIO) -> int:
         """Copy as much as the kernel wants to; return how much that was."""
         copied = 0
-        if sys.platform == "linux":
+        if sys.platform == "linux" and isinstance(self._source, LocalFile):
             # Between unlike file systems, or for a file in memory, it refuses.
             with suppress(OSError):
-                source_number, target_number = self._file.fileno(), target.fileno()
+                source_number, target_number = self._source.fileno(), target.fileno()
                 while copied < length:
                     count = os.copy_file_range(
                         source_number, target_number, length - copied, start + copied
@@ -457,6 +455,14 @@ class WheelArchive:
         if not same:
             fault = f"METADATA has the version {version!r}, the file name {self.filename.version}"
             yield Fault("METADATA", fault, "B-34")
+
+
+def _source_of(source: Path | BinaryIO | ByteSource) -> ByteSource:
+    if isinstance(source, Path):
+        return open_local(source)
+    if hasattr(source, "read_at"):
+        return cast("ByteSource", source)
+    return SeekableFile(source)
 
 
 def _invalid(faults: tuple[str, ...], where: str) -> InvalidWheel:

@@ -1,0 +1,151 @@
+"""Where the bytes of a wheel come from: a file, memory, or something that is still arriving.
+
+The one seam below `wheelfit.wheels.archive.WheelArchive`. Whatever stands behind it, the same
+checks read through it, so that a wheel gets the same verdict on every route.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import BinaryIO
+
+
+__all__ = ["ByteSource", "LocalFile", "Memory", "SeekableFile", "open_local"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class ByteSource(Protocol):
+    """Give bytes at any position, to several threads at once.
+
+    There is no current position, and nothing that one reader does shows to another.
+    """
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole file; does not change."""
+
+    def read_at(self, start: int, length: int, /) -> bytes:
+        """Return bytes; wait until they are there.
+
+        :param start: position of the first one.
+        :param length: how many.
+        :return: all of them, fewer only where the file ends.
+        :raises OSError: the medium failed.
+        :raises WheelfitError: whatever brings the bytes gave up.
+        """
+
+    def close(self) -> None:
+        """Let go of the file; may be called more than once."""
+
+
+class LocalFile:
+    """Read a file on disk by position, as POSIX systems can, without a lock.
+
+    :param file: opened for reading; closed with this.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._number = file.fileno()
+        self.size = os.fstat(self._number).st_size
+        """Bytes of the whole file."""
+
+    def fileno(self) -> int:
+        """Return the number of the open file, for copies that the kernel makes."""
+        return self._number
+
+    def read_at(self, start: int, length: int, /) -> bytes:
+        """Return bytes, fewer only where the file ends."""
+        data = os.pread(self._descriptor(), length, start)
+        if len(data) == length or not data:
+            return data
+        pieces = [data]  # the kernel may give less than asked for
+        done = len(data)
+        while done < length and (data := os.pread(self._descriptor(), length - done, start + done)):
+            pieces.append(data)
+            done += len(data)
+        return b"".join(pieces)
+
+    def _descriptor(self) -> int:
+        if self._file.closed:  # its number may belong to another file by now
+            raise ValueError("the file is closed")
+        return self._number
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class SeekableFile:
+    """Read a file that has one position, one reader at a time.
+
+    For systems that cannot read by position, and for files that are not on disk.
+
+    :param file: opened for reading.
+    :param owned: whether it is closed with this.
+    """
+
+    def __init__(self, file: BinaryIO, *, owned: bool = False) -> None:
+        self._file = file
+        self._owned = owned
+        self._lock = threading.Lock()
+        self.size = file.seek(0, io.SEEK_END)
+        """Bytes of the whole file."""
+
+    def read_at(self, start: int, length: int, /) -> bytes:
+        """Return bytes, fewer only where the file ends."""
+        with self._lock:
+            self._file.seek(start)
+            return self._file.read(length)
+
+    def close(self) -> None:
+        """Close the file, if it came with that duty."""
+        if self._owned:
+            self._file.close()
+
+
+class Memory:
+    """Read what lies in memory.
+
+    >>> Memory(b"wheel").read_at(2, 9)
+    b'eel'
+
+    :param data: the whole file.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.size = len(data)
+        """Bytes of the whole file."""
+
+    def read_at(self, start: int, length: int, /) -> bytes:
+        """Return bytes, fewer only where the file ends."""
+        return self._data[start : start + length]
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def open_local(path: Path) -> ByteSource:
+    """Open a file on disk.
+
+    :param path: the file.
+    :raises OSError: it cannot be opened.
+    """
+    file = path.open("rb", buffering=0)
+    try:
+        if hasattr(os, "pread"):
+            return LocalFile(file)
+        return SeekableFile(file, owned=True)
+    except BaseException:
+        file.close()
+        raise
