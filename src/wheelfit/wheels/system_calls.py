@@ -1,0 +1,170 @@
+"""The few system calls that Python does not offer; each says whether this system has it.
+
+``ctypes`` takes a while to import, so this module is imported when one is needed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import sys
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["UNSUPPORTED", "clone_file", "exchange", "move_exclusively", "sync_file_system"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY})
+"""What a file system answers that does not know a call, or the way in which it was called."""
+
+_HERE = -100  # AT_FDCWD of Linux
+_LINUX_NO_REPLACE, _LINUX_EXCHANGE = 1, 2
+_MACOS_SWAP, _MACOS_EXCLUSIVE = 2, 4
+_FICLONE = 0x40049409
+# For C libraries without a function of that name.
+_RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "ppc64le": 357, "s390x": 347, "riscv64": 276}
+
+
+def exchange(one: str, other: str) -> bool:
+    """Give two files or folders each other's names in one step.
+
+    :param one: what exists.
+    :param other: what exists, in the same file system.
+    :return: False where the system or the file system cannot; then nothing has happened.
+    :raises OSError: it can, but not these two.
+    """
+    return _renamed(one, other, linux=_LINUX_EXCHANGE, macos=_MACOS_SWAP)
+
+
+def move_exclusively(source: str, target: str) -> bool:
+    """Rename a file or folder, but never onto something.
+
+    :param source: what exists.
+    :param target: its new name, in the same file system.
+    :return: False where the system or the file system cannot; then nothing has happened.
+    :raises FileExistsError: something has that name.
+    :raises OSError: it cannot be moved.
+    """
+    return _renamed(source, target, linux=_LINUX_NO_REPLACE, macos=_MACOS_EXCLUSIVE)
+
+
+def clone_file(source: str, target: str) -> None:
+    """Create a file that shares its bytes with another until one of them is changed.
+
+    :param source: the file.
+    :param target: the new one; does not exist.
+    :raises OSError: the system or the file system cannot; nothing is left then.
+    """
+    if sys.platform == "darwin":
+        call = _function("clonefile", 3)
+        if call is None:
+            raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), target)
+        _check(call(os.fsencode(source), os.fsencode(target), 0), source, target)
+        return
+    if sys.platform != "linux":
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), target)
+    from fcntl import ioctl  # noqa: PLC0415  # not on Windows
+
+    reading = os.open(source, os.O_RDONLY)
+    try:
+        mode = os.fstat(reading).st_mode & 0o777
+        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            ioctl(writing, _FICLONE, reading)
+        except BaseException:
+            os.unlink(target)  # noqa: PTH108
+            raise
+        finally:
+            os.close(writing)
+    finally:
+        os.close(reading)
+
+
+def sync_file_system(folder: str) -> bool:
+    """Wait until everything written to the file system of a folder is on the disk.
+
+    :param folder: exists.
+    :return: False where there is no such call.
+    :raises OSError: something could not be written.
+    """
+    call = _function("syncfs", 1) if sys.platform == "linux" else None
+    if call is None:
+        return False
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        _check(call(number), folder)
+    finally:
+        os.close(number)
+    return True
+
+
+def _renamed(source: str, target: str, *, linux: int, macos: int) -> bool:
+    if sys.platform == "linux":
+        call = _renameat2()
+        result = (
+            None
+            if call is None
+            else call(_HERE, os.fsencode(source), _HERE, os.fsencode(target), linux)
+        )
+    elif sys.platform == "darwin":
+        call = _function("renamex_np", 3)
+        result = None if call is None else call(os.fsencode(source), os.fsencode(target), macos)
+    else:
+        result = None
+    if result is None:
+        return False
+    try:
+        _check(result, source, target)
+    except OSError as error:
+        if error.errno in UNSUPPORTED:
+            return False
+        raise
+    return True
+
+
+def _check(result: int, source: str, target: str | None = None) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        # Of the class that belongs to the number, as FileExistsError.
+        raise OSError(number, os.strerror(number), source, None, target)
+
+
+@cache
+def _library() -> Any:  # ctypes has no better type for it
+    return ctypes.CDLL(None, use_errno=True)
+
+
+@cache
+def _function(name: str, arguments: int) -> Callable[..., int] | None:
+    found = getattr(_library(), name, None)
+    if found is None:
+        return None
+    kinds = {1: [ctypes.c_int], 3: [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint]}
+    found.argtypes = kinds[arguments]
+    found.restype = ctypes.c_int
+    return found  # type: ignore[no-any-return]
+
+
+@cache
+def _renameat2() -> Callable[..., int] | None:
+    kinds = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+    if (found := getattr(_library(), "renameat2", None)) is not None:
+        found.argtypes = kinds
+        found.restype = ctypes.c_int
+        return found  # type: ignore[no-any-return]
+    number = _RENAMEAT2.get(platform.machine())
+    if number is None:
+        return None
+    call = _library().syscall
+    call.argtypes = [ctypes.c_long, *kinds]
+    call.restype = ctypes.c_long
+    return partial(call, number)
