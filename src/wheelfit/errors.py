@@ -1,4 +1,4 @@
-"""The family of errors; imports nothing of ours.
+"""The family of errors; imports nothing of ours but `wheelfit.values`.
 
 Every error a user can meet is one of these. Each has a reference (a code that
 the documentation explains), says what happened, where, and what to do next.
@@ -25,7 +25,8 @@ WheelfitError
 │   ├── FileProblem                       file-problem
 │   ├── UnusableInterpreter               unusable-interpreter
 │   ├── NotInstalled                      not-installed
-│   └── NotRemovable                      not-removable
+│   ├── NotRemovable                      not-removable
+│   └── BuildFailed                       build-failed
 ├── UsageError                   exit 2   usage
 ├── NoFit                        exit 3   nothing compatible exists
 │   ├── NoSolution                        no-solution
@@ -33,17 +34,20 @@ WheelfitError
 │   ├── NoCompatibleWheel                 no-compatible-wheel
 │   ├── NoAccelerator                     no-accelerator
 │   ├── ProjectNotFound                   project-not-found
-│   └── UnknownLabel                      unknown-label
+│   ├── UnknownLabel                      unknown-label
+│   └── SourceOff                         source-off
 ├── IntegrityError               exit 4   bytes are not what was promised
 │   ├── HashMismatch                      hash-mismatch
 │   ├── InvalidWheel                      invalid-wheel
+│   ├── InvalidSource                     invalid-source
 │   ├── FileConflict                      file-conflict
 │   ├── MetadataDisagreement              metadata-disagreement
 │   └── DamagedBundle                     damaged-bundle
 ├── NetworkError                 exit 5   a source could not be read
 │   ├── Unreachable                       unreachable
 │   ├── UnexpectedStatus                  unexpected-status
-│   └── InvalidPage                       invalid-page
+│   ├── InvalidPage                       invalid-page
+│   └── CheckoutFailed                    checkout-failed
 ├── EnvironmentUnavailable       exit 6   the environment cannot be changed now
 │   ├── EnvironmentBusy                   environment-busy
 │   └── EnvironmentReadOnly               environment-read-only
@@ -60,8 +64,9 @@ WheelfitError
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -69,6 +74,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BadMetadata",
+    "BuildFailed",
+    "CheckoutFailed",
     "DamagedBundle",
     "EnvironmentBusy",
     "EnvironmentReadOnly",
@@ -92,6 +99,7 @@ __all__ = [
     "InvalidProject",
     "InvalidProperty",
     "InvalidRequirement",
+    "InvalidSource",
     "InvalidWheel",
     "LockOutdated",
     "MetadataDisagreement",
@@ -106,6 +114,7 @@ __all__ = [
     "NotRemovable",
     "PolicyRefusal",
     "ProjectNotFound",
+    "SourceOff",
     "TooLarge",
     "UnexpectedStatus",
     "UnknownHost",
@@ -390,6 +399,15 @@ class NotRemovable(UserError):
     reference = "not-removable"
 
 
+class BuildFailed(UserError):
+    """A project could not be built: its build backend failed, or gave something else.
+
+    The note has the last lines of what the backend said.
+    """
+
+    reference = "build-failed"
+
+
 # --- 2 ------------------------------------------------------------------------
 
 
@@ -454,6 +472,12 @@ class UnknownLabel(NoFit):
     reference = "unknown-label"
 
 
+class SourceOff(NoFit):
+    """Only source distributions are left, and building them was not allowed (F-92)."""
+
+    reference = "source-off"
+
+
 # --- 4: bytes are not what was promised ----------------------------------------
 
 
@@ -489,6 +513,12 @@ class InvalidWheel(IntegrityError):
     """An archive is not a sound wheel."""
 
     reference = "invalid-wheel"
+
+
+class InvalidSource(IntegrityError):
+    """An archive of a project is not sound, or is another project than it says."""
+
+    reference = "invalid-source"
 
 
 class FileConflict(IntegrityError):
@@ -574,6 +604,12 @@ class InvalidPage(NetworkError):
     """A server answered with something that is no index page."""
 
     reference = "invalid-page"
+
+
+class CheckoutFailed(NetworkError):
+    """A repository, or a revision of it, could not be had."""
+
+    reference = "checkout-failed"
 
 
 # --- 6: the environment cannot be changed now --------------------------------------

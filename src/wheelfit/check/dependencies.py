@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.check import checks
@@ -22,6 +21,7 @@ from wheelfit.core.properties import PropertySet, is_name, is_value
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shortened
 from wheelfit.errors import InvalidRequirement
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.check import checks, profile
@@ -27,6 +26,7 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.strict_json import path_of
 from wheelfit.errors import InvalidDocument, InvalidRequirement
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.check import checks
@@ -12,6 +11,7 @@ from wheelfit.core.labels import NULL
 from wheelfit.core.properties import PropertySet
 from wheelfit.core.support import namespaces_used
 from wheelfit.platforms.features import Status
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

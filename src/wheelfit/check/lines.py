@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.strict_json import path_of
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +27,7 @@ from wheelfit.sources.hashes import check_bytes, check_file
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.simple_api import VARIANTS_SUFFIX, parse_links
 from wheelfit.sources.urls import file_path, file_url, redact
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,12 +8,12 @@ here is only what checking needs besides.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.cuda_values import every_bound, every_sm_value
 from wheelfit.platforms.tables import aarch64, amd, ascend, intel, tpu, x86_64
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

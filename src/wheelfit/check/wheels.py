@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.check import checks, profile
@@ -14,6 +13,7 @@ from wheelfit.check.profile import Profile
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename, InvalidWheel
+from wheelfit.values import dataclass, field
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder
 from wheelfit.wheels.entry_points import parse_commands

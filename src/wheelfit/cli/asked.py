@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -27,6 +26,7 @@ from wheelfit.resolve.requirements_file import (
     read_requirements_file,
 )
 from wheelfit.sources.urls import redact
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from argparse import Namespace

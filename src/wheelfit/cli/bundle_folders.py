@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote as shell_quote
 from typing import TYPE_CHECKING
@@ -32,6 +31,7 @@ from wheelfit.lock.document import write_lock
 from wheelfit.server.pages import write_site
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.urls import file_url, redact
+from wheelfit.values import dataclass, replace
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
 

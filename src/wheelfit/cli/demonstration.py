@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.build.index_file import write_index_files
@@ -14,6 +13,7 @@ from wheelfit.core.labels import parse_label
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.providers import PluginProvider
 from wheelfit.platforms.features import FeatureConfig
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from shlex import quote
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from wheelfit.doctor.diagnoses import DIAGNOSES, Area
 from wheelfit.doctor.variables import variables_in
 from wheelfit.install.environment import Kind
 from wheelfit.platforms.features import Status
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from wheelfit.cli.configuration import home
 from wheelfit.cli.pip_rules import pip_surroundings
 from wheelfit.sources.open import default_cache_folder, open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from wheelfit.cli.machine import choose_machine
 from wheelfit.errors import FileProblem, NoFit, UserError
 from wheelfit.lock.document import DEFAULT_LIMITS, is_lock_name, read_lock
 from wheelfit.lock.selection import LockCandidates
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from argparse import Namespace

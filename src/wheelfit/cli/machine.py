@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.plugins import OnDemandPlugins, read_rules_about_plugins
@@ -18,6 +17,7 @@ from wheelfit.platforms.children import RealProcesses
 from wheelfit.platforms.discovery import Machine
 from wheelfit.platforms.features import Detection, Status
 from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -60,7 +60,7 @@ class ChosenMachine:
     overrides: tuple[str, ...]
     """What replaces or narrows what would be detected: ``NAME=value`` of the environment, and
     options as they were given or configured."""
-    plugin_rules: PluginRules = PluginRules()  # noqa: RUF009 - frozen
+    plugin_rules: PluginRules = PluginRules()
     """What decides whether a plugin may be asked (P-14)."""
     environ: Mapping[str, str] = field(default_factory=dict, hash=False)
     """The environment of the process, without overrides where they do not count."""

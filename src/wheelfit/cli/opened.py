@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.asked import choice_policy, limited, read_wanted
@@ -11,6 +10,7 @@ from wheelfit.cli.indexes import open_indexes, read_settings
 from wheelfit.cli.machine import choose_machine
 from wheelfit.cli.pip_rules import check_choice, read_rules
 from wheelfit.resolve.candidates import Candidates
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from wheelfit.install.environment import open_environment
 from wheelfit.install.plugins.environments import environments_holding
 from wheelfit.install.plugins.listed import listed_plugins
 from wheelfit.platforms.discovery import BUILT_IN
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from wheelfit.core.support import ProviderPolicy
 from wheelfit.errors import FileProblem, UsageError
 from wheelfit.platforms import recording
 from wheelfit.platforms.discovery import Machine
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from argparse import Namespace

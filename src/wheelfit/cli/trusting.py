@@ -6,7 +6,6 @@ import re
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -38,6 +37,7 @@ from wheelfit.install.plugins.environments import digest_of, environments_holdin
 from wheelfit.install.plugins.listed import plugin_entry_points
 from wheelfit.install.plugins.tree import resolve_plugin
 from wheelfit.sources.urls import redact
+from wheelfit.values import dataclass, replace
 from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ results. Those are declared here, and by the user; whatever is not declared is a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core.phrases import alternatives
 from wheelfit.core.properties import Feature, feature_of, parse_feature
 from wheelfit.errors import InvalidProperty
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

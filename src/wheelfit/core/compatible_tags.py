@@ -7,7 +7,6 @@ orders are those of `packaging.tags`, which knows them for the running interpret
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from packaging.tags import (
@@ -17,6 +16,8 @@ from packaging.tags import (
     generic_tags,
     mac_platforms,
 )
+
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier
@@ -20,6 +19,7 @@ from packaging.version import InvalidVersion
 from wheelfit.core.requirements import marker_start, parse_requirement
 from wheelfit.core.versions import parse_specifiers, parse_version
 from wheelfit.errors import InvalidWheel
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,6 @@ and one character decide what is what.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn
 
@@ -20,6 +19,7 @@ from wheelfit.core.labels import Label, is_label
 from wheelfit.core.strict_json import shortened
 from wheelfit.core.versions import is_endless, parse_version
 from wheelfit.errors import InvalidFilename
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from packaging.utils import BuildTag

@@ -6,10 +6,10 @@ and what was seen on the way is not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.compatible_tags import shorten
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

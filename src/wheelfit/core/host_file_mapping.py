@@ -7,7 +7,6 @@ ignored with a note, unless it looks like a slip of a known one.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -22,6 +21,7 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidHostFile, InvalidRequirement
 from wheelfit.platforms.features import DeviceValues, Evidence, FeatureConfig
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

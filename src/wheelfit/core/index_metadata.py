@@ -6,7 +6,6 @@ whether a wheel says of itself what the index says of it (F-93).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,6 +21,7 @@ from wheelfit.errors import (
     InvalidRequirement,
     InvalidWheel,
 )
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

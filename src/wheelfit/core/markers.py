@@ -11,7 +11,6 @@ False
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
@@ -35,6 +34,7 @@ from wheelfit.core.marker_grammar import (
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.versions import is_endless
 from wheelfit.errors import InvalidMarker
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wheelfit.core import abi_dependency, strict_json
@@ -19,6 +18,7 @@ from wheelfit.core.layouts.findings import Findings
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits, path_of
 from wheelfit.errors import Fault, InvalidDocument
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from wheelfit.core.layouts.layout import Parts

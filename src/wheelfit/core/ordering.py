@@ -8,7 +8,6 @@ good as its keys, compared one by one, and one more key is better than none.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,6 +20,7 @@ from wheelfit.core.properties import (
     parse_namespace,
     parse_property,
 )
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

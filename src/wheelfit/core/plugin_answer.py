@@ -6,13 +6,13 @@ Whoever runs a plugin hands over what it returned, as plain data; nothing here r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import is_name, is_value
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.errors import Fault
 from wheelfit.platforms.features import FeatureConfig
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

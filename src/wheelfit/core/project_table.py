@@ -8,7 +8,6 @@ here runs a plugin; its answer is handed in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,6 +23,7 @@ from wheelfit.core.properties import Feature
 from wheelfit.core.providers import PluginProvider, Provider, StaticProvider
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.errors import Fault, InvalidDocument
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,7 +14,6 @@ A built-in provider takes the place of steps 2 to 6 (P-16).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard
 
 from wheelfit.core import abi_dependency
@@ -34,6 +33,7 @@ from wheelfit.core.providers import (
 )
 from wheelfit.errors import InvalidMarker
 from wheelfit.platforms.features import Detection, Evidence, Status
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -157,7 +157,7 @@ class Steps:
         user_lists: Detector | None,
         environment: Mapping[str, str],
         policy: ProviderPolicy,
-        known: KnownVersions = KnownVersions(),  # noqa: B008 - frozen
+        known: KnownVersions = KnownVersions(),
         plugins: Plugins = NoPlugins(),
     ) -> None:
         self.detections: dict[str, Detection] = {}
@@ -298,7 +298,7 @@ class Steps:
             return _unknown(namespace, f"{why}, and {refusal}", "not-trusted")
         try:
             answer = self._plugins.ask(question)  # P-15
-        except Exception as error:  # noqa: BLE001 - P-17: whatever it is, it is an answer
+        except Exception as error:
             return _failed(namespace, f"plugin {question}", error, "plugin")
         return replace(answer, namespace=namespace)
 
@@ -331,7 +331,7 @@ def _detect(
 ) -> Detection | None:
     try:
         return detector.detect(namespace, package=package, plugin_api=plugin_api)
-    except Exception as error:  # noqa: BLE001 - P-17: whatever it is, it is an answer
+    except Exception as error:
         return _failed(namespace, f"detection of {namespace}", error)
 
 

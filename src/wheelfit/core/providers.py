@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from packaging.utils import canonicalize_name
@@ -16,6 +15,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidMarker, InvalidRequirement
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

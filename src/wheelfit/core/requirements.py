@@ -7,7 +7,6 @@ judge of what is a valid requirement.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from wheelfit.core.marker_grammar import parse_expression
 from wheelfit.core.markers import Marker, VariantContext
 from wheelfit.core.versions import is_endless
 from wheelfit.errors import InvalidMarker, InvalidRequirement
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +41,7 @@ class Requirement:
     name: NormalizedName
     extras: frozenset[NormalizedName] = frozenset()
     """Extras asked for."""
-    specifier: SpecifierSet = SpecifierSet()  # noqa: RUF009 - never changed
+    specifier: SpecifierSet = SpecifierSet()
     """Versions that fit; empty when any fits or a URL is given."""
     url: str | None = None
     """Where exactly to take it from, as written; may hold credentials."""

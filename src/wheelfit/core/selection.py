@@ -6,7 +6,6 @@ needs the network or the machine - the document, the support - is handed in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -15,6 +14,7 @@ from wheelfit.core.phrases import short
 from wheelfit.core.properties import EMPTY, Feature, PropertySet
 from wheelfit.core.support import Support
 from wheelfit.core.tag_phrases import TagPhrases
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -83,7 +83,7 @@ def select(
     document: VariantDocument | None,
     support: Support | None,
     tags: TagPreference,
-    preferences: Preferences = Preferences(),  # noqa: B008 - frozen
+    preferences: Preferences = Preferences(),
     extra_rejections: Mapping[str, str] | None = None,
     installed: Label | None = None,
 ) -> Selection:

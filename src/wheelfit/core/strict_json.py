@@ -12,11 +12,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NoReturn, cast
 
 from wheelfit.errors import Fault, InvalidDocument
+from wheelfit.values import dataclass
 
 __all__ = ["DEFAULT_LIMITS", "Limits", "check_limits", "load", "path_of", "shortened", "shown"]
 

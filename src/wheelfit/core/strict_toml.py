@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from wheelfit.core.strict_json import path_of
+from wheelfit.values import dataclass
 
 __all__ = ["DEFAULT_LIMITS", "Limits", "load"]
 

@@ -7,7 +7,6 @@ the target runs it (F-28), why not, and which of its properties hold there (F-10
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -24,6 +23,7 @@ from wheelfit.core.provider_steps import (
     Steps,
 )
 from wheelfit.platforms.features import Detection, Status
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -72,7 +72,7 @@ class Support:
     """Whose answer it is, by namespace, in words; this machine's when not listed."""
     abi: frozenset[str] = frozenset()
     """Namespaces that speak of versions of other packages (P-45)."""
-    known: KnownVersions = KnownVersions()  # noqa: RUF009 - frozen
+    known: KnownVersions = KnownVersions()
     """The versions that are known of those packages (P-51)."""
     _values: Mapping[str, Mapping[str, frozenset[str]]] = field(
         init=False, repr=False, compare=False
@@ -227,10 +227,10 @@ def support_for(
     *,
     environment: Mapping[str, str],
     user_lists: Detector | None = None,
-    policy: ProviderPolicy = ProviderPolicy(),  # noqa: B008 - frozen
+    policy: ProviderPolicy = ProviderPolicy(),
     namespaces: Iterable[str] | None = None,
-    known: KnownVersions = KnownVersions(),  # noqa: B008 - frozen
-    plugins: Plugins = NoPlugins(),  # noqa: B008 - frozen
+    known: KnownVersions = KnownVersions(),
+    plugins: Plugins = NoPlugins(),
 ) -> Support:
     """Ask the six steps about every namespace and return the answers.
 

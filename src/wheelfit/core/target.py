@@ -6,7 +6,6 @@ hardware supports is no part of it, that is asked of a detector.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidMarker
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

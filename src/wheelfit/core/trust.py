@@ -8,7 +8,6 @@ policy limits that; it can never be loosened by a user.
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -17,6 +16,7 @@ from wheelfit.core.phrases import alternatives
 from wheelfit.core.provider_table import TABLE_DATE, UNREGISTERED
 from wheelfit.core.providers import PluginQuestion, default_endpoint
 from wheelfit.core.requirements import Requirement
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -7,7 +7,6 @@ limit must not go on without it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn, cast, get_args
@@ -23,6 +22,7 @@ from wheelfit.core.toml_lines import line_of
 from wheelfit.core.trust import PluginRule, PolicyFile, Trust, TrustedFile, TrustEntry
 from wheelfit.core.versions import parse_specifiers
 from wheelfit.errors import InvalidConfiguration, InvalidFilename, UnusablePolicy, WheelfitError
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

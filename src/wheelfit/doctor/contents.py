@@ -11,7 +11,6 @@ import os
 import re
 import stat
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from packaging.tags import InvalidTag, TooManyTagsError, parse_tag
@@ -19,6 +18,7 @@ from packaging.tags import InvalidTag, TooManyTagsError, parse_tag
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import FileProblem, WheelfitError
 from wheelfit.install.choice import CHOICE_FILE, Circumstances, parse_choice
+from wheelfit.values import dataclass, field
 from wheelfit.wheels.record import DIGEST_SIZES, encode_digest, parse_record
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Package:
     """The tags of its wheel; empty where nobody recorded them."""
     needs: tuple[Requirement, ...] = field(default=(), repr=False)
     """What it needs here; without extras, which nobody recorded."""
-    circumstances: Circumstances = Circumstances()  # noqa: RUF009 - frozen
+    circumstances: Circumstances = Circumstances()
     """What it was chosen by, as far as recorded."""
     problem: str = ""
     """Why its RECORD or METADATA cannot be read; empty when they can."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.check.findings import Count, Place, Report
@@ -13,6 +12,7 @@ from wheelfit.doctor.families import build_of, owned_libraries
 from wheelfit.install.fit import judge
 from wheelfit.install.installed import by_name
 from wheelfit.install.transaction import WORKPLACE
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

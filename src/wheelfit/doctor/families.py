@@ -8,10 +8,10 @@ last in what the package needs. The strongest sign counts.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.platforms.accelerator_libraries import identify
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -6,11 +6,11 @@ It is read out of detections and not out of the machine, so a host file does as 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.facts import Capability
 from wheelfit.platforms.features import Status
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.check.findings import Place
@@ -19,6 +18,7 @@ from wheelfit.doctor.variables import MASKS, Variable, read_mask, variables_in
 from wheelfit.platforms.accelerator_libraries import identify
 from wheelfit.platforms.children import Ending, Question
 from wheelfit.platforms.features import Status
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

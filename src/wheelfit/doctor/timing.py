@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.children import Ending
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

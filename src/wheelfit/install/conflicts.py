@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -17,6 +16,7 @@ from installer.scripts import Script
 
 from wheelfit.errors import FileConflict, InvalidWheel
 from wheelfit.install.removal import Bounds, RealPaths, recorded_files
+from wheelfit.values import dataclass
 from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.record import encode_digest, row_for
 

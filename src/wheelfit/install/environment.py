@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import configparser
 import os
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from wheelfit.install.installed import Installed, Scan, scan
 from wheelfit.install.interpreter import Interpreter, find_interpreter, inspect_interpreter
 from wheelfit.install.isolated.interpreter import PREFIX
 from wheelfit.install.schemes import Schemes
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from packaging.tags import Tag
 from wheelfit.errors import UnusableInterpreter
 from wheelfit.install.isolated import interpreter as isolated
 from wheelfit.install.schemes import Schemes
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

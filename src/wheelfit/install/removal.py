@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidWheel, NotRemovable
+from wheelfit.values import dataclass
 from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.record import parse_record
 

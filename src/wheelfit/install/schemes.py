@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import NotInstalled
@@ -11,6 +10,7 @@ from wheelfit.install.breakage import breakages
 from wheelfit.install.locking import PATIENCE
 from wheelfit.install.plan import plan_uninstall
 from wheelfit.install.removal import plan_removal
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

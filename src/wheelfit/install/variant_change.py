@@ -6,7 +6,6 @@ driver, or for none. So nobody exchanges one unnoticed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.abi_dependency import abi_namespaces
@@ -14,6 +13,7 @@ from wheelfit.core.accelerators import accelerators_of
 from wheelfit.core.agreements import turned
 from wheelfit.core.properties import PropertySet
 from wheelfit.install.installed import by_name
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

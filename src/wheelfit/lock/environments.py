@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
@@ -19,6 +18,7 @@ from wheelfit.errors import UsageError
 from wheelfit.platforms.tables.platforms import PLATFORMS
 from wheelfit.platforms.tables.pythons import GLIBC_OF_LOCKS, PLATFORMS_OF_LOCKS, PYTHONS
 from wheelfit.resolve.version_set import VersionSet
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,12 +6,12 @@ the lock is read back, and each machine chooses from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidMarker, NoFit, UserError
 from wheelfit.lock.locking import locked_versions, put_together
 from wheelfit.lock.settling import Part, Settled
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

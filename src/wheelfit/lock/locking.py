@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
@@ -15,6 +14,7 @@ from wheelfit.lock.environments import in_words, requires_python
 from wheelfit.lock.merging import merge
 from wheelfit.lock.settling import settle
 from wheelfit.lock.writing import new_lock
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from wheelfit.lock.release import lock_release
 from wheelfit.resolve.release_metadata import ReleaseMetadata, obtain
 from wheelfit.resolve.version_set import VersionSet
 from wheelfit.sources.urls import file_path
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.labels import NULL
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.support import namespaces_used
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Collection

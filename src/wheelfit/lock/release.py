@@ -7,7 +7,6 @@ is installed; until then all labels stay, with all that any of them needs.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from wheelfit.resolve.release_metadata import strictly
 from wheelfit.sources.hashes import KNOWN_HASHES
 from wheelfit.sources.page import time_of_upload
 from wheelfit.sources.urls import file_path, split_userinfo, without_fragment
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from wheelfit.core.markers import parse_marker
 from wheelfit.resolve.replacements import Replacements
 from wheelfit.resolve.request import Asked
 from wheelfit.sources.urls import split_userinfo
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

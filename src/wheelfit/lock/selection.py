@@ -7,7 +7,6 @@ that the chosen wheels need (F-121). Nothing is resolved, and no index is asked 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -32,6 +31,7 @@ from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.resolve.cautions import about_mixture
 from wheelfit.resolve.joint_choice import Attempt, Chosen, Effort, Refused, held_by, settle
 from wheelfit.resolve.resolution import Edge, Pin, Resolution
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -199,10 +199,10 @@ class LockCandidates:
         lock: Lock,
         target: Target,
         machine: Detector | None,
-        policy: ChoicePolicy = ChoicePolicy(),  # noqa: B008 - frozen
+        policy: ChoicePolicy = ChoicePolicy(),
         *,
         user_lists: Detector | None = None,
-        plugins: Plugins = NoPlugins(),  # noqa: B008 - frozen
+        plugins: Plugins = NoPlugins(),
         files: Files | None = None,
         folder: Path | None = None,
         extras: Collection[str] = (),

@@ -7,7 +7,6 @@ is looked at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from wheelfit.resolve.once import Once
 from wheelfit.resolve.request import Request
 from wheelfit.resolve.resolver import resolve
 from wheelfit.sources.reading import ReadsFiles
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -87,7 +87,7 @@ class Solver:
         self,
         request: LockRequest,
         repository: Repository,
-        policy: ChoicePolicy = ChoicePolicy(),  # noqa: B008 - frozen
+        policy: ChoicePolicy = ChoicePolicy(),
         *,
         threads: int = 12,
     ) -> None:

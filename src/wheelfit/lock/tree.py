@@ -7,13 +7,13 @@ only some labels need stays with those labels, and what a lock does not say is u
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.label_phrases import needs_in_words
 from wheelfit.sources.urls import redact
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from wheelfit.platforms.tables import libraries as tables
+from wheelfit.values import dataclass
 
 __all__ = ["AcceleratorLibrary", "identify"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from wheelfit.platforms.discovery import BUILT_IN
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
+from wheelfit.values import dataclass
 
 __all__ = ["Baseline"]
 

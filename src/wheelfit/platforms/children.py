@@ -11,9 +11,10 @@ import os
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
+
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     import subprocess

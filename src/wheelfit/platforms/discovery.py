@@ -9,7 +9,6 @@ import importlib
 import os
 import threading
 import time
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -22,6 +21,7 @@ from wheelfit.platforms.surroundings import (
     interpreter_of_this_process,
     system_of_this_process,
 )
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,11 +8,11 @@ an unset one. Vendors' own variables are read by the provider concerned.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms.features import Detection, Evidence, FeatureConfig, Status
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -13,11 +13,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from wheelfit.platforms.children import abandon
 from wheelfit.platforms.overrides import names_in
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     import subprocess

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -23,6 +22,7 @@ from wheelfit.platforms.features import Detection, Evidence
 from wheelfit.platforms.providers import aarch64, x86_64
 from wheelfit.platforms.tables import nvidia as nvidia_tables
 from wheelfit.platforms.tables import presets as tables
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -28,7 +28,6 @@ import json
 import re
 import tempfile
 import tomllib
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -39,6 +38,7 @@ from wheelfit.platforms.facts import CpuidRegisters, CpuidTable
 from wheelfit.platforms.probes import cpuid, sysctl, windows_features
 from wheelfit.platforms.scrubbing import Scrubber, concerns_detection
 from wheelfit.platforms.surroundings import LOADER_CACHE, Surroundings
+from wheelfit.values import dataclass, field, fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

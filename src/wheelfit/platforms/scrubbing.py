@@ -7,8 +7,9 @@ known by their form, or by the word in front of them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,6 @@ its own, with its own needs (F-112).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY, Property, PropertySet
 from wheelfit.resolve.problem import Build, Need, Package
 from wheelfit.resolve.version_set import VersionSet
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,6 @@ that occur in wheels whose tags fit (P-22).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING
@@ -33,6 +32,7 @@ from wheelfit.resolve.release_metadata import (
     strictly,
 )
 from wheelfit.sources.urls import redact
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -102,7 +102,7 @@ class Candidates:
         policy: ChoicePolicy = ChoicePolicy(),
         *,
         user_lists: Detector | None = None,
-        plugins: Plugins = NoPlugins(),  # noqa: B008 - frozen
+        plugins: Plugins = NoPlugins(),
     ) -> None:
         self.repository = repository
         self.target = target

@@ -26,7 +26,7 @@ def __dir__() -> list[str]:
 
 def about_choice(
     choice: ReleaseChoice,
-    preferences: Preferences = Preferences(),  # noqa: B008 - frozen
+    preferences: Preferences = Preferences(),
 ) -> Iterator[str]:
     """Yield cautions about the choice among the wheels of one release.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from wheelfit.resolve.catalogue import Catalogue, needs_of
 from wheelfit.resolve.lack import Lack, unknown_project
 from wheelfit.resolve.lookahead import Lookahead
 from wheelfit.resolve.request import Request
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,6 @@ are looked at, so that a chosen label cannot fail the version afterwards (F-94).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import itemgetter
 from types import MappingProxyType
@@ -21,6 +20,7 @@ from packaging.version import Version
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.versions import parse_specifiers
 from wheelfit.errors import InvalidFilename
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

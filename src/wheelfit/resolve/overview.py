@@ -6,7 +6,6 @@ take, so that the conditions can be seen at work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
 from types import MappingProxyType
@@ -26,6 +25,7 @@ from wheelfit.resolve.listing import NO_TAG, sort_page
 from wheelfit.resolve.release_metadata import ReleaseMetadata, obtain
 from wheelfit.resolve.version_set import is_pin
 from wheelfit.sources.page import ProjectPage
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

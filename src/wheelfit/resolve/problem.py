@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from packaging.version import Version
+
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

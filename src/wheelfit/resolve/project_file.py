@@ -8,7 +8,6 @@ have to be asked for is an error, for nothing is built here. Needs of the projec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +21,7 @@ from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.toml_lines import lines_of
 from wheelfit.errors import Fault, FileProblem, InvalidProject, InvalidRequirement
 from wheelfit.resolve.request import Asked
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -7,11 +7,11 @@ up, every step once; one that is needed again later gets a number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.core.phrases import alternatives
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
 from wheelfit.resolve.listing import NO_TAG
 from wheelfit.resolve.release_metadata import ReleaseMetadata
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from wheelfit.core.degradations import Degradation

@@ -7,7 +7,6 @@ strictness they are raised together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -29,6 +28,7 @@ from wheelfit.errors import (
     Unreachable,
 )
 from wheelfit.sources.repository import TooCostly
+from wheelfit.values import dataclass, field, replace
 from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:

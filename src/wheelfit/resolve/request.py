@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -15,6 +14,7 @@ from wheelfit.core.requirements import Requirement
 from wheelfit.errors import InvalidFilename, UserError
 from wheelfit.sources.page import File
 from wheelfit.sources.urls import origin, redact, split_userinfo
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NoReturn
 
 from wheelfit.errors import InvalidRequirement, UserError
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

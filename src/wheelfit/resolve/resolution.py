@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -37,6 +36,7 @@ from wheelfit.resolve.solver import Exhausted, Unsolvable, solve
 from wheelfit.resolve.version_set import VersionSet
 from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.urls import redact
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

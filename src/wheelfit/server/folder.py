@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
@@ -23,6 +22,7 @@ from wheelfit.errors import InvalidFilename, WheelfitError
 from wheelfit.server.messages import Answer, Request, as_asked
 from wheelfit.server.pages import choose_type, write_project, write_projects
 from wheelfit.sources.page import File, ProjectPage
+from wheelfit.values import dataclass
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
 

@@ -11,11 +11,11 @@ import base64
 import netrc
 import stat
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from wheelfit.sources.urls import is_loopback, origin, split_userinfo
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import configparser
 import os
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import redact
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

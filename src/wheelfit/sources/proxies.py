@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.sources.urls import is_loopback, origin
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from wheelfit.sources.transport import Interrupted

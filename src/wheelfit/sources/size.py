@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from wheelfit.values import dataclass
 
 __all__ = ["FileSize"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from packaging.tags import Tag
@@ -15,6 +14,7 @@ from wheelfit.resolve.request import Asked, Request
 from wheelfit.resolve.resolver import resolve
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import keyword
 import re
-from dataclasses import dataclass
 
 from wheelfit.errors import InvalidWheel
+from wheelfit.values import dataclass
 
 __all__ = ["Command", "format_commands", "is_interpreter_name", "parse_commands"]
 

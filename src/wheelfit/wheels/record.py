@@ -10,10 +10,10 @@ import base64
 import csv
 import hashlib
 import io
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidWheel
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

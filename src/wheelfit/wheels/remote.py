@@ -12,11 +12,11 @@ a wheel with thousands of members.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidWheel, UnexpectedStatus
+from wheelfit.values import dataclass
 from wheelfit.wheels.dist_info import dist_info_folder
 from wheelfit.wheels.inflate import inflate
 from wheelfit.wheels.zip_directory import (

@@ -7,12 +7,12 @@ costs as much as a plain copy, unless its content is to be verified as well.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidWheel
+from wheelfit.values import dataclass, replace
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.durable import new_file, write_all
 from wheelfit.wheels.paths import path_fault

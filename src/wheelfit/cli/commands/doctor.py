@@ -244,11 +244,10 @@ def _open_machine(
 
     Drivers are asked anew, so that a remembered answer never hides what is wrong.
     """
-    from dataclasses import replace
-
     from wheelfit.cli.machine import choose_machine, options_in_effect
     from wheelfit.doctor.timing import TimedProcesses
     from wheelfit.platforms.discovery import Machine
+    from wheelfit.values import replace
 
     chosen = choose_machine(arguments, current, environ, output, recall=False)
     if arguments.replay:

@@ -14,10 +14,10 @@ HOST is a host file, the name of one of your own, a preset as cuda-12.8-sm90+cpu
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.options import given
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

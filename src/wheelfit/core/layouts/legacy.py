@@ -6,7 +6,6 @@ where its static values stand then (F-47, F-48).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.layouts import entries, priorities, schema, variants
@@ -25,6 +24,7 @@ from wheelfit.core.providers import (
 )
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.errors import InvalidMarker
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.layouts.priorities import Prefixes, put_first
 from wheelfit.core.properties import Feature
 from wheelfit.core.providers import StaticProvider
 from wheelfit.platforms.features import FeatureConfig
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from wheelfit.core.versions import is_endless
+from wheelfit.values import dataclass
 
 __all__ = ["BARE", "HOST", "KEY", "PEP_825", "PEP_850", "SchemaName", "parse_schema"]
 

@@ -7,10 +7,10 @@ asked only in environments of their own.
 from __future__ import annotations
 
 import configparser
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.providers import parse_endpoint
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.resolve.request import Asked, Request
 from wheelfit.resolve.resolver import resolve
 from wheelfit.sources.reading import ReadsFiles
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

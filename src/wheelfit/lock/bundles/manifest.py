@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core import strict_json
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import DamagedBundle, InvalidDocument, InvalidFilename
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,6 @@ of those wheels (F-116), and what they need. All places are paths in the bundle.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import index_file_name
@@ -17,6 +16,7 @@ from wheelfit.errors import InconsistentDocuments
 from wheelfit.lock.document import Lock
 from wheelfit.lock.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS, file_name_of
 from wheelfit.lock.pruning import prune
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

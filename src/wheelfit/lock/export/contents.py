@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import FileProblem, IntegrityError, NetworkError
 from wheelfit.lock.export.license import License, license_of
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

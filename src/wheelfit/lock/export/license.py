@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from wheelfit.core.core_metadata import LicenseFields

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.tables import aarch64 as tables
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from wheelfit.platforms.surroundings import Surroundings

@@ -7,7 +7,6 @@ and garbage are all data with evidence.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.isolated import level_zero_child
 from wheelfit.platforms.probes import child_answers, pci_devices
 from wheelfit.platforms.tables import intel as tables
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.elf import read_soname
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.isolated import nvidia_child
 from wheelfit.platforms.probes import child_answers, nvidia_files
 from wheelfit.platforms.tables import nvidia as tables
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.facts import Core
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from wheelfit.platforms.surroundings import Surroundings

@@ -6,7 +6,6 @@ Reachable as a PEP 850 plugin: ``wheelfit.platforms.providers.amd``.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import InvalidConfiguration
@@ -23,6 +22,7 @@ from wheelfit.platforms.probes import kfd, pci_devices, rocm_release
 from wheelfit.platforms.providers.endpoint import as_plugin_features
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.platforms.tables import amd as tables
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,7 +6,6 @@ Reachable as a PEP 850 plugin: ``wheelfit.platforms.providers.nvidia``.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidConfiguration
@@ -23,6 +22,7 @@ from wheelfit.platforms.probes import nvidia_files
 from wheelfit.platforms.providers.endpoint import as_plugin_features
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.platforms.tables import nvidia as tables
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

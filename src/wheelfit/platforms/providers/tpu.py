@@ -5,7 +5,6 @@ Reachable as a PEP 850 plugin: ``wheelfit.platforms.providers.tpu``.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidConfiguration
@@ -16,6 +15,7 @@ from wheelfit.platforms.probes import tpu_files
 from wheelfit.platforms.providers.endpoint import as_plugin_features
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.platforms.tables import tpu as tables
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
