@@ -298,7 +298,7 @@ class Steps:
             return _unknown(namespace, f"{why}, and {refusal}", "not-trusted")
         try:
             answer = self._plugins.ask(question)  # P-15
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - P-17: whatever it is, it is an answer
             return _failed(namespace, f"plugin {question}", error, "plugin")
         return replace(answer, namespace=namespace)
 
@@ -331,7 +331,7 @@ def _detect(
 ) -> Detection | None:
     try:
         return detector.detect(namespace, package=package, plugin_api=plugin_api)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - P-17: whatever it is, it is an answer
         return _failed(namespace, f"detection of {namespace}", error)
 
 
