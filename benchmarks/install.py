@@ -1,0 +1,420 @@
+"""Install real wheels with wheelfit, uv and pip side by side; print times, ratios and goals.
+
+    python benchmarks/install.py                           every scenario, 7 rounds each
+    python benchmarks/install.py --rounds 9 cold-torch     one of them
+    python benchmarks/install.py --quick                   tiny wheels, one round: does it run?
+    python benchmarks/install.py --json FILE --plot docs/explanation/install-speed.svg
+    python benchmarks/install.py --from FILE               the tables and the plot once more
+
+The wheels are fetched once from the configured index and kept (2 GB; 5 GB with the variants made
+of them). A server on the loopback interface gives them to every tool (`throttled_server.py`). Each
+run is a whole command line in a new process, with a cache and an environment of its own; the tools
+take turns, in rotating order. `install_runs.py` says how the traps of such measurements are kept
+away. Figures are medians over the runs that nobody disturbed; ``by rounds`` are medians of the
+ratios of each round, over all of them. Wheels of many files are measured in memory, as a file
+system on a disk mostly measures itself there (``--on disk`` does it all the same).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from install_report import Result, draw, report
+from install_runs import Run, Runs, Scratch, copy_tree, kind_of, remove, run
+from install_wheels import TREE, Wheels, fetched, kept_folder, tiny
+from throttled_server import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+VERSIONS = {"uv": "0.13.9", "pip": "26.3"}
+SHARED_MEMORY = Path("/dev/shm")
+ROOM = 8 << 30
+"""Bytes that must be free in memory to measure there."""
+SLOW = (40e6, 0.02)
+STARTS = 21
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is installed, from where, in which state, and what it should cost."""
+
+    words: tuple[str, ...]
+    """The requirements."""
+    state: str = "cold"
+    """``cold``, ``warm``, ``reinstall`` or ``exchange``."""
+    shelf: str = "large"
+    """Which wheels the index has."""
+    deps: bool = False
+    """Whether dependencies are installed too."""
+    rate: float = 0.0
+    delay: float = 0.0
+    in_memory: bool = False
+    """Whether it has too many files for a file system on a disk."""
+    goals: dict[str, float] = field(default_factory=dict)
+    """The most that the ratio to a tool may be; ``MB`` is for the peak of memory."""
+    rounds: dict[str, int] = field(default_factory=dict)
+    """Fewer rounds, of tools that are slow here; 0 leaves one out."""
+
+
+LARGE_GOALS = {"uv": 1.0, "pip": 0.45, "MB": 200}
+SLOW_GOALS = {"uv": 0.40, "MB": 200}
+CUBLAS, TORCH, ORT = ("nvidia-cublas-cu12",), ("torch",), ("onnxruntime-gpu",)
+FEW = {"pip": 3}
+NONE = {"pip": 0}
+SCENARIOS = {
+    "cold-cublas": Scenario(CUBLAS, goals=LARGE_GOALS),
+    "cold-torch": Scenario(TORCH, in_memory=True, goals=LARGE_GOALS),
+    "cold-onnxruntime": Scenario(ORT, goals=LARGE_GOALS),
+    "slow-onnxruntime": Scenario(ORT, rate=SLOW[0], delay=SLOW[1], goals=SLOW_GOALS, rounds=NONE),
+    "warm-torch": Scenario(TORCH, "warm", in_memory=True, goals={"uv": 0.75}, rounds=FEW),
+    "warm-torch-disk": Scenario(TORCH, "warm", goals={"uv": 0.75}, rounds=NONE),
+    "reinstall-torch": Scenario(TORCH, "reinstall", in_memory=True, goals={"uv": 0.75}, rounds=FEW),
+    "cold-tree": Scenario(TREE, shelf="tree", deps=True, in_memory=True, goals={"MB": 200}),
+    "warm-tree": Scenario(
+        TREE, "warm", "tree", deps=True, in_memory=True, goals={"uv": 1.5}, rounds=FEW
+    ),
+    "exchange-cublas": Scenario(CUBLAS, "exchange", goals={"uv": 0.25}, rounds=NONE),
+    "exchange-torch": Scenario(TORCH, "exchange", in_memory=True, goals={"uv": 0.25}, rounds=NONE),
+    "slow-exchange-cublas": Scenario(
+        CUBLAS, "exchange", rate=SLOW[0], delay=SLOW[1], goals={"uv": 0.05}, rounds=NONE
+    ),
+}
+START_UP = "start-up"
+
+
+# --- the commands ---------------------------------------------------------------------
+
+
+@dataclass
+class Bench:
+    """The tools, the server, and the folders everything happens in."""
+
+    programs: dict[str, Path]
+    wheels: Wheels
+    server: Server
+    disk: Scratch
+    memory: Scratch | None
+    rounds: int
+    extra: int
+
+    def scratch(self, scenario: Scenario) -> Scratch:
+        """Return where a scenario happens."""
+        return self.memory if scenario.in_memory and self.memory is not None else self.disk
+
+    def environ(self, scratch: Scratch) -> dict[str, str]:
+        """Return the variables of every run: nothing of the user's settings."""
+        ours = ("PIP_", "UV_", "WHEELFIT_", "PYTHON", "VIRTUAL_ENV", "XDG_")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        temporary = scratch.folder / "tmp"
+        temporary.mkdir(exist_ok=True)
+        return {
+            **kept,
+            "PIP_CONFIG_FILE": os.devnull,
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "UV_NO_CONFIG": "1",
+            "XDG_CONFIG_HOME": str(temporary / "no-configuration"),
+            "TMPDIR": str(temporary),  # where pip puts what it downloads
+        }
+
+    def command(self, tool: str, home: Home, index: str, words: Iterable[str]) -> list[str]:
+        """Return the command with which a tool installs something."""
+        python = str(home.environment / "bin" / "python")
+        always = ["--cache-dir", str(home.cache), "--index-url", index, "--quiet"]
+        head = {
+            "wheelfit": ["install", "--python", python],
+            "uv": ["pip", "install", "--python", python],
+            # What the others leave out as well.
+            "pip": ["--python", python, "install", "--no-compile"],
+        }[tool]
+        return [str(self.programs[tool]), *head, *always, *words]
+
+
+@dataclass(frozen=True)
+class Home:
+    """An environment and a cache, in one folder."""
+
+    folder: Path
+
+    @property
+    def environment(self) -> Path:
+        """The environment."""
+        return self.folder / "env"
+
+    @property
+    def cache(self) -> Path:
+        """The cache."""
+        return self.folder / "cache"
+
+
+def new_home(scratch: Scratch, what: str, cache: Path | None = None) -> Home:
+    """Make an environment without packages, and room for a cache.
+
+    :param cache: a cache to use in place of an own one.
+    """
+    home = Home(scratch.fresh(what))
+    home.folder.mkdir()
+    template = scratch.folder / "template"
+    if not template.exists():
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", template], check=True)
+    shutil.copytree(template, home.environment, symlinks=True)
+    if cache is not None:
+        home.cache.symlink_to(cache)
+    return home
+
+
+REINSTALL = {"wheelfit": "--force-reinstall", "uv": "--reinstall", "pip": "--force-reinstall"}
+
+
+class Contestant:
+    """One tool in one scenario: brings everything into the state each run begins with."""
+
+    def __init__(self, bench: Bench, scenario: Scenario, tool: str) -> None:
+        self._bench = bench
+        self._scenario = scenario
+        self._tool = tool
+        self._scratch = bench.scratch(scenario)
+        self._state = scenario.state
+        if self._state == "exchange" and tool != "wheelfit":
+            self._state = "cold"  # what they have to do for it
+        self._filled: Home | None = None
+        if self._state != "cold":
+            self._filled = new_home(self._scratch, f"{tool}-filled")
+            bench.server.reset()
+            self._run(self._filled, *self._labelled("cu129"))
+
+    def once(self) -> Run:
+        """Run once, from the state of the scenario."""
+        home = self._home()
+        words = [REINSTALL[self._tool]] if self._state == "reinstall" else []
+        self._bench.server.reset(rate=self._scenario.rate, delay=self._scenario.delay)
+        measured = self._run(home, *words, *self._labelled("cu128"))
+        count = self._bench.server.count()
+        if self._state != "reinstall":
+            # What a filled cache shares with an environment is needed again.
+            self._scratch.put_away(home.folder, shared=self._state == "warm")
+        return replace(measured, sent=count.sent, requests=count.requests)
+
+    def done(self) -> None:
+        """Give back the space of what was filled."""
+        if self._filled is not None:
+            self._scratch.put_away(self._filled.folder)
+
+    def _home(self) -> Home:
+        if self._filled is None:
+            return new_home(self._scratch, self._tool)
+        if self._state == "reinstall":
+            return self._filled
+        if self._state == "warm":
+            return new_home(self._scratch, self._tool, self._filled.cache)
+        home = Home(self._scratch.fresh(self._tool))
+        copy_tree(self._filled.folder, home.folder)
+        return home
+
+    def _labelled(self, label: str) -> list[str]:
+        if self._state != "exchange":
+            return []
+        return [word for name in self._scenario.words for word in ("--label", f"{name}={label}")]
+
+    def _run(self, home: Home, *words: str) -> Run:
+        wheels = self._bench.wheels
+        shelf = "siblings" if self._state == "exchange" else self._scenario.shelf
+        index = self._bench.server.index(getattr(wheels, shelf))
+        deps = () if self._scenario.deps else ("--no-deps",)
+        command = self._bench.command(
+            self._tool, home, index, [*deps, *words, *self._scenario.words]
+        )
+        environ = self._bench.environ(self._scratch)
+        return run(command, self._scratch, environ, server=self._bench.server.pid)
+
+
+def measure(bench: Bench, scenario: Scenario) -> dict[str, Runs]:
+    """Time the tools in one scenario, interleaved in rotating order."""
+    rounds = {tool: scenario.rounds.get(tool, bench.rounds) for tool in bench.programs}
+    tools = [tool for tool, count in rounds.items() if count]
+    contestants = {tool: Contestant(bench, scenario, tool) for tool in tools}
+    measured = {tool: Runs() for tool in tools}
+    for number in range(bench.rounds + bench.extra):
+        enough = {
+            tool: rounds[tool] <= sum(not each.is_disturbed for each in runs.runs)
+            for tool, runs in measured.items()
+        }
+        if number >= bench.rounds and enough["wheelfit"] and enough.get("uv", True):
+            break
+        turn = number % len(tools)
+        for tool in tools[turn:] + tools[:turn]:
+            if number < rounds[tool] or rounds[tool] == bench.rounds:
+                measured[tool].runs.append(contestants[tool].once())
+    for contestant in contestants.values():
+        contestant.done()
+    return measured
+
+
+def measure_starts(bench: Bench, starts: int) -> dict[str, list[float]]:
+    """Time the start of programs, in turns; return seconds by what was started."""
+    scratch = bench.disk
+    index = bench.server.index(bench.wheels.large)
+    environ = bench.environ(scratch)
+    bare = bench.programs["wheelfit"].with_name("python")
+    commands = {"bare interpreter": [str(bare), "-I", "-c", "pass"]}
+    dry = ["--dry-run", "--no-deps", *ORT]
+    for tool, program in bench.programs.items():
+        home = new_home(scratch, tool)
+        commands[f"{tool} --help"] = [str(program), "--help"]
+        commands[f"{tool} dry run"] = bench.command(tool, home, index, dry)
+    bench.server.reset()
+    seconds: dict[str, list[float]] = {name: [] for name in commands}
+    for number in range(starts + 2):  # in the first ones bytecode and caches are written
+        for name, command in commands.items():
+            begin = time.perf_counter()
+            subprocess.run(command, capture_output=True, check=True, env=environ)
+            if number >= 2:
+                seconds[name].append(time.perf_counter() - begin)
+    return seconds
+
+
+def measure_limits(bench: Bench) -> dict[str, dict[str, float]]:
+    """Measure what this machine can do at most, by wheel, in processes of their own."""
+    limits = {}
+    for project in (*CUBLAS, *TORCH, *ORT):
+        wheel = bench.wheels.of(project)
+        url = f"{bench.server.origin}/{wheel.parent.name}/files/{wheel.name}"
+        script = Path(__file__).with_name("install_limits.py")
+        command = [sys.executable, script, wheel, bench.disk.folder, url]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        limits[project] = json.loads(done.stdout)
+    return limits
+
+
+# --- preparation ----------------------------------------------------------------------
+
+
+def tool_program(tool: str, asked: Path | None, folder: Path) -> Path:
+    """Return the program of a tool; installed into an environment of its own if need be."""
+    if asked is not None:
+        return asked.absolute()
+    place = folder / (f"{tool}-{VERSIONS[tool]}" if tool in VERSIONS else tool)
+    if not place.exists():
+        package = f"{tool}=={VERSIONS[tool]}" if tool in VERSIONS else str(CHECKOUT)
+        subprocess.run([sys.executable, "-m", "venv", place], check=True)
+        words = ["-m", "pip", "install", "--quiet", package]
+        subprocess.run([place / "bin" / "python", *words], check=True)
+    return place / "bin" / tool
+
+
+def version_of(program: Path) -> str:
+    """Return what a tool calls itself."""
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    return " ".join(done.stdout.split()[:2])
+
+
+def has_room(folder: Path) -> bool:
+    """Tell whether a folder lies in memory and has room for large wheels."""
+    if not folder.is_dir() or kind_of(folder) != "tmpfs":
+        return False
+    return shutil.disk_usage(folder).free > ROOM
+
+
+def parse() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    names = ", ".join([*SCENARIOS, START_UP])
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=names)
+    parser.add_argument("--rounds", type=int, default=7, help="counted runs of each (default 7)")
+    parser.add_argument(
+        "--extra", type=int, default=2, help="more rounds where runs were disturbed (default 2)"
+    )
+    parser.add_argument("--tool", action="append", choices=["uv", "pip"], help="besides wheelfit")
+    for tool in ("wheelfit", "uv", "pip"):
+        parser.add_argument(f"--{tool}", type=Path, metavar="PROGRAM", help="in place of a new one")
+    parser.add_argument("--wheels", type=Path, default=kept_folder(), help="where they are kept")
+    parser.add_argument("--scratch", type=Path, help="measure on this file system")
+    parser.add_argument("--on", choices=["disk", "memory"], help="all of it; default: see above")
+    parser.add_argument("--quick", action="store_true", help="tiny wheels, one round")
+    parser.add_argument("--json", type=Path, help="write every run to this file")
+    parser.add_argument("--plot", type=Path, help="draw the ratios to this SVG file")
+    parser.add_argument("--from", dest="source", type=Path, help="measure nothing, read this file")
+    asked = parser.parse_args()
+    unknown = set(asked.scenarios) - {*SCENARIOS, START_UP}
+    if unknown:
+        parser.error(f"no such scenario: {', '.join(sorted(unknown))}")
+    return asked
+
+
+def prepare(asked: argparse.Namespace, stack: ExitStack) -> Bench:
+    """Fetch wheels, install tools, start the server."""
+    folder = Path(tempfile.mkdtemp(prefix="wheelfit-bench-", dir=asked.scratch))
+    stack.callback(remove, folder)
+    wheels = tiny(folder / "wheels") if asked.quick else fetched(asked.wheels)
+    programs = {}
+    for tool in dict.fromkeys(["wheelfit", *(asked.tool or ["uv", "pip"])]):
+        place = folder if tool == "wheelfit" or asked.quick else asked.wheels
+        programs[tool] = tool_program(tool, getattr(asked, tool), place)
+    memory = None
+    if asked.on != "disk" and (asked.quick or has_room(SHARED_MEMORY)):
+        place = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
+        memory = Path(tempfile.mkdtemp(prefix="wheelfit-bench-", dir=place))
+        stack.callback(remove, memory)
+    elif asked.on == "memory":
+        sys.exit(f"{SHARED_MEMORY} is not in memory, or has less than {ROOM >> 30} GB")
+    disk = folder if asked.on != "memory" or memory is None else memory
+    return Bench(
+        programs=programs,
+        wheels=wheels,
+        server=stack.enter_context(Server(wheels.folders)),
+        disk=Scratch(disk),
+        memory=None if memory is None else Scratch(memory),
+        rounds=1 if asked.quick else asked.rounds,
+        extra=0 if asked.quick else asked.extra,
+    )
+
+
+def measure_all(asked: argparse.Namespace) -> Result:
+    """Measure what was asked for."""
+    with ExitStack() as stack:
+        bench = prepare(asked, stack)
+        versions = [version_of(program) for program in bench.programs.values()]
+        machine = f"{platform.platform()}, {os.cpu_count()} CPUs"
+        result = Result(machine, f"Python {platform.python_version()}, {', '.join(versions)}")
+        result.limits = measure_limits(bench)
+        for name in asked.scenarios or [*SCENARIOS, START_UP]:
+            begin = time.monotonic()
+            if name == START_UP:
+                result.starts = measure_starts(bench, 1 if asked.quick else STARTS)
+            else:
+                result.runs[name] = measure(bench, SCENARIOS[name])
+                result.places[name] = kind_of(bench.scratch(SCENARIOS[name]).folder)
+            took = time.monotonic() - begin
+            print(f"measured {name} in {took:.0f} s", file=sys.stderr, flush=True)
+        return result
+
+
+def main() -> None:
+    """Measure what was asked for, print it, write it, draw it."""
+    asked = parse()
+    if asked.source is not None:
+        result = Result.of_json(json.loads(asked.source.read_text()))
+    else:
+        result = measure_all(asked)
+    print("\n".join(report(result, {name: one.goals for name, one in SCENARIOS.items()})))
+    if asked.json is not None:
+        asked.json.write_text(json.dumps(result.as_json(), indent=1) + "\n")
+    if asked.plot is not None:
+        draw(result, asked.plot)
+
+
+if __name__ == "__main__":
+    main()
