@@ -1,0 +1,344 @@
+"""Unpack an archive of a project: a source distribution, or what a server packs of a repository.
+
+What it is, its name alone decides, and the content must agree. Every member is looked at before
+the first one is written: one folder holds them all, no name and no link leads out of it, nothing
+but files, folders and links is there. What lies behind the end of the archive must be empty, so
+that no two readers can see two projects in it.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import posixpath
+import shutil
+import stat
+import tarfile
+import zipfile
+import zlib
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple
+
+from packaging.utils import InvalidSdistFilename, parse_sdist_filename
+from packaging.version import InvalidVersion
+
+from wheelfit.errors import FileProblem, InvalidSource, InvalidWheel
+from wheelfit.wheels.paths import collision_faults, path_fault
+from wheelfit.wheels.zip_directory import TAIL_SIZE, check_extents, find_end, parse_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+__all__ = ["Limits", "is_archive", "release_of", "unpack_archive"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Limits(NamedTuple):
+    """Bound what an archive may unpack to."""
+
+    size: int = 4 << 30
+    """Bytes of all members together."""
+    members: int = 200_000
+
+
+_PIECE = 1 << 20
+_ENDINGS = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
+_TAR_BLOCK = 512
+
+
+def is_archive(name: str) -> bool:
+    """Tell whether a file is an archive of a project by its name.
+
+    >>> is_archive("demo-1.0.tar.gz"), is_archive("demo-1.0-py3-none-any.whl")
+    (True, False)
+    """
+    return name.lower().endswith(_ENDINGS)
+
+
+def release_of(name: str) -> tuple[NormalizedName, Version] | None:
+    """Return the release that a file name promises; None if it is not named like a release.
+
+    >>> release_of("Demo_Project-1.0.tar.gz")
+    ('demo-project', <Version('1.0')>)
+
+    :param name: of an archive.
+    """
+    try:
+        return parse_sdist_filename(name)
+    except (InvalidSdistFilename, InvalidVersion, ValueError):
+        return None
+
+
+def unpack_archive(
+    path: Path, folder: Path, name: str, *, where: str, limits: Limits = Limits()
+) -> Path:
+    """Unpack an archive and return the folder of the project.
+
+    :param path: the archive.
+    :param folder: an empty folder.
+    :param name: what the archive is called where it came from; it decides how it is read.
+    :param where: what errors name.
+    :param limits: how much it may be.
+    :raises FileProblem: it cannot be read, or there is no room.
+    :raises InvalidSource: it is not sound.
+    """
+    lower = name.lower()
+    try:
+        if lower.endswith(".zip"):
+            top = _unpack_zip(path, folder, where, limits)
+        elif lower.endswith(_ENDINGS):
+            plain = folder / ".tar"
+            _inflate(path, plain, lower, where, limits)
+            top = _unpack_tar(plain, folder, where, limits)
+            plain.unlink()
+        else:
+            raise InvalidSource(
+                "this is no archive of a project",
+                where=where,
+                hint=f"its name must end in one of {', '.join(_ENDINGS)}",
+            )
+    except OSError as error:
+        raise FileProblem(
+            f"the archive cannot be unpacked: {error.strerror or error}", where=where
+        ) from None
+    return folder / top
+
+
+# --- what is in it --------------------------------------------------------------------------
+
+
+class _Entry(NamedTuple):
+    """Hold what matters of a member."""
+
+    name: str
+    """Without ``/`` at the end, and without ``./`` at the beginning."""
+    kind: int
+    """As in `stat`: a file, a folder or a link."""
+    size: int = 0
+    executable: bool = False
+    target: str = ""
+    """Where a link leads; of a second name of a file, that file."""
+
+
+_SECOND_NAME = -1
+"""The kind of a member that has the content of an earlier one."""
+
+
+def _check(entries: Sequence[_Entry], where: str, limits: Limits) -> str:
+    """Return the name of the one folder that holds everything."""
+    if len(entries) > limits.members:
+        raise InvalidSource(f"it has {len(entries)} members", where=where)
+    if sum(entry.size for entry in entries) > limits.size:
+        raise InvalidSource(f"it unpacks to more than {limits.size} bytes", where=where)
+    faults = [fault for entry in entries if (fault := path_fault(entry.name)) is not None]
+    if not faults:
+        # Folders may be listed or not, and some tools list them twice.
+        named = dict.fromkeys(f"{entry.name}/" for entry in entries if entry.kind == stat.S_IFDIR)
+        faults += collision_faults([*named, *(e.name for e in entries if e.kind != stat.S_IFDIR)])
+    if faults:
+        shown = [fault.replace("out of the wheel", "out of the archive") for fault in faults]
+        raise InvalidSource(shown[0], where=where, note="\n".join(shown[1:20]) or None)
+    tops = {entry.name.partition("/")[0] for entry in entries}
+    if len(tops) != 1:
+        found = ", ".join(sorted(tops)[:5]) or "nothing"
+        raise InvalidSource("it is not one folder that holds a project", where=where, note=found)
+    (top,) = tops
+    if all(entry.name == top and entry.kind != stat.S_IFDIR for entry in entries):
+        raise InvalidSource("it is a single file and no project", where=where)
+    names = {entry.name: entry for entry in entries}
+    for entry in entries:
+        _check_link(entry, top, names, where)
+    return top
+
+
+def _check_link(entry: _Entry, top: str, names: dict[str, _Entry], where: str) -> None:
+    if entry.kind == _SECOND_NAME:
+        of = names.get(entry.target)
+        if of is None or of.kind != stat.S_IFREG:
+            raise InvalidSource(
+                f"{entry.name!r} is a second name of {entry.target!r}, which is no file of it",
+                where=where,
+            )
+    elif entry.kind == stat.S_IFLNK:
+        leads_to = posixpath.normpath(posixpath.join(posixpath.dirname(entry.name), entry.target))
+        inside = leads_to == top or leads_to.startswith(f"{top}/")
+        if entry.target.startswith("/") or "\\" in entry.target or not inside:
+            raise InvalidSource(
+                f"{entry.name!r} is a link that leads out of the archive", where=where
+            )
+
+
+def _write(
+    entries: Sequence[_Entry], folder: Path, top: str, open_member: Callable[[int], BinaryIO],
+    where: str,
+) -> None:  # fmt: skip
+    """Write the members: folders, files, then links, so that nothing is written through one."""
+    for entry in entries:
+        if entry.kind == stat.S_IFDIR:
+            (folder / entry.name).mkdir(parents=True, exist_ok=True)
+    for number, entry in enumerate(entries):
+        if entry.kind != stat.S_IFREG:
+            continue
+        path = folder / entry.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open_member(number) as source, path.open("xb") as target:
+            shutil.copyfileobj(source, target, _PIECE)
+            if target.tell() != entry.size:
+                raise InvalidSource(f"{entry.name!r} has another size than it says", where=where)
+        if entry.executable:
+            path.chmod(path.stat().st_mode | 0o111)
+    for entry in entries:
+        if entry.kind == _SECOND_NAME:
+            (folder / entry.name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(folder / entry.target, folder / entry.name)
+    links = [folder / entry.name for entry in entries if entry.kind == stat.S_IFLNK]
+    for path, entry in zip(links, (e for e in entries if e.kind == stat.S_IFLNK), strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(entry.target)
+    inside = os.path.realpath(folder / top)
+    for path in links:  # one may lead through another
+        leads_to = os.path.realpath(path)
+        if leads_to != inside and not leads_to.startswith(inside + os.sep):
+            raise InvalidSource(
+                f"{path.relative_to(folder).as_posix()!r} is a link that leads out of the archive",
+                where=where,
+            )
+
+
+# --- tar --------------------------------------------------------------------------------------
+
+
+def _inflate(path: Path, plain: Path, name: str, where: str, limits: Limits) -> None:
+    """Write the plain tar archive; a small file may stand for terabytes."""
+    opener: Callable[[Path], IO[bytes]] = gzip.open  # type: ignore[assignment]
+    if name.endswith(".bz2"):
+        opener = bz2.open
+    elif name.endswith(".xz"):
+        opener = lzma.open
+    # Headers and padding come on top of the members.
+    most = limits.size + 4 * _TAR_BLOCK * limits.members
+    left = most
+    try:
+        with opener(path) as source, plain.open("xb") as target:
+            while piece := source.read(_PIECE):
+                left -= len(piece)
+                if left < 0:
+                    raise InvalidSource(f"it unpacks to more than {limits.size} bytes", where=where)
+                target.write(piece)
+    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+        raise InvalidSource(f"it is damaged: {error}", where=where) from None
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise InvalidSource(f"it is damaged: {error}", where=where) from None  # as bz2 has it
+
+
+def _unpack_tar(plain: Path, folder: Path, where: str, limits: Limits) -> str:
+    with _damage(where), tarfile.open(plain, "r:", errorlevel=2) as archive:
+        members: list[tarfile.TarInfo] = []
+        for member in archive:
+            members.append(member)
+            if len(members) > limits.members:
+                raise InvalidSource(f"it has more than {limits.members} members", where=where)
+        _check_end(plain, archive.offset, where)
+        entries = [_tar_entry(member, where) for member in members]
+        top = _check(entries, where, limits)
+
+        def open_member(number: int) -> BinaryIO:
+            stream = archive.extractfile(members[number])
+            if stream is None:
+                raise InvalidSource(f"{members[number].name!r} has no content", where=where)
+            return stream  # type: ignore[return-value]
+
+        _write(entries, folder, top, open_member, where)
+        return top
+
+
+@contextmanager
+def _damage(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (tarfile.TarError, EOFError, UnicodeError, ValueError) as error:
+        if isinstance(error, InvalidSource):
+            raise
+        raise InvalidSource(f"it is damaged: {error}", where=where) from None
+
+
+def _check_end(plain: Path, offset: int, where: str) -> None:
+    """Refuse what other readers might find behind the end."""
+    with plain.open("rb") as file:
+        file.seek(offset)
+        while piece := file.read(_PIECE):
+            if piece.count(0) != len(piece):
+                raise InvalidSource("there is something behind the end of the archive", where=where)
+
+
+def _tar_entry(member: tarfile.TarInfo, where: str) -> _Entry:
+    if "size" in member.pax_headers or member.sparse is not None:
+        # Two places say how long it is, and readers disagree on which of them counts.
+        raise InvalidSource(f"{member.name!r} says its size in two places", where=where)
+    name = _simple(member.name)
+    if member.isdir():
+        return _Entry(name, stat.S_IFDIR)
+    if member.isreg():
+        return _Entry(name, stat.S_IFREG, member.size, bool(member.mode & 0o111))
+    if member.issym():
+        return _Entry(name, stat.S_IFLNK, target=member.linkname)
+    if member.islnk():
+        return _Entry(name, _SECOND_NAME, target=_simple(member.linkname))
+    raise InvalidSource(f"{member.name!r} is neither a file nor a folder", where=where)
+
+
+def _simple(name: str) -> str:
+    while name.startswith("./"):
+        name = name[2:]
+    return name.removesuffix("/") if name != "/" else name
+
+
+# --- zip --------------------------------------------------------------------------------------
+
+
+def _unpack_zip(path: Path, folder: Path, where: str, limits: Limits) -> str:
+    size = path.stat().st_size
+    try:
+        with path.open("rb") as file:
+            start = max(0, size - TAIL_SIZE)
+            file.seek(start)
+            end = find_end(file.read(TAIL_SIZE), size, where=where)
+            file.seek(end.offset)
+            members = parse_directory(file.read(end.size), end, where=where)
+            check_extents(members, end, where=where)
+    except InvalidWheel as error:  # the rules are the same ones
+        message = error.message.replace("the wheel", "the archive")
+        raise InvalidSource(message, where=where, note=error.note) from None
+    entries = [
+        _Entry(_simple(member.name), stat.S_IFDIR)
+        if member.is_folder
+        else _Entry(_simple(member.name), stat.S_IFREG, member.size, member.is_executable)
+        for member in members
+    ]
+    top = _check(entries, where, limits)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = archive.infolist()
+            if [info.orig_filename for info in infos] != [member.name for member in members]:
+                raise InvalidSource("its directory can be read in two ways", where=where)
+            _write(
+                entries,
+                folder,
+                top,
+                lambda number: archive.open(infos[number]),  # type: ignore[arg-type, return-value]
+                where,
+            )
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise InvalidSource(f"it is damaged: {error}", where=where) from None
+    return top

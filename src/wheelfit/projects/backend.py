@@ -1,0 +1,261 @@
+"""Ask the build backend of a project (PEP 517, PEP 660), in an environment that is given.
+
+The library ``build`` knows the hooks and the defaults for projects that name no backend. What a
+backend prints goes into a log; its end is in the error when it fails, and the whole is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import warnings
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+import build
+
+from wheelfit.errors import BuildFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+__all__ = ["Backend", "BuildEnvironment", "Children", "ConfigSettings", "Kind"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+Kind: TypeAlias = Literal["wheel", "editable"]
+"""Which hooks are called."""
+ConfigSettings: TypeAlias = "Mapping[str, str | Sequence[str]]"
+
+_LINES = 20
+_TAIL = 64 << 10
+_MOMENT = 0.1
+
+
+class BuildEnvironment(Protocol):
+    """Say where a backend runs."""
+
+    @property
+    def python(self) -> Path:
+        """The interpreter that has the backend."""
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The whole environment of its processes."""
+
+
+class Children:
+    """Know which backends run, so that none outlives whoever wanted it."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = Lock()
+        self._closed = False
+
+    def close(self) -> None:
+        """End every backend that still runs, with everything it started."""
+        with self._lock:
+            self._closed = True
+            running = tuple(self._running)
+        for process in running:
+            _kill(process)
+
+    def run(
+        self,
+        words: Sequence[str],
+        folder: str | None,
+        environ: Mapping[str, str],
+        log: Path,
+        tick: Callable[[], None],
+    ) -> None:
+        """Run a program to its end.
+
+        :param words: program and arguments.
+        :param folder: where it runs.
+        :param environ: its whole environment.
+        :param log: takes what it prints.
+        :param tick: called every moment.
+        :raises subprocess.CalledProcessError: it failed.
+        """
+        with log.open("ab") as output:
+            with self._lock:
+                if self._closed:
+                    raise subprocess.CalledProcessError(1, list(words))
+                process = subprocess.Popen(
+                    list(words),
+                    cwd=folder,
+                    env=dict(environ),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,  # so that its compilers end with it
+                )
+                self._running.add(process)
+            try:
+                while True:
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(_MOMENT)
+                        break
+                    tick()
+                tick()
+            finally:
+                if process.returncode is None:
+                    _kill(process)
+                with self._lock:
+                    self._running.discard(process)
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, list(words))
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(1)
+
+
+class Backend:
+    """Call the hooks of one project.
+
+    :param project: its folder.
+    :param name: what people call it.
+    :param environment: where the backend runs; needs what `requires` says.
+    :param settings: what the user tells the backend.
+    :param log: takes what it prints.
+    :param children: knows what runs.
+    :param echo: told every line that it prints.
+    :raises BuildFailed: the folder holds no project, or its ``[build-system]`` is wrong.
+    """
+
+    def __init__(
+        self,
+        project: Path,
+        name: str,
+        environment: BuildEnvironment,
+        *,
+        settings: ConfigSettings,
+        log: Path,
+        children: Children,
+        echo: Callable[[str], None] | None = None,
+    ) -> None:
+        self._name = name
+        self._environment = environment
+        self._settings = {
+            key: value if isinstance(value, str) else list(value) for key, value in settings.items()
+        }
+        self._log = log
+        self._children = children
+        self._echo = echo
+        self._shown = 0
+        with self._explained("read"):
+            self._builder = build.ProjectBuilder(project, str(environment.python), self._run)
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        """What must be there before any hook is called (PEP 518)."""
+        return tuple(sorted(self._builder.build_system_requires))
+
+    def further_requires(self, kind: Kind) -> tuple[str, ...]:
+        """Return what the backend needs besides, for this project.
+
+        :raises BuildFailed: the backend failed.
+        """
+        with self._explained(f"asked what building {_THING[kind]} needs"):
+            return tuple(sorted(self._builder.get_requires_for_build(kind, self._settings)))
+
+    def metadata(self, kind: Kind, folder: Path) -> bytes | None:
+        """Return METADATA as the wheel will have it; None if only building it would tell.
+
+        :param folder: where the backend may write.
+        :raises BuildFailed: the backend failed.
+        """
+        with self._explained("asked for its metadata"):
+            found = self._builder.prepare(kind, folder, self._settings)
+            if found is None:
+                return None
+            place = Path(found).resolve()
+            if place.parent != folder.resolve():
+                raise build.BuildException(f"its metadata is not where it should be: {found}")
+            return (place / "METADATA").read_bytes()
+
+    def build(self, kind: Kind, folder: Path) -> Path:
+        """Build the wheel and return its path; nothing of it has been checked.
+
+        :param folder: where it shall lie.
+        :raises BuildFailed: the backend failed, or gave no wheel.
+        """
+        with self._explained(f"built as {_THING[kind]}"):
+            found = Path(self._builder.build(kind, folder, self._settings))
+            if found.resolve().parent != folder.resolve() or not found.is_file():
+                raise build.BuildException(f"there is no wheel where it should be: {found.name}")
+            return found
+
+    def _run(
+        self,
+        cmd: Sequence[str],
+        cwd: str | None = None,
+        extra_environ: Mapping[str, str] | None = None,
+    ) -> None:
+        environ = {**self._environment.environ, **(extra_environ or {})}
+        self._children.run(cmd, cwd, environ, self._log, self._tell)
+
+    def _tell(self) -> None:
+        if self._echo is None:
+            return
+        with self._log.open("rb") as file:
+            file.seek(self._shown)
+            data = file.read()
+        whole = data.rpartition(b"\n")[0]
+        self._shown += len(whole) + bool(whole)
+        for line in whole.decode("utf-8", "replace").splitlines():
+            self._echo(line)
+
+    @contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield
+        except build.BuildBackendException as error:
+            cause = error.exception
+            if isinstance(cause, subprocess.CalledProcessError):
+                raise self._failure(what, _how(cause.returncode)) from None
+            raise self._failure(what, str(error).partition("\n")[0]) from None
+        except (build.BuildException, OSError, ValueError) as error:
+            raise self._failure(what, str(error).partition("\n")[0]) from None
+
+    def _failure(self, what: str, why: str) -> BuildFailed:
+        last = _last_lines(self._log)
+        return BuildFailed(
+            f"{self._name} cannot be {what}: {why}",
+            where=str(self._log) if last else None,
+            note="\n".join(last) or None,
+            hint="that file has everything its build backend printed"
+            if last
+            else "tell whoever maintains the project",
+        )
+
+
+_THING = {"wheel": "a wheel", "editable": "an editable wheel"}
+
+
+def _how(code: int) -> str:
+    return f"its backend was ended by signal {-code}" if code < 0 else "its build backend failed"
+
+
+def _last_lines(log: Path) -> list[str]:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _TAIL))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return []
+    return [line.rstrip() for line in text.splitlines() if line.strip()][-_LINES:]

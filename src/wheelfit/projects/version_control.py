@@ -1,0 +1,247 @@
+"""Projects in repositories: read what a URL asks for, and check that revision out.
+
+Git's own program does it, told in words that cannot be taken for options, over transports that
+run no commands, and without ever asking anybody for a password. A login in the URL reaches git by
+its environment, where other users cannot see it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from wheelfit.errors import CheckoutFailed, UserError
+from wheelfit.sources.urls import redact, split_userinfo
+from wheelfit.values import dataclass, field
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+__all__ = ["RepositoryUrl", "check_out", "is_repository_url", "parse_repository_url"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_OTHERS = ("hg", "svn", "bzr")
+_TRANSPORTS = ("https", "http", "ssh", "git", "file")
+_REVISION = re.compile(r"(?!-)[^\s\x00-\x1f\x7f~^:?*\[\\]+")
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_LINES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryUrl:
+    """Hold what a URL such as ``git+https://host/project@v1#subdirectory=python`` asks for."""
+
+    url: str
+    """Of the repository, without login."""
+    revision: str | None = None
+    """Branch, tag or commit as asked for; None: what the repository has by default."""
+    subdirectory: str = ""
+    """Folder of the project within the repository, with ``/``; empty: the repository itself."""
+    login: tuple[str, str | None] | None = field(default=None, repr=False, compare=False)
+    """User name and password of the URL."""
+    system: str = "git"
+    """Which version control it is under."""
+
+    def __str__(self) -> str:
+        revision = f"@{self.revision}" if self.revision else ""
+        folder = f"#subdirectory={self.subdirectory}" if self.subdirectory else ""
+        return f"{self.system}+{redact(self.url)}{revision}{folder}"
+
+    def record(self, commit: str) -> dict[str, object]:
+        """Return what ``direct_url.json`` says of it (PEP 610).
+
+        :param commit: the revision that was checked out.
+        """
+        info = {"vcs": self.system, "commit_id": commit}
+        if self.revision:
+            info["requested_revision"] = self.revision
+        folder = {"subdirectory": self.subdirectory} if self.subdirectory else {}
+        return {"url": self.url, "vcs_info": info, **folder}
+
+
+def is_repository_url(text: str) -> bool:
+    """Tell whether a URL names a repository.
+
+    >>> is_repository_url("git+https://example.org/x"), is_repository_url("https://example.org/x")
+    (True, False)
+    """
+    system, plus, _ = text.partition("://")[0].partition("+")
+    return bool(plus) and system.lower() in ("git", *_OTHERS)
+
+
+def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
+    """Read the URL of a repository.
+
+    :param text: as in a requirement.
+    :param where: what names it, for errors.
+    :raises UserError: it cannot be read, or asks for what is not supported.
+    """
+    system, _, rest = text.partition("+")
+    try:
+        parts = urlsplit(rest)
+        host = parts.hostname or ""
+    except ValueError as error:
+        raise _refusal(text, f"it cannot be read: {error}", where) from None
+    if system.lower() != "git":
+        raise _refusal(text, f"{system} is not supported, only git is", where)
+    if parts.scheme not in _TRANSPORTS:
+        raise _refusal(
+            text,
+            f"{parts.scheme or 'without a scheme, it'} is no way to reach a repository",
+            where,
+            hint=f"take one of git+{', git+'.join(_TRANSPORTS)}; what is written "
+            "git@host:path for git is git+ssh://git@host/path here",
+        )
+    path, at, revision = parts.path.rpartition("@")
+    if not at:
+        path, revision = parts.path, ""
+    elif not revision or _REVISION.fullmatch(revision) is None or ".." in revision:
+        raise _refusal(text, f"{revision!r} is no name of a revision", where)
+    is_odd = host.startswith("-") or (parts.username or "").startswith("-")
+    if is_odd or (parts.scheme != "file" and not host) or not path.strip("/"):
+        raise _refusal(text, "it does not say where the repository is", where)
+    if path.startswith("/-") and parts.scheme == "ssh":
+        raise _refusal(text, "it does not say where the repository is", where)
+    wanted = dict(parse_qsl(parts.fragment))
+    folder = wanted.get("subdirectory", "").strip("/")
+    if ".." in folder.split("/") or "\\" in folder:
+        raise _refusal(text, "its subdirectory is outside the repository", where)
+    bare = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+    url, login = split_userinfo(bare)
+    if parts.scheme in ("ssh", "git") and login is not None and login[1] is None:
+        url, login = bare, None  # the name of a user is no secret there, and ssh needs it
+    return RepositoryUrl(url, revision or None, folder, login)
+
+
+def _refusal(text: str, why: str, where: str, *, hint: str | None = None) -> UserError:
+    return UserError(
+        f"this URL of a repository cannot be used: {why}",
+        where=where or None,
+        note=redact(text),
+        hint=hint,
+    )
+
+
+def check_out(wanted: RepositoryUrl, folder: Path, environ: Mapping[str, str]) -> str:
+    """Check out a revision with its submodules, and return the id of its commit.
+
+    :param wanted: which.
+    :param folder: an empty folder.
+    :param environ: the environment of the process; git's own configuration counts.
+    :raises CheckoutFailed: it cannot be had.
+    """
+    git = _Git(wanted, folder, environ)
+    # Without the contents of older commits, where a server can leave them out.
+    sparse = [] if wanted.url.startswith("file:") else ["--filter=blob:none"]
+    git("clone", "--quiet", "--no-checkout", "--template=", *sparse, "--", wanted.url, ".")
+    commit = _find(git, wanted)
+    git("checkout", "--quiet", "--detach", commit)
+    if (folder / ".gitmodules").is_file():
+        git("submodule", "--quiet", "update", "--init", "--recursive")
+    return commit
+
+
+def _find(git: _Git, wanted: RepositoryUrl) -> str:
+    revision = wanted.revision
+    if revision is None:
+        return git("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    for name in (f"refs/remotes/origin/{revision}", f"refs/tags/{revision}"):
+        found = git.try_("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        if found is not None:
+            return found
+    if re.fullmatch(r"[0-9a-fA-F]{4,64}", revision):
+        found = git.try_("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        if found is not None:
+            return found
+    # A commit that no branch has, or a ref of another kind, as refs/pull/1/head.
+    git("fetch", "--quiet", "--no-tags", "--", "origin", revision)
+    return git("rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}")
+
+
+class _Git:
+    """Run git in one folder."""
+
+    def __init__(self, wanted: RepositoryUrl, folder: Path, environ: Mapping[str, str]) -> None:
+        self._wanted = wanted
+        self._folder = folder
+        program = shutil.which("git", path=environ.get("PATH", os.defpath))
+        if program is None:
+            raise CheckoutFailed(
+                "git is needed for this, and there is none on PATH", where=str(wanted)
+            )
+        self._program = program
+        self._environ = _environ_for(wanted, environ)
+
+    def __call__(self, *words: str) -> str:
+        done = self._run(words)
+        if done.returncode:
+            said = redact(done.stderr.strip())
+            lines = [line for line in said.splitlines() if line.strip()]
+            raise CheckoutFailed(
+                f"git {words[0]} failed",
+                where=str(self._wanted),
+                note="\n".join(lines[-_LINES:]) or None,
+                hint="check the URL, the revision, and that you may read it: "
+                f"git ls-remote {redact(self._wanted.url)}",
+            )
+        return done.stdout.strip()
+
+    def try_(self, *words: str) -> str | None:
+        done = self._run(words)
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    def _run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self._program, "-c", "core.hooksPath=", *words],
+            cwd=self._folder,
+            env=self._environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+
+
+_HELPER = (
+    '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" '
+    '"$WHEELFIT_GIT_USER" "$WHEELFIT_GIT_PASSWORD"; }; f'
+)
+
+
+def _environ_for(wanted: RepositoryUrl, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of git: nobody is asked, and nothing of another repository counts."""
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
+    }
+    kept |= {
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ALLOW_PROTOCOL": "https:http:ssh:git"
+        + (":file" if wanted.url.startswith("file:") else ""),
+        "GCM_INTERACTIVE": "never",
+        "LC_ALL": "C",
+    }
+    if "GIT_SSH" not in kept:
+        kept.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
+    if wanted.login is not None:
+        user, password = wanted.login
+        parts = urlsplit(wanted.url)
+        kept |= {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": f"credential.{parts.scheme}://{parts.netloc}.helper",
+            "GIT_CONFIG_VALUE_0": _HELPER,
+            "WHEELFIT_GIT_USER": user,
+            "WHEELFIT_GIT_PASSWORD": password or "",
+        }
+    return kept
