@@ -32,10 +32,12 @@ from wheelfit.wheels.zip_directory import (
     LOCAL_HEADER_SIZE,
     TAIL_SIZE,
     check_extents,
-    check_gap,
     check_local_header,
+    check_surroundings,
     find_end,
     following_offsets,
+    is_tar,
+    local_header_size,
     parse_directory,
 )
 
@@ -62,7 +64,9 @@ SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 
 _PIECE = 1 << 18
 _LARGEST_TEXT = 64 << 20  # bytes of a file that is read as a whole
-_LARGEST_DIRECTORY = 256 << 20
+_USUAL_EXTRA = 64  # bytes of the extra fields that are read with a local header
+_LONGEST_DESCRIPTOR = 24
+_TAR_BLOCK = 512
 _UNSUSPICIOUS = 64 << 20  # bytes that a wheel may unpack to, whatever the ratio
 _LARGEST_RATIO = 50  # beyond that, what the public registry accepts
 _REPORTED = 50
@@ -131,8 +135,8 @@ class WheelArchive:
         tail = self.read_bytes(tail_start, self.size - tail_start)
         self.end: DirectoryEnd = find_end(tail, self.size, where=self.where)
         """Where the central directory lies."""
-        if self.end.size > _LARGEST_DIRECTORY:
-            raise InvalidWheel(f"its central directory has {self.end.size} bytes", where=self.where)
+        if is_tar(self.read_bytes(0, min(_TAR_BLOCK, self.size))):
+            raise InvalidWheel("it is a tar archive as well", where=self.where)
         directory = self.read_bytes(self.end.offset, self.end.size)
         self.members: tuple[Member, ...] = parse_directory(directory, self.end, where=self.where)
         """Every entry of the archive, in its order, folders too."""
@@ -277,10 +281,30 @@ class WheelArchive:
         :raises InvalidWheel: the local header contradicts the central directory, or
             something that belongs to no member follows the data.
         """
-        header = self.read_bytes(member.offset, LOCAL_HEADER_SIZE + member.name_size)
-        start = member.offset + check_local_header(header, member, where=self.where)
-        check_gap(member, start, self._following[member.offset], where=self.where)
+        start, _ = self._begin(member, LOCAL_HEADER_SIZE + member.name_size + _USUAL_EXTRA)
         return start
+
+    def _begin(self, member: Member, length: int) -> tuple[int, bytes]:
+        """Check what surrounds the data of a member.
+
+        :param member: one of `members`.
+        :param length: how many bytes to read from its local header on, if it has as many.
+        :return: where the data begins, and the bytes that were read.
+        """
+        room = self._following[member.offset] - member.offset
+        read = self.read_bytes(member.offset, min(length, room))
+        if (needed := local_header_size(read)) > len(read):
+            read = self.read_bytes(member.offset, min(needed, room))
+        header = check_local_header(read, member, where=self.where)
+        stop = header.size + member.compressed_size
+        gap = room - stop
+        behind = b""
+        if gap > 0:
+            behind = read[stop : stop + _LONGEST_DESCRIPTOR]
+            if len(behind) < min(gap, _LONGEST_DESCRIPTOR):
+                behind = self.read_bytes(member.offset + stop, min(gap, _LONGEST_DESCRIPTOR))
+        check_surroundings(header, member, behind, gap, where=self.where)
+        return member.offset + header.size, read
 
     def read_bytes(self, start: int, length: int) -> bytes:
         """Return bytes of the archive as they are.
@@ -326,9 +350,13 @@ class WheelArchive:
         return copied
 
     def _packed(self, member: Member) -> Iterator[bytes]:
-        start = self.data_start(member)
+        # What is small comes with its header, in one piece.
+        length = LOCAL_HEADER_SIZE + member.name_size + _USUAL_EXTRA + member.compressed_size
+        start, read = self._begin(member, min(length, _PIECE))
         stop = start + member.compressed_size
-        for position in range(start, stop, _PIECE):
+        if start - member.offset < len(read):
+            yield read[start - member.offset : stop - member.offset]
+        for position in range(member.offset + len(read), stop, _PIECE):
             yield self.read_bytes(position, min(_PIECE, stop - position))
 
     # --- the whole ------------------------------------------------------------------

@@ -23,8 +23,10 @@ from wheelfit.wheels.zip_directory import (
     LOCAL_HEADER_SIZE,
     Member,
     check_local_header,
+    check_surroundings,
     find_end,
     following_offsets,
+    local_header_size,
     parse_directory,
     parse_directory_tail,
 )
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.wheels.zip_directory import DirectoryEnd
 
 
 __all__ = [
@@ -63,7 +64,7 @@ _NEAR = 48 << 10  # two spans with a gap up to this are one request
 _LESS_NEAR = 1 << 20  # the same once two requests are spent
 _SLACK = 1 << 12  # room for the extra field of a local header, which only the header knows
 _LARGEST_MEMBER = 64 << 20
-_LARGEST_DIRECTORY = 256 << 20
+_LONGEST_DESCRIPTOR = 24
 
 
 class RangeUnsupported(Exception):
@@ -232,18 +233,11 @@ def _converse(reader: Generator[Range, Part, _T], fetch: Callable[[Range], Part]
 def _size_reader(where: str) -> Generator[Range, Part, tuple[int, int]]:
     held = _HeldParts(where)
     held.add((yield Suffix(FIRST_REQUEST)))
-    end = _find_end(held, where)
+    end = find_end(held.tail, held.total, where=where)
     whole = Span(end.offset, end.stop)
     yield from held.fetch([whole])
     members = parse_directory(held.read(whole), end, where=where)
     return held.total, sum(member.size for member in members)
-
-
-def _find_end(held: _HeldParts, where: str) -> DirectoryEnd:
-    end = find_end(held.tail, held.total, where=where)
-    if end.size > _LARGEST_DIRECTORY:
-        raise InvalidWheel(f"its central directory has {end.size} bytes", where=where)
-    return end
 
 
 def dist_info_reader(
@@ -261,7 +255,7 @@ def dist_info_reader(
     wanted = tuple(names)
     held = _HeldParts(where)
     held.add((yield Suffix(FIRST_REQUEST)))
-    end = _find_end(held, where)
+    end = find_end(held.tail, held.total, where=where)
 
     whole = Span(end.offset, end.stop)
     if held.holds(whole):
@@ -276,6 +270,7 @@ def dist_info_reader(
         chosen = _choose(members, wanted, filename, where)
 
     limits = following_offsets(members, end)
+    is_whole = len(members) == end.count
     yield from held.fetch(
         [
             Span(member.offset, min(limits[member.offset], _likely_stop(member)))
@@ -284,13 +279,22 @@ def dist_info_reader(
     )
     found = {}
     for name, member in chosen.items():
-        header = Span(member.offset, member.offset + LOCAL_HEADER_SIZE + member.name_size)
-        start = header.start + check_local_header(held.read(header), member, where=where)
-        data = Span(start, start + member.compressed_size)
-        if data.stop > limits[member.offset]:
-            raise InvalidWheel(f"{member.name!r} overlaps what follows it", where=where)
-        yield from held.fetch([data])  # nothing, unless the header has a huge extra field
-        found[name] = b"".join(inflate(member, [held.read(data)], where=where))
+        following = limits[member.offset]
+        span = Span(member.offset, min(member.offset + LOCAL_HEADER_SIZE, following))
+        length = local_header_size(held.read(span))
+        start = member.offset + length
+        stop = start + member.compressed_size
+        # Between members of which only some are known there may be others.
+        gap = following - stop if is_whole else min(following - stop, 0)
+        behind = Span(stop, stop + min(max(gap, 0), _LONGEST_DESCRIPTOR))
+        # Nothing is missing, unless the header has a huge extra field.
+        yield from held.fetch([Span(member.offset, min(behind.stop, following))])
+        header = check_local_header(
+            held.read(Span(member.offset, min(start, following))), member, where=where
+        )
+        if is_whole or gap < 0:
+            check_surroundings(header, member, held.read(behind), gap, where=where)
+        found[name] = b"".join(inflate(member, [held.read(Span(start, stop))], where=where))
     return found
 
 

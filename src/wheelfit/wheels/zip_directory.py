@@ -2,17 +2,19 @@
 
 Everything here is a function of bytes, so that a wheel on disk and a wheel
 behind a server are read by the same code and get the same verdict. The central
-directory is the only truth; every other place must repeat it exactly.
+directory is the only truth; every other place must repeat it exactly, so that
+nobody who reads the archive in another way finds anything else in it.
 """
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidWheel
+from wheelfit.values import dataclass
 from wheelfit.wheels.paths import path_fault
 
 if TYPE_CHECKING:
@@ -25,12 +27,15 @@ __all__ = [
     "STORED",
     "TAIL_SIZE",
     "DirectoryEnd",
+    "LocalHeader",
     "Member",
     "check_extents",
-    "check_gap",
     "check_local_header",
+    "check_surroundings",
     "find_end",
     "following_offsets",
+    "is_tar",
+    "local_header_size",
     "parse_directory",
     "parse_directory_tail",
 ]
@@ -47,6 +52,8 @@ TAIL_SIZE = 22 + 20 + 56 + 0xFFFF
 """Bytes in which the end records and the longest comment fit."""
 LOCAL_HEADER_SIZE = 30
 """Bytes of a local header before the name."""
+
+_TAR_BLOCK = 512
 
 _END = struct.Struct("<4s4H2LH")
 _END_MARK = b"PK\x05\x06"
@@ -67,12 +74,15 @@ _UNICODE_PATH_EXTRA = 0x7075
 _FLAG_LEVEL = 0x0006  # how hard the compressor tried; says nothing to a reader
 _FLAG_DESCRIPTOR = 0x0008  # sizes follow the data; the directory has them anyway
 _FLAG_UTF8 = 0x0800
-# With or without a mark, with numbers of 32 or 64 bits.
-_DESCRIPTOR_SIZES = frozenset({12, 16, 20, 24})
+_DESCRIPTOR_MARK = b"PK\x07\x08"
+# With numbers of 32 or 64 bits; before each there may be a mark.
+_DESCRIPTORS = (struct.Struct("<3L"), struct.Struct("<L2Q"))
 _KNOWN_FLAGS = _FLAG_LEVEL | _FLAG_DESCRIPTOR | _FLAG_UTF8
 
 _REGULAR, _FOLDER, _LINK = 0o100000, 0o040000, 0o120000
-_UNIX = 3
+_DOS_VOLUME, _DOS_FOLDER = 0x08, 0x10
+_LATEST_VERSION = 63  # 6.3, the last of the specification
+_LARGEST_DIRECTORY = 64 << 20  # half a million members
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +125,7 @@ class Member:
     offset: int
     """Where the local header begins, in bytes from the start of the archive."""
     system: int
-    """The system that wrote it; 3 is Unix."""
+    """The system that wrote it, as it says; 3 is Unix."""
     attributes: int
     """External attributes; on Unix the upper half is the mode."""
 
@@ -127,8 +137,9 @@ class Member:
     @property
     def is_executable(self) -> bool:
         """Tell whether the file was executable where the archive was made."""
+        # Nothing but these bits of the mode is ever used: no set-user-ID bit, for one.
         mode = self.attributes >> 16
-        return self.system == _UNIX and mode & 0o170000 == _REGULAR and bool(mode & 0o111)
+        return mode & 0o170000 == _REGULAR and bool(mode & 0o111)
 
     @property
     def name_size(self) -> int:
@@ -162,6 +173,8 @@ def find_end(tail: bytes, size: int, *, where: str) -> DirectoryEnd:
         raise InvalidWheel("the ZIP64 end record is missing", where=where)
     if disk or first_disk or (disk_count != count):
         raise InvalidWheel("the archive is split over several volumes", where=where)
+    if end.size > _LARGEST_DIRECTORY:
+        raise InvalidWheel(f"its central directory has {end.size} bytes", where=where)
     if end.stop != directory_stop:
         raise InvalidWheel(
             f"the central directory should end at byte {directory_stop}, not {end.stop}; "
@@ -251,7 +264,7 @@ def _parse_entry(data: bytes, position: int, where: str) -> tuple[Member, int]:
         _,
         _,
         system,
-        _,
+        version,
         flags,
         method,
         time,
@@ -280,6 +293,7 @@ def _parse_entry(data: bytes, position: int, where: str) -> tuple[Member, int]:
         size, compressed_size, offset = _widen(extras, (size, compressed_size, offset), name, where)
     if disk:
         raise InvalidWheel(f"{name!r} lies on another volume", where=where)
+    _check_version(version, name, where)
     member = Member(
         name,
         method,
@@ -311,12 +325,26 @@ def _check_member(member: Member, where: str) -> None:
         )
     if member.method == STORED and member.size != member.compressed_size:
         raise InvalidWheel(f"{member.name!r} is stored, but has two sizes", where=where)
-    if member.is_folder and member.size:
+    if member.is_folder and (member.size or member.compressed_size or member.crc):
         raise InvalidWheel(f"the folder {member.name!r} has content", where=where)
-    kind = member.attributes >> 16 & 0o170000 if member.system == _UNIX else 0
+    if member.attributes & _DOS_VOLUME or (
+        member.attributes & _DOS_FOLDER and not member.is_folder
+    ):
+        raise InvalidWheel(
+            f"{member.name!r} is a file by its name, but not by its attributes", where=where
+        )
+    # Some readers look at the mode whatever system is said to have written it.
+    kind = member.attributes >> 16 & 0o170000
     if kind not in (0, _FOLDER if member.is_folder else _REGULAR):
         what = "is a symbolic link, which is" if kind == _LINK else "is"
         raise InvalidWheel(f"{member.name!r} {what} neither a file nor a folder", where=where)
+
+
+def _check_version(version: int, name: str, where: str) -> None:
+    if version > _LATEST_VERSION:
+        raise InvalidWheel(
+            f"{name!r} needs a version of ZIP that does not exist ({version})", where=where
+        )
 
 
 def check_extents(members: Sequence[Member], end: DirectoryEnd, *, where: str) -> None:
@@ -347,56 +375,118 @@ def following_offsets(members: Iterable[Member], end: DirectoryEnd) -> dict[int,
     return dict(pairwise([*sorted(member.offset for member in members), end.offset]))
 
 
-def check_gap(member: Member, start: int, following: int, *, where: str) -> None:
-    """Check that the data of a member reaches to what follows it.
+def is_tar(head: bytes) -> bool:
+    """Tell whether an archive that begins like this is a tar archive as well.
 
-    Who reads an archive from front to back would find a hidden member there
-    (CVE-2025-54368).
+    Which one it is would depend on who looks (CVE-2026-3219).
 
-    :param member: the entry of the directory.
-    :param start: position of the first byte of its data.
-    :param following: where the next member, or the directory, begins.
-    :param where: what to name in an error.
-    :raises InvalidWheel: it does not reach that far, or too far.
+    :param head: its first 512 bytes.
     """
-    gap = following - start - member.compressed_size
-    if gap < 0:
-        raise InvalidWheel(f"{member.name!r} is cut off", where=where)
-    if gap and not (member.flags & _FLAG_DESCRIPTOR and gap in _DESCRIPTOR_SIZES):
-        raise InvalidWheel(
-            f"{gap} bytes that belong to no member follow {member.name!r}", where=where
-        )
+    field = head[148:156].strip(b"\0 ")
+    if len(head) < _TAR_BLOCK or not field or not set(field) <= set(b"01234567"):
+        return False
+    return sum(head[:148]) + sum(b" " * 8) + sum(head[156:_TAR_BLOCK]) == int(field, 8)
 
 
-def check_local_header(header: bytes, member: Member, *, where: str) -> int:
+@dataclass(frozen=True, slots=True)
+class LocalHeader:
+    """Hold what a checked local header says that the directory does not."""
+
+    size: int
+    """Its length in bytes, with name and extra fields; the data follows."""
+    announces_descriptor: bool
+    """Whether sizes and CRC are said to follow the data."""
+
+
+def local_header_size(header: bytes) -> int:
+    """Return the length of a local header with name and extra fields.
+
+    :param header: its beginning, at least `LOCAL_HEADER_SIZE` bytes.
+    """
+    name_length, extra_length = struct.unpack_from("<2H", header, 26)
+    return LOCAL_HEADER_SIZE + int(name_length) + int(extra_length)
+
+
+def check_local_header(header: bytes, member: Member, *, where: str) -> LocalHeader:
     """Check that a local header repeats what the directory says.
 
-    :param header: bytes from ``member.offset`` on, at least `LOCAL_HEADER_SIZE` and the name.
+    :param header: bytes from ``member.offset`` on, as many as `local_header_size` says.
     :param member: the entry of the directory.
     :param where: what to name in an error.
-    :return: bytes from ``member.offset`` to the data.
     :raises InvalidWheel: it says something else.
     """
     if len(header) < _LOCAL.size or not header.startswith(_LOCAL_MARK):
         raise InvalidWheel(f"the local header of {member.name!r} is missing", where=where)
     fields = _LOCAL.unpack_from(header)
-    _, _, flags, method, _, _, crc, compressed_size, size, name_length, extra_length = fields
+    _, version, flags, method, _, _, crc, compressed_size, size, name_length, extra_length = fields
     name = header[_LOCAL.size : _LOCAL.size + name_length]
     if name != member.name.encode("utf-8"):
         raise InvalidWheel(
             f"the local header of {member.name!r} has another name: {name!r}", where=where
         )
-    same = method == member.method and not (flags ^ member.flags) & ~_FLAG_LEVEL
-    if not flags & _FLAG_DESCRIPTOR:
-        # Large members have their sizes in an extra field, and the marker value here.
-        same &= crc == member.crc
-        same &= compressed_size in (member.compressed_size, _FULL32)
-        same &= size in (member.size, _FULL32)
+    _check_version(version, member.name, where)
+    length = _LOCAL.size + name_length + extra_length
+    if len(header) < length:
+        raise InvalidWheel(f"{member.name!r} is cut off", where=where)
+    if extra_length or _FULL32 in (size, compressed_size):
+        extras = _parse_extras(header[_LOCAL.size + name_length : length], member.name, where)
+        size, compressed_size = _widen(extras, (size, compressed_size), member.name, where)
+    streamed = bool(flags & _FLAG_DESCRIPTOR)
+    # The directory need not repeat that bit. What follows the data is compared in any case.
+    same = not (flags ^ member.flags) & ~(_FLAG_LEVEL | (_FLAG_DESCRIPTOR if streamed else 0))
+    same &= method == member.method
+    for here, there in (
+        (crc, member.crc),
+        (compressed_size, member.compressed_size),
+        (size, member.size),
+    ):
+        same &= here == there or (streamed and not here)
     if not same:
         raise InvalidWheel(
             f"the local header of {member.name!r} contradicts the central directory", where=where
         )
-    return int(LOCAL_HEADER_SIZE + name_length + extra_length)
+    if streamed and member.method == STORED and member.size:
+        raise InvalidWheel(
+            f"{member.name!r} is stored, and only what follows says where it ends", where=where
+        )
+    return LocalHeader(length, streamed)
+
+
+def check_surroundings(
+    header: LocalHeader, member: Member, behind: bytes, gap: int, *, where: str
+) -> None:
+    """Check what lies between the data of a member and what follows it.
+
+    Who reads an archive from front to back would find a hidden member there
+    (CVE-2025-54368).
+
+    :param header: the checked local header.
+    :param member: the entry of the directory.
+    :param behind: the first bytes behind the data, 24 or up to what follows.
+    :param gap: bytes from the end of the data to the next member or the directory.
+    :param where: what to name in an error.
+    :raises InvalidWheel: it does not reach that far, or too far, or what follows the data
+        contradicts the directory.
+    """
+    if gap < 0:
+        raise InvalidWheel(f"{member.name!r} is cut off", where=where)
+    if not gap and not header.announces_descriptor:
+        return
+    numbers = (member.crc, member.compressed_size, member.size)
+    forms = []
+    if header.announces_descriptor:
+        for form in _DESCRIPTORS:
+            with suppress(struct.error):  # numbers too large for the narrow one
+                forms += [_DESCRIPTOR_MARK + form.pack(*numbers), form.pack(*numbers)]
+    if gap > max(map(len, forms), default=0):
+        raise InvalidWheel(
+            f"{gap} bytes that belong to no member follow {member.name!r}", where=where
+        )
+    if behind[:gap] not in forms:
+        raise InvalidWheel(
+            f"what follows the data of {member.name!r} contradicts the central directory",
+            where=where,
+        )
 
 
 def _decode_name(data: bytes, flags: int, where: str) -> str:
@@ -426,17 +516,18 @@ def _parse_extras(data: bytes, name: str, where: str) -> dict[int, bytes]:
 
 
 def _widen(
-    extras: dict[int, bytes], values: tuple[int, int, int], name: str, where: str
-) -> tuple[int, int, int]:
-    """Take the numbers that do not fit in 32 bits from the ZIP64 extra field."""
-    narrow = [value == _FULL32 for value in values]
-    if not any(narrow):
-        return values
+    extras: dict[int, bytes], values: tuple[int, ...], name: str, where: str
+) -> tuple[int, ...]:
+    """Take the numbers that do not fit in 32 bits from the ZIP64 extra field.
+
+    What the field says without need must be true as well: some readers believe it first.
+    """
+    narrow = values.count(_FULL32)
     extra = extras.get(_ZIP64_EXTRA, b"")
-    if len(extra) != 8 * sum(narrow):
+    wide = struct.unpack(f"<{len(extra) // 8}Q", extra[: len(extra) // 8 * 8])
+    if narrow and len(extra) == 8 * narrow:
+        found = iter(wide)
+        return tuple(next(found) if value == _FULL32 else value for value in values)
+    if narrow or len(extra) % 8 or wide != values[: len(wide)]:
         raise InvalidWheel(f"{name!r} has a damaged ZIP64 field", where=where)
-    wide = iter(struct.unpack(f"<{sum(narrow)}Q", extra))
-    size, compressed_size, offset = (
-        next(wide) if full else value for full, value in zip(narrow, values, strict=True)
-    )
-    return size, compressed_size, offset
+    return values
