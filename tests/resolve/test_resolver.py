@@ -21,6 +21,7 @@ from wheelfit.errors import (
     NoCompatibleWheel,
     NoSolution,
     ProjectNotFound,
+    SourceOff,
     UnknownLabel,
     UserError,
     WheelfitError,
@@ -215,11 +216,20 @@ class TestReleasesThatDoNotFit:
         ]
 
     def test_only_sources(self, world: World) -> None:
-        """A release without wheels says that sources are not built."""
+        """F-92: a release without wheels says that building it is off, and how to allow that."""
         world.repository.add_file("tool-1.0.tar.gz")
-        with pytest.raises(NoCompatibleWheel) as caught:
+        with pytest.raises(SourceOff) as caught:
             world.resolve("tool")
-        assert "source distributions are not built" in (caught.value.note or "")
+        assert "building from source is off" in (caught.value.note or "")
+        assert "--allow-source tool builds tool-1.0.tar.gz" in (caught.value.hint or "")
+
+    def test_sources_beside_wheels_for_others(self, world: World) -> None:
+        """F-92: a release whose wheels do not fit names its source distribution with them."""
+        world.repository.add_wheel("tool-1.0-cp39-cp39-win32.whl")
+        world.repository.add_file("tool-1.0.tar.gz")
+        with pytest.raises(SourceOff) as caught:
+            world.resolve("tool")
+        assert "tool-1.0.tar.gz: building from source is off" in (caught.value.note or "")
 
     def test_another_python(self, world: World) -> None:
         """F-94: a wheel for another Python is out before anything is fetched."""

@@ -54,6 +54,7 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
         for one in explanation.detections:
             output.result(f"  {one.namespace:<11} {one.status}: {one.source}", "dim")
     rows = list(_rows(explanation.candidates, machine.target.tags, output))
+    rows += [("rejected", "source", f"{name}: {why}") for name, why in explanation.sources]
     width = max((len(who) for _, who, _ in rows), default=0)
     for verdict, who, reason in rows:
         # A reason may be long; its lines stay together under their own margin.

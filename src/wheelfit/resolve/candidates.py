@@ -140,6 +140,15 @@ class Candidates:
         """
         return self._listings.get(name, lambda: self._list(name))
 
+    def look_again(self, name: NormalizedName) -> None:
+        """Forget everything about a project whose files are not what they were.
+
+        :param name: of the project.
+        """
+        self._listings.forget(name)
+        self._offers.forget(name)
+        self._choices, self._variants, self._cores = Once(), Once(), Once()
+
     def is_given(self, name: NormalizedName) -> bool:
         """Tell whether the user's own files stand for the project."""
         return name in self._given
@@ -382,7 +391,12 @@ class Candidates:
             preferences=self.applying(name, metadata.document),
             installed=self._held(name, metadata.document),
         )
-        selection = judge(extra_rejections={**metadata.rejections, **rejections})
+        later = self._built_here(release, rejections)
+        selection = judge(extra_rejections={**metadata.rejections, **rejections, **later})
+        if selection.chosen is None and later:
+            selection = judge(extra_rejections={**metadata.rejections, **rejections})
+        elif later:
+            rejections |= later
         alone = tuple(dict.fromkeys(filename.label for filename in selection.fitting))
         apart = self._apart(selection)
         if apart:
@@ -405,6 +419,17 @@ class Candidates:
             degradations=degradations,
             alone=alone if apart else (),
         )
+
+    @staticmethod
+    def _built_here(release: Release, rejections: Mapping[str, str]) -> dict[str, str]:
+        """Return what would have to be built first; every wheel that fits goes before (F-92)."""
+        return {
+            wheel.filename.text: "a wheel fits, so nothing need be built from it"
+            for wheel in release.wheels
+            if wheel.file.origin is not None
+            and not release.is_given
+            and wheel.filename.text not in rejections
+        }
 
     def _held(self, name: NormalizedName, document: VariantDocument | None) -> Label | None:
         """Return the label of a release that stands for the installed build, if any does.

@@ -66,6 +66,8 @@ class Explanation:
     decided; no version where the package is still to be chosen (P-51)."""
     degradations: tuple[Degradation, ...] = ()
     """What bad metadata cost, for programs (F-136)."""
+    sources: tuple[tuple[str, str], ...] = ()
+    """Source distributions that do not count: name, and why (F-92)."""
 
     def to_mapping(self) -> dict[str, Any]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
@@ -97,6 +99,10 @@ class Explanation:
                     "reason": verdict.reason,
                 }
                 for verdict in self.candidates
+            ]
+            + [
+                {"filename": name, "label": None, "verdict": "rejected", "reason": reason}
+                for name, reason in self.sources
             ],
             "warnings": list(self.warnings),
             "notes": list(self.notes),
@@ -154,6 +160,7 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
         tuple(choice.support.detections.values()) if choice.support else (),
         tuple(choice.support.built_for(choice.properties)) if choice.support else (),
         choice.degradations,
+        choice.release.others,
     )
 
 

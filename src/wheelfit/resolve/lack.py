@@ -9,9 +9,10 @@ from wheelfit.errors import (
     NoCompatibleWheel,
     NoSolution,
     ProjectNotFound,
+    SourceOff,
     UnknownLabel,
 )
-from wheelfit.resolve.listing import WRONG_HASH
+from wheelfit.resolve.listing import NO_SOURCES, WRONG_HASH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -134,6 +135,8 @@ class Lack:
             yield f"and {len(lines) - _LINES} more reasons"
         if not lines:
             yield _without_wheels(choice.release)
+        elif sources := choice.release.sources:
+            yield f"{', '.join(sources)}: {NO_SOURCES}"
 
     def hint(self, facts: Iterable[Step] = ()) -> str | None:
         """Say what might help.
@@ -146,7 +149,13 @@ class Lack:
         if self._only_prereleases:
             names = ", ".join(self._only_prereleases)
             return f"--pre takes pre-releases of {names} too"
-        return self._freeing()
+        return self._freeing() or self._building()
+
+    def _building(self) -> str | None:
+        """Say of which projects a source distribution could be built (F-92)."""
+        names = list(dict.fromkeys(one for one, _ in self._unfit))
+        options = [f"--allow-source {name}" for name in names if self._sources(name)]
+        return f"{' '.join(options)} builds from source, which runs code" if options else None
 
     def _freeing(self) -> str | None:
         """Say which installed packages keep builds from being taken (P-56)."""
@@ -173,7 +182,7 @@ class Lack:
         name: NormalizedName,
         versions: VersionSet,
         others: Iterable[tuple[NormalizedName, VersionSet]] = (),
-    ) -> NoSolution | NoCompatibleWheel:
+    ) -> NoSolution | NoCompatibleWheel | SourceOff:
         """Return the error for one project that cannot be had, whatever else is asked.
 
         :param others: further projects of which the same is known.
@@ -190,10 +199,27 @@ class Lack:
             return NoSolution(clause, where=source or None, note=note, hint=hint)
         for other in others:
             self.lack(*other)
+        if sources := self._sources(name):
+            return SourceOff(
+                f"{clause} {self._candidates.target.name}, and building from source is off",
+                note="\n".join(self.details()),
+                hint=f"--allow-source {name} builds {sources[0]}, which runs code of its publisher",
+            )
         return NoCompatibleWheel(
             f"{clause} {self._candidates.target.name}",
             note="\n".join(self.details()),
             hint=self._freeing(),
+        )
+
+    def _sources(self, name: NormalizedName) -> tuple[str, ...]:
+        """Return the source distributions of the releases mentioned, newest first."""
+        listing = self._candidates.listing(name)
+        mentioned = [version for project, version in self._unfit if project == name]
+        return tuple(
+            source
+            for version in mentioned
+            if listing is not None and version in listing.releases
+            for source in listing.releases[version].sources
         )
 
     def unknown_label(self, name: NormalizedName, versions: VersionSet) -> UnknownLabel | None:

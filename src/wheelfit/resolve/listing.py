@@ -42,7 +42,7 @@ def __dir__() -> list[str]:
 AllowedHashes = frozenset[tuple[str, str]]
 """Digests of which one must be met: (algorithm, lower-case hexadecimal)."""
 
-NO_SOURCES = "source distributions are not built"
+NO_SOURCES = "building from source is off (--allow-source)"
 NO_TAG = "none of its tags fits"
 WRONG_HASH = "its hash is not among the allowed ones"
 
@@ -81,6 +81,11 @@ class Release:
     def is_possible(self) -> bool:
         """Tell whether any wheel is left at first sight."""
         return any(wheel.rejection is None for wheel in self.wheels)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The source distributions that count only if building them is allowed (F-92)."""
+        return tuple(name for name, reason in self.others if reason is NO_SOURCES)
 
     @property
     def is_yanked(self) -> bool:

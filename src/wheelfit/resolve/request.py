@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
+    from wheelfit.core.markers import Marker
     from wheelfit.core.properties import PropertySet
 
-__all__ = ["Asked", "GivenWheel", "Present", "Request", "given_wheel"]
+__all__ = ["Asked", "GivenSource", "GivenWheel", "Present", "Request", "given_wheel"]
 
 
 def __dir__() -> list[str]:
@@ -63,6 +64,34 @@ class GivenWheel:
         """Return what it meets: its project in its version, wherever it lies."""
         filename = parse_wheel_filename(self.file.filename)
         return Requirement(filename.name, self.extras, SpecifierSet(f"=={filename.version}"))
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSource:
+    """Hold a project that the user named as a folder, an archive or a repository.
+
+    To name it is to agree that its build backend runs.
+    """
+
+    url: str
+    """``file:`` of a folder or archive, ``https:`` of an archive, ``git+…:`` of a repository; may
+    hold credentials, and a ``subdirectory`` in its fragment."""
+    name: NormalizedName | None = None
+    """The project that it must be; None: any."""
+    extras: frozenset[NormalizedName] = frozenset()
+    """Extras asked for."""
+    hashes: frozenset[tuple[str, str]] = frozenset()
+    """Digests of which the archive must have one; empty: any archive will do."""
+    editable: bool = False
+    """Whether the environment shall use the folder itself (PEP 660)."""
+    marker: Marker | None = None
+    """When it counts; none: always."""
+    where: str = ""
+    """File and line that names it; empty: the command line."""
+
+    def __str__(self) -> str:
+        text = redact(self.url)
+        return f"{text} ({self.where})" if self.where else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +187,7 @@ def given_wheel(
             f"{filename or url!r} is not the name of a wheel, and only wheels can be given",
             where=where or None,
             note=error.message,
-            hint="source trees and source distributions are not built; build a wheel first",
+            hint="wheelfit install builds what stands in a folder, an archive or a repository",
         ) from None
     promised = dict(hashes or {})
     for part in parts.fragment.split("&"):

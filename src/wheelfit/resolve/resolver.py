@@ -16,9 +16,8 @@ from wheelfit.errors import (
     InvalidRequirement,
     NoCompatibleWheel,
     NoConsistentSet,
+    NoFit,
     NoSolution,
-    ProjectNotFound,
-    UnknownLabel,
     UserError,
 )
 from wheelfit.resolve.admission import Admission
@@ -516,7 +515,7 @@ class _Resolving:
 
     def _explained(
         self, top: Step, catalogue: Catalogue, roots: Sequence[Need]
-    ) -> NoSolution | NoCompatibleWheel | ProjectNotFound | UnknownLabel | HashMismatch:
+    ) -> NoFit | HashMismatch:
         lack = Lack(self._candidates, catalogue, prereleases=self._request.prereleases)
         nothing = [fact for fact in top.facts() if fact.kind is Kind.NOTHING]
         asked = {need.package.name for need in roots}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
 
-__all__ = ["NO_HASHES", "File", "ProjectPage", "time_of_upload"]
+__all__ = ["NO_HASHES", "File", "Origin", "ProjectPage", "time_of_upload"]
 
 
 def __dir__() -> list[str]:
@@ -35,6 +35,18 @@ def time_of_upload(file: File) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Say what a wheel is built from, when nobody has published it."""
+
+    name: str
+    """The archive, folder or repository, as people know it and without credentials."""
+    direct_url: Mapping[str, object] | None = field(default=None, hash=False)
+    """What ``direct_url.json`` shall say (PEP 610); None: an index lists it."""
+    is_built: bool = False
+    """Whether the wheel is there; until then its file name is made up, all but the release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +77,8 @@ class File:
     """Name of the repository that listed the file, without credentials."""
     forbidden: tuple[str, ...] = ()
     """Attributes that the entry of an index file has and may not have; they are ignored (F-72)."""
+    origin: Origin | None = None
+    """What the file is built from, here; None: it is as somebody has published it."""
 
     @property
     def is_local(self) -> bool:
