@@ -1,0 +1,76 @@
+"""What the tests of accidents share: wheels, an index, scenes, and the table of figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults.changes import Change, build_wheels
+from faults.scene import can_step
+from faults.trials import Prepared
+
+from wheelfit.testing.index import RecordingIndex
+
+_FIGURES = "figures of accidents"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the long campaigns to those who ask for them."""
+    if "faults_long" in config.option.markexpr:
+        return
+    long = [item for item in items if item.get_closest_marker("faults_long")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of wheels that the index serves."""
+    folder = tmp_path_factory.mktemp("wheels")
+    build_wheels(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def index(wheels: Path) -> Iterator[RecordingIndex]:
+    """Serve the wheels."""
+    with RecordingIndex(wheels) as served:
+        yield served
+        assert not served.failures
+
+
+@pytest.fixture(scope="session")
+def stepping() -> None:
+    """Skip where commands cannot be stopped at system calls."""
+    if reason := can_step():
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def prepared(index: RecordingIndex, wheels: Path, tmp_path: Path) -> Callable[[Change], Prepared]:
+    """Return a function that makes the scene of a change."""
+    return lambda change: Prepared(change, tmp_path / change.name, index.url, wheels)
+
+
+@pytest.fixture
+def figures(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Return a function that adds a line to the table at the end of the run."""
+    return lambda line: record_property(_FIGURES, line)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print the figures, also those of other processes."""
+    lines = [
+        line
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, line in getattr(report, "user_properties", ())
+        if name == _FIGURES and getattr(report, "when", "") == "call"
+    ]
+    if lines:
+        terminalreporter.section(_FIGURES)
+        for line in sorted(set(lines)):
+            terminalreporter.write_line(line)
