@@ -75,8 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     # Pages and documents are many small values without cycles; looking for some after every 700
-    # of them is a tenth of the work of a resolution.
-    gc.set_threshold(50_000, 10, 10)
+    # of them is a tenth of the work of a resolution, and one look a tenth of a short command.
+    gc.set_threshold(200_000, 10, 10)
     # An error in the arguments must be rendered too, so what can be told before parsing is.
     return _guarded(
         lambda: _dispatch(words), lambda: _lenient_output(words), debug="--debug" in words

@@ -10,9 +10,7 @@ The tree keeps how the text was written: a conjunction or disjunction in parenth
 
 from __future__ import annotations
 
-import ast
 import re
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from packaging.utils import canonicalize_name
@@ -299,6 +297,8 @@ class _Reader:
             if self.source.startswith(('"', "'"), position):
                 raise self.error("this quote is not closed", position)
             raise self.error("expected a marker variable or a quoted string", position)
+        from difflib import get_close_matches  # noqa: PLC0415 - for the hint alone
+
         near = get_close_matches(word, VARIABLES, n=1)
         hint = f"did you mean {near[0]}?" if near else "put a plain string in quotes"
         raise self.error(f"{shortened(word)!r} is not a marker variable", position, hint=hint)
@@ -333,7 +333,9 @@ class _Reader:
             return inner
         text = re.sub(r"\\([4-7][0-7]{2}|.)", _without_warning, quoted, flags=re.DOTALL)
         try:
-            return str(ast.literal_eval(text))
+            from ast import literal_eval  # noqa: PLC0415 - nobody escapes anything
+
+            return str(literal_eval(text))
         except (SyntaxError, ValueError):
             raise self.error("this is not a valid quoted string", position) from None
 

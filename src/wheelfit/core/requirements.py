@@ -10,8 +10,6 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from packaging.requirements import InvalidRequirement as PackagingInvalidRequirement
-from packaging.requirements import Requirement as PackagingRequirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
+    from packaging.requirements import InvalidRequirement as PackagingInvalidRequirement
     from packaging.utils import NormalizedName
 
 __all__ = ["Requirement", "marker_start", "parse_requirement"]
@@ -161,9 +160,11 @@ def _read_head(head: str, text: str, marker: Marker | None) -> Requirement:
                 canonicalize_name(name), frozenset(map(canonicalize_name, asked)), specifier,
                 None, marker,
             )  # fmt: skip
+    from packaging import requirements  # noqa: PLC0415 - 7 ms for what is rare
+
     try:
-        parsed = PackagingRequirement(head)
-    except PackagingInvalidRequirement as error:
+        parsed = requirements.Requirement(head)
+    except requirements.InvalidRequirement as error:
         raise _explained(error, text) from None
     return Requirement(
         canonicalize_name(parsed.name),

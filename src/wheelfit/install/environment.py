@@ -8,7 +8,6 @@ when the place is another.
 
 from __future__ import annotations
 
-import configparser
 import os
 from enum import StrEnum
 from pathlib import Path
@@ -196,6 +195,8 @@ def _flat(folder: Path) -> Schemes:
 
 def _message(text: str) -> str | None:
     """Return what EXTERNALLY-MANAGED wants users to be told (PEP 668)."""
+    import configparser  # noqa: PLC0415 - for an error alone
+
     parser = configparser.ConfigParser(interpolation=None)
     try:
         parser.read_string(text)

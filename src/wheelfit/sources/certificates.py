@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import truststore
 
 from wheelfit.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Mapping
 
 
@@ -41,6 +39,8 @@ def checking_context(
     :param client_cert: PEM file with a private key and its certificate.
     :raises InvalidConfiguration: a named file or folder is not usable.
     """
+    import ssl  # noqa: PLC0415 - 5 ms, for who goes on the network
+
     named = _named(cert, environ)
     if named:
         # Only what is named: start without what the system trusts.
@@ -48,6 +48,8 @@ def checking_context(
         for setting, path in named:
             _trust(context, setting, path)
     else:
+        import truststore  # noqa: PLC0415 - as above
+
         context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if client_cert is not None:
         _identify(context, client_cert)
@@ -71,6 +73,8 @@ def trusting_context(client_cert: str | None) -> ssl.SSLContext:
     :param client_cert: as for `checking_context`.
     :raises InvalidConfiguration: the client certificate is not usable.
     """
+    import ssl  # noqa: PLC0415 - see checking_context()
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -111,7 +115,7 @@ def _trust(context: ssl.SSLContext, setting: str, text: str) -> None:
             context.load_verify_locations(capath=str(path))
             return
         context.load_verify_locations(cafile=str(path))
-    except (OSError, ssl.SSLError) as error:
+    except OSError as error:  # those of TLS are some
         raise InvalidConfiguration(
             "the certificates to trust cannot be read",
             where=str(path),
@@ -130,7 +134,7 @@ def _identify(context: ssl.SSLContext, text: str) -> None:
     path = Path(text).expanduser()
     try:
         context.load_cert_chain(str(path), password=_no_password)
-    except (OSError, ssl.SSLError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise InvalidConfiguration(
             "the client certificate cannot be read",
             where=str(path),
@@ -145,6 +149,8 @@ def _no_password() -> str:
 
 
 def _words(error: Exception) -> str:
+    import ssl  # noqa: PLC0415 - see checking_context()
+
     if isinstance(error, ssl.SSLError):
         return error.reason or "not PEM"
     return getattr(error, "strerror", None) or type(error).__name__

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from html import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -123,6 +122,8 @@ class LinkPage(_FlatListing):
         url = split_userinfo(self._location)[0]
         name = url.partition("#")[0].partition("?")[0].rpartition("/")[2]
         if _project_of(name) is not None:  # the file itself
+            from html import escape  # noqa: PLC0415 - 1 ms
+
             page = f'<a href="{escape(url)}">{escape(name)}</a>'.encode()
             return parse_links(page, "text/html", url, source=self.name)
         try:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wheelfit.errors import InvalidPage
-from wheelfit.sources.html_links import read_links
 from wheelfit.sources.page import NO_HASHES, File, ProjectPage
 from wheelfit.sources.urls import join, last_segment, origin, redact, split_userinfo
 
@@ -231,6 +230,8 @@ def _from_html(
         text = body.decode(charset, errors="replace")
     except LookupError:
         text = body.decode(errors="replace")
+    from wheelfit.sources.html_links import read_links  # noqa: PLC0415 - most pages are JSON
+
     page = read_links(text)
     _check_version(page.version or "1.0", url)
     try:

@@ -39,7 +39,6 @@ def describe() -> dict[str, object]:
     import site  # noqa: PLC0415  # nothing is imported before the version is known to do
     import sysconfig  # noqa: PLC0415
 
-    from packaging.markers import default_environment  # noqa: PLC0415
     from packaging.tags import sys_tags  # noqa: PLC0415
 
     virtual = sys.prefix != sys.base_prefix
@@ -66,8 +65,31 @@ def describe() -> dict[str, object]:
         "site_packages": site.getsitepackages(),
         "launcher": _launcher(),
         "externally_managed": None if virtual else _externally_managed(stdlib),
-        "environment": {key: str(value) for key, value in default_environment().items()},
+        "environment": _marker_values(),
         "tags": [[tag.interpreter, tag.abi, tag.platform] for tag in sys_tags()],
+    }
+
+
+def _marker_values() -> dict[str, str]:
+    """Return the variables of environment markers; packaging takes 7 ms more to say the same."""
+    import platform  # noqa: PLC0415
+
+    kind = sys.implementation.version
+    implementation = "%d.%d.%d" % kind[:3]  # noqa: UP031
+    if kind.releaselevel != "final":
+        implementation += kind.releaselevel[0] + str(kind.serial)
+    return {
+        "implementation_name": sys.implementation.name,
+        "implementation_version": implementation,
+        "os_name": os.name,
+        "platform_machine": platform.machine(),
+        "platform_python_implementation": platform.python_implementation(),
+        "platform_release": platform.release(),
+        "platform_system": platform.system(),
+        "platform_version": platform.version(),
+        "python_full_version": platform.python_version(),
+        "python_version": ".".join(platform.python_version_tuple()[:2]),
+        "sys_platform": sys.platform,
     }
 
 
