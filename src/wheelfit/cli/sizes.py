@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from wheelfit.cli.columns import columns
@@ -41,6 +40,8 @@ def sizes_of(
     """
     if not pins:
         return {}
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(min(_AT_ONCE, len(pins)), "size") as pool:
         found = pool.map(lambda pin: files.size(pin.file, unpacked=unpacked), pins)
         return {pin.name: size for pin, size in zip(pins, found, strict=True)}

@@ -92,7 +92,7 @@ _OPERATOR = re.compile(r"===|==|~=|!=|<=|>=|<|>|in\b|not[ \t]+in\b")
 _AND = re.compile(r"and\b")
 _OR = re.compile(r"or\b")
 # What a quoted string can hold only as an escape; a lone surrogate is no text at all.
-_ESCAPED = re.compile(r"[\\\n\r\0\ud800-\udfff]")
+_ESCAPED = r"[\\\n\r\0\ud800-\udfff]"
 _DEEPEST = 100
 """More parentheses than this are refused before Python's stack is exhausted."""
 
@@ -200,13 +200,13 @@ def _format_operand(operand: Operand) -> str:
     if isinstance(operand, Variable):
         return operand.name
     value = operand.value
-    if not _ESCAPED.search(value):
+    if not re.search(_ESCAPED, value):
         if '"' not in value:
             return f'"{value}"'
         if "'" not in value:
             return f"'{value}'"
     # The quote cannot be escaped as in Python: the grammar ends a string at the first one.
-    value = _ESCAPED.sub(_escape, value).replace('"', "\\x22")
+    value = re.sub(_ESCAPED, _escape, value).replace('"', "\\x22")
     return f'"{value}"'
 
 
@@ -329,7 +329,7 @@ class _Reader:
     def unquoted(self, quoted: str, position: int) -> str:
         """Return what a quoted string means; escapes are those of Python."""
         inner = quoted[1:-1]
-        if not _ESCAPED.search(inner):
+        if (inner.isprintable() and "\\" not in inner) or not re.search(_ESCAPED, inner):
             return inner
         text = re.sub(r"\\([4-7][0-7]{2}|.)", _without_warning, quoted, flags=re.DOTALL)
         try:

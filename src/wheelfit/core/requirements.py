@@ -110,10 +110,11 @@ _LONGEST_NAME = 255  # what has a longer one cannot be a file
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _EXTRAS = rf"\[[ \t]*+({_NAME}(?:[ \t]*+,[ \t]*+{_NAME})*+)[ \t]*+\]"
 _CLAUSE = r"(?:==|!=|<=|>=|<|>|~=)[ \t]*+[A-Za-z0-9.*+!_-]++"
+_CLAUSES = rf"{_CLAUSE}(?:[ \t]*+,[ \t]*+{_CLAUSE})*+"
 # Nearly every requirement looks like this; anything else, and any error, is packaging's.
 _USUAL = re.compile(
     rf"[ \t]*+({_NAME})[ \t]*+(?:{_EXTRAS})?+[ \t]*+"
-    rf"({_CLAUSE}(?:[ \t]*+,[ \t]*+{_CLAUSE})*+)?+[ \t]*+"
+    rf"(?:({_CLAUSES})|\([ \t]*+({_CLAUSES})[ \t]*+\))?+[ \t]*+"
 )
 _UP_TO_URL = re.compile(
     r"[ \t]*+[A-Za-z0-9][A-Za-z0-9._-]*+[ \t]*+(?:\[[^\]]*+\])?+[ \t]*+@[ \t]*+[^ \t]++"
@@ -149,9 +150,9 @@ def _parse_head(head: str, text: str, marker: Marker | None = None) -> Requireme
 
 def _read_head(head: str, text: str, marker: Marker | None) -> Requirement:
     if (usual := _USUAL.fullmatch(head)) is not None:
-        name, extras, clauses = usual.groups()
+        name, extras, clauses, enclosed = usual.groups()
         try:
-            specifier = SpecifierSet(clauses or "")
+            specifier = SpecifierSet(clauses or enclosed or "")
         except InvalidSpecifier:
             pass  # packaging says below what is wrong with it
         else:

@@ -13,7 +13,6 @@ if they were not there.
 
 from __future__ import annotations
 
-import configparser
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from configparser import RawConfigParser
 
 
 __all__ = [
@@ -259,17 +259,18 @@ def _in_order(
             yield name, _key(name.removeprefix("PIP_")), value
 
 
-class _Parser(configparser.RawConfigParser):
-    def optionxform(self, optionstr: str) -> str:
-        return _key(optionstr)
-
-
 def _key(name: str) -> str:
     return name.lower().replace("_", "-").removeprefix("--")
 
 
-def _parse(file: ConfigurationFile) -> _Parser:
-    parser = _Parser()
+def _parse(file: ConfigurationFile) -> RawConfigParser:
+    import configparser  # noqa: PLC0415 - where there is no file there is nothing to parse
+
+    class Parser(configparser.RawConfigParser):
+        def optionxform(self, optionstr: str) -> str:
+            return _key(optionstr)
+
+    parser = Parser()
     try:
         parser.read_string(file.text, source=file.path)
     except configparser.Error as error:
