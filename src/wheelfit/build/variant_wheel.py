@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 from wheelfit.core.core_metadata import without_variant_markers
@@ -13,6 +12,7 @@ from wheelfit.core.metadata import write_document
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.strict_json import path_of
 from wheelfit.errors import Fault, InvalidDocument, InvalidFilename
+from wheelfit.values import replace
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import rewrite
 
@@ -159,4 +159,4 @@ def single_label(document: VariantDocument, label: Label) -> VariantDocument:
     if properties is None:
         reason = document.unusable.get(label, "the label is not in the document")
         raise InvalidDocument([Fault(path_of("variants", label), reason, "F-24")])
-    return dataclasses.replace(document, variants={label: properties}, unusable={})
+    return replace(document, variants={label: properties}, unusable={})
