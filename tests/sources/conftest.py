@@ -37,6 +37,8 @@ class Reply:
     """Bytes after which the connection is cut; None sends everything."""
     chunked: bool = False
     """Announce no length, close at the end."""
+    silent_after: int | None = None
+    """Bytes after which nothing comes any more, though the connection stays."""
 
 
 @dataclass
@@ -65,6 +67,7 @@ class ScriptedServer:
         self.replies: dict[str, Reply | Callable[[Request], Reply]] = {}
         self.requests: list[Request] = []
         self.connections = 0
+        self.stopped = threading.Event()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -86,6 +89,10 @@ class ScriptedServer:
                     self.send_header("Content-Length", str(len(reply.body)))
                 try:
                     self.end_headers()
+                    if reply.silent_after is not None:
+                        self.wfile.write(reply.body[: reply.silent_after])
+                        outer.stopped.wait()
+                        return
                     self.wfile.write(reply.body[: reply.cut_after])
                     self.wfile.flush()
                 except ConnectionError:  # the client has read enough
@@ -117,6 +124,7 @@ class ScriptedServer:
 
     def stop(self) -> None:
         """End the server."""
+        self.stopped.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,6 +25,7 @@ from wheelfit.sources.urls import (
     split_userinfo,
     without_fragment,
 )
+from wheelfit.values import dataclass
 from wheelfit.wheels.remote import Part, announced_extent
 
 if TYPE_CHECKING:
@@ -179,6 +179,10 @@ class Client:
         """
         login = self._credentials.first(url) if self._credentials else None
         return login.user or "?" if login is not None else ""
+
+    def cut(self) -> None:
+        """Break off everything that is under way, from any thread, and ask nobody any more."""
+        self._transport.cut()
 
     def close(self) -> None:
         """Close every connection."""

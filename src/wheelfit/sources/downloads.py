@@ -1,22 +1,36 @@
-"""One download: checked while it runs, taken up again where it broke off."""
+"""One download: checked while it runs, read while it runs, taken up again where it broke off.
+
+A large file is fetched in parts (`wheelfit.sources.segments`) where the server gives some, and
+where a hash was promised, for that decides whether the parts make up the file. In all other cases,
+and whenever the parts do not fit together, it is one stream from the first byte to the last.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from wheelfit.errors import HashMismatch
+from wheelfit.errors import HashMismatch, InvalidWheel, UnexpectedStatus
+from wheelfit.sources.arriving import ArrivingFile
 from wheelfit.sources.budget import Budget
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.hashes import Check
+from wheelfit.sources.lines import Lines
+from wheelfit.sources.segments import LARGE, Pace, Segments, StartOver
 from wheelfit.sources.transport import Interrupted
-from wheelfit.sources.urls import redact
+from wheelfit.sources.urls import origin, redact
+from wheelfit.wheels.durable import write_all
+from wheelfit.wheels.remote import RangeUnsupported
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO
+
     from wheelfit.sources.client import Client
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.transport import Response
+    from wheelfit.wheels.bytes_source import ByteSource
 
 
 __all__ = ["Download"]
@@ -26,8 +40,21 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_T = TypeVar("_T")
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d+/(\d+|\*)", re.ASCII)
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
+_ANY_PACE = Pace()
+
+
+class _IsLarge(Exception):
+    """Signal that the server announces a file that is worth other means.
+
+    :param size: its bytes.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
 
 
 class Download:
@@ -37,32 +64,121 @@ class Download:
     :param file: what is wanted, with its hashes and its size if known.
     :param progress: told of the bytes.
     :param budget: says whether there may be as many.
+    :param lines: how many connections there may be to its server.
+    :param ranges: whether the server may be asked for parts.
+    :param pace: in what pieces a large file is fetched.
     """
 
     def __init__(
-        self, client: Client, file: File, progress: Progress, budget: Budget | None = None
+        self,
+        client: Client,
+        file: File,
+        progress: Progress,
+        budget: Budget | None = None,
+        lines: Lines | None = None,
+        *,
+        ranges: bool = True,
+        pace: Pace = _ANY_PACE,
     ) -> None:
         self._client = client
         self._file = file
         self._budget = budget or Budget()
+        self._lines = lines or Lines()
+        self._pace = pace
         self._where = redact(file.url)
-        self._unsure = False  # whether bytes of two requests were joined unchecked
+        # Whether bytes of two requests were joined unchecked.
+        self._unsure = False
         self._tried_again = False
         self._progress = progress
         self._validator = ""
         self._check = self._new_check()
+        self.lacks_ranges = not ranges
+        """Whether the server is known to give no parts."""
+        self._in_parts = ranges and bool(file.hashes)
 
-    def into(self, target: IO[bytes]) -> None:
+    def into(self, target: BinaryIO) -> None:
         """Write the file, completely and checked.
 
-        :param target: an empty file open for writing; after an error its content is worthless.
+        :param target: an empty file without a buffer, open for writing and reading; after an
+            error its content is worthless.
         :raises HashMismatch: a promised hash is not met.
         :raises IntegrityError: it is longer or shorter than promised.
         :raises Unreachable: it broke off, repeatedly.
         :raises UnexpectedStatus: the server answered with something else.
         :raises TooLarge: there would be more than may be fetched.
+        :raises OSError: it cannot be written.
+        """
+        self.read_by(lambda _source: None, target)
+
+    def read_by(self, use: Callable[[ByteSource], _T], target: BinaryIO) -> _T:
+        """Write the file as `into` does, and let it be read, maybe while it arrives.
+
+        :param use: reads the file. What it makes of it counts only once the whole file has been
+            checked. It may be called a second time: then nothing of the first call counts.
+        :param target: as for `into`.
+        :return: what ``use`` returned.
         """
         self._budget.ask(self._file.size, self._where)
+        with self._lines.take(origin(self._file.url)) as line:
+            parts = self._parts(target, self._file.size)
+            if parts is None:
+                try:
+                    self._in_one(target)
+                except _IsLarge as large:
+                    parts = self._parts(target, large.size)
+                    if parts is None:
+                        self._in_one(target)
+            if parts is not None:
+                parts.start(line)
+                try:
+                    return self._used(parts, use)
+                except StartOver:
+                    self._in_parts = False
+        if parts is not None:
+            with self._lines.take(origin(self._file.url)):
+                self._in_one(target)
+        return use(ArrivingFile.arrived(target))
+
+    # --- in parts -----------------------------------------------------------------------
+
+    def _parts(self, target: BinaryIO, size: int | None) -> Segments | None:
+        """Begin to fetch it in parts; None if that is not worthwhile, or does not work."""
+        if not self._in_parts or size is None or size < LARGE:
+            return None
+        self._in_parts = False
+        try:
+            return Segments(
+                self._client,
+                self._file,
+                size,
+                target,
+                progress=self._progress,
+                budget=self._budget,
+                lines=self._lines,
+                pace=self._pace,
+            )
+        except RangeUnsupported:
+            self.lacks_ranges = True
+        except (StartOver, Interrupted, UnexpectedStatus):
+            pass  # if it is not about the parts, the plain request will tell
+        return None
+
+    def _used(self, parts: Segments, use: Callable[[ByteSource], _T]) -> _T:
+        try:
+            result = use(parts.source)
+        except BaseException as verdict:
+            ended = parts.cancel()
+            if ended is not None:
+                raise ended from None
+            if isinstance(verdict, InvalidWheel) and not parts.is_sure:
+                raise StartOver("what has come makes no sense") from None
+            raise
+        parts.finish()
+        return result
+
+    # --- in one stream ------------------------------------------------------------------
+
+    def _in_one(self, target: BinaryIO) -> None:
         failures = 0
         while True:
             before = self._check.count
@@ -81,7 +197,7 @@ class Download:
                 self._client.wait_after(failures, interrupted, self._file.url)
         self._progress.done()
 
-    def _attempt(self, target: IO[bytes]) -> None:
+    def _attempt(self, target: BinaryIO) -> None:
         headers = {}
         if self._check.count and (self._validator or self._file.hashes):
             headers["Range"] = f"bytes={self._check.count}-"
@@ -98,9 +214,11 @@ class Download:
                     raise unexpected(response.status, where)
                 self._start_over(target, response)
             for chunk in response.chunks():
+                if not self._check.count:
+                    self._check_encoding(response, chunk)
                 self._check.update(chunk)
                 self._budget.spend(len(chunk), self._where)
-                target.write(chunk)
+                write_all(target, chunk)
                 self._progress.advance(len(chunk))
 
     def _continues(self, response: Response) -> bool:
@@ -111,7 +229,7 @@ class Download:
         # Another offset than asked for would put bytes in the wrong place.
         return match is not None and int(match[1]) == self._check.count > 0
 
-    def _start_over(self, target: IO[bytes], response: Response) -> None:
+    def _start_over(self, target: BinaryIO, response: Response) -> None:
         target.seek(0)
         target.truncate()
         self._unsure = False
@@ -121,7 +239,23 @@ class Download:
         self._validator = strong or response.headers.get("last-modified", "")
         length = response.headers.get("content-length", "")
         announced = int(length) if _LENGTH.fullmatch(length) else None
+        if announced is not None:
+            self._budget.ask(announced, self._where)
+            may_be_in_parts = response.headers.get("accept-ranges", "").lower() != "none"
+            if self._in_parts and may_be_in_parts and announced >= LARGE:
+                raise _IsLarge(announced)
         self._progress.start(announced if announced is not None else self._file.size)
+
+    def _check_encoding(self, response: Response, first: bytes) -> None:
+        """Refuse what a server compressed unasked; some only claim that they did."""
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in {"", "identity"} and not first.startswith(b"PK"):
+            raise UnexpectedStatus(
+                f"the server sends the file encoded as {encoding!r}, which was not asked for",
+                status=response.status,
+                where=self._where,
+                hint="a proxy on the way may do that; use another index or another way to it",
+            )
 
     def _new_check(self) -> Check:
         return Check(self._file.hashes, self._file.size, where=self._where)

@@ -36,6 +36,12 @@ class OnDemandTransport:
                 self._made = self._make()
         return self._made.send(url, headers)
 
+    def cut(self) -> None:
+        """Break off everything that is under way, if there was anything."""
+        made = self._made  # no lock: whoever holds it may be waiting for what is cut
+        if made is not None:
+            made.cut()
+
     def close(self) -> None:
         """Close every connection, if there were any."""
         with self._lock:

@@ -64,6 +64,12 @@ class Response(Protocol):
     def close(self) -> None:
         """Give the connection back, or cut it if the body was not read."""
 
+    def cut(self) -> None:
+        """Break the body off, from another thread than the one that reads it.
+
+        That one, which may be waiting for a server that has fallen silent, goes on at once.
+        """
+
 
 class Transport(Protocol):
     """Send GET requests. Any number of threads may do so at once."""
@@ -75,6 +81,9 @@ class Transport(Protocol):
         :param headers: sent as they are.
         :raises Interrupted: no response came.
         """
+
+    def cut(self) -> None:
+        """Break off everything that is under way, from any thread, and send nothing more."""
 
     def close(self) -> None:
         """Close every connection."""

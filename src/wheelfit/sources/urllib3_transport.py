@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
-from typing import TYPE_CHECKING
+import weakref
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import urllib3
@@ -70,9 +73,13 @@ class Urllib3Transport:
         self._timeout = urllib3.Timeout(connect=timeout, read=timeout)
         self._connections = connections
         self._managers: dict[tuple[str | None, bool], PoolManager] = {}
+        self._lines: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._is_cut = False
 
     def send(self, url: str, headers: Mapping[str, str]) -> _Urllib3Response:
         """Send one GET request, as the protocol says."""
+        if self._is_cut:
+            raise _ended()
         try:
             response = self._manager(url).request(
                 "GET",
@@ -88,6 +95,12 @@ class Urllib3Transport:
             raise _interrupted(error) from error
         return _Urllib3Response(response)
 
+    def cut(self) -> None:
+        """Break off everything that is under way, and send nothing more."""
+        self._is_cut = True
+        for line in tuple(self._lines):
+            _shut(line)
+
     def close(self) -> None:
         """Close every connection."""
         for manager in self._managers.values():
@@ -100,8 +113,10 @@ class Urllib3Transport:
         key = (proxy, trusted)
         manager = self._managers.get(key)
         if manager is None:
+            new = self._new_manager(proxy, trusted=trusted)
+            _watch(new, self._lines)
             # Two threads may build one each; setdefault keeps one of them.
-            manager = self._managers.setdefault(key, self._new_manager(proxy, trusted=trusted))
+            manager = self._managers.setdefault(key, new)
         return manager
 
     def _new_manager(self, proxy: str | None, *, trusted: bool) -> PoolManager:
@@ -149,7 +164,9 @@ class _Urllib3Response:
 
     def __init__(self, response: BaseHTTPResponse) -> None:
         self._response = response
+        self._connection = response.connection
         self._complete = False
+        self._closed = False
         self.status = response.status
         self.headers = {name.lower(): value for name, value in response.headers.items()}
 
@@ -164,10 +181,53 @@ class _Urllib3Response:
         self._complete = True
 
     def close(self) -> None:
+        self._closed = True
         if self._complete:
             self._response.release_conn()
         else:
             self._response.close()
+
+    def cut(self) -> None:
+        line = getattr(self._connection, "line", None)
+        if line is not None and not self._closed:
+            _shut(line)
+
+
+# --- connections that can be cut ----------------------------------------------------
+
+
+def _watch(manager: PoolManager, lines: weakref.WeakSet[socket.socket]) -> None:
+    """Let the connections of a manager, of whatever kind, note their sockets."""
+
+    def watched(pool: Any) -> Any:
+        class Watched(pool.ConnectionCls):  # type: ignore[misc]
+            line: socket.socket
+
+            def _new_conn(self) -> socket.socket:
+                line: socket.socket = super()._new_conn()
+                lines.add(line)  # while TLS is agreed on, this is what can be cut
+                return line
+
+            def connect(self) -> None:
+                super().connect()
+                self.line = self.sock
+                lines.add(self.line)
+
+        return type(pool.__name__, (pool,), {"ConnectionCls": Watched})
+
+    manager.pool_classes_by_scheme = {
+        scheme: watched(pool) for scheme, pool in manager.pool_classes_by_scheme.items()
+    }
+
+
+def _shut(line: socket.socket) -> None:
+    """Wake whoever waits for a socket; closing it here would leave its number to others."""
+    with suppress(OSError):  # nobody is connected any more
+        socket.socket.shutdown(line, socket.SHUT_RDWR)
+
+
+def _ended() -> Interrupted:
+    return Interrupted("the transfers were ended", hope="none")
 
 
 # --- from urllib3's exceptions to words -------------------------------------------

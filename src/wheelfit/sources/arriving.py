@@ -1,0 +1,181 @@
+"""A file that is read while it is still on its way.
+
+Its bytes come from any number of connections, in any order, and lie in a file on disk from the
+first one on, so that gigabytes cost no memory. Whoever reads what is not there yet waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+
+__all__ = ["ArrivingFile"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class ArrivingFile:
+    """Take bytes in any order, and give them by position (a ``ByteSource``).
+
+    :param file: an empty file without a buffer, open for writing and reading; it stays open.
+    :param size: how many bytes will come.
+    """
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self.size = size
+        """Bytes of the whole file."""
+        self._file = file
+        self._stops: dict[int, int] = {0: 0}  # by start, of what is there in one piece
+        self._starts: dict[int, int] = {0: 0}  # the same pieces by stop
+        self._error: BaseException | None = None
+        self._lock = threading.Lock()
+        self._news = threading.Condition(self._lock)
+        self._waiting = 0  # how many wait for news: most bytes come when nobody does
+        self._writing = 0
+        self._position = threading.Lock()  # of the file, where there is only one
+
+    @classmethod
+    def arrived(cls, file: BinaryIO) -> Self:
+        """Return a file all of which is there.
+
+        :param file: open for reading; it stays open.
+        """
+        size = file.seek(0, os.SEEK_END)
+        whole = cls(file, size)
+        whole._add(0, size)
+        return whole
+
+    @property
+    def frontier(self) -> int:
+        """Where the first gap begins: everything before is there."""
+        return self._stops[0]
+
+    # --- those who bring bytes ----------------------------------------------------------
+
+    def write_at(self, start: int, data: bytes) -> None:
+        """Take bytes that nobody else brings.
+
+        :param start: position of the first one; they end within the file.
+        :param data: the bytes.
+        :raises OSError: they cannot be written.
+        :raises WheelfitError: whatever ended the transfer.
+        """
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            self._writing += 1
+        stop = start
+        try:
+            self._write(start, data)
+            stop += len(data)
+        finally:
+            with self._lock:
+                self._writing -= 1
+                if stop > start:
+                    self._add(start, stop)
+                if self._waiting:
+                    self._news.notify_all()
+
+    def _add(self, start: int, stop: int) -> None:
+        first = self._starts.pop(start, start)
+        last = self._stops.pop(stop, stop)
+        self._stops[first] = last
+        self._starts[last] = first
+
+    def fail(self, error: BaseException) -> None:
+        """Say that no more will come; only the first reason counts.
+
+        :param error: what everybody is told who reads from now on.
+        """
+        with self._lock:
+            if self._error is None:
+                self._error = error
+            self._news.notify_all()
+
+    def settle(self) -> BaseException | None:
+        """Wait until nobody writes to the file any more, after `fail`.
+
+        :return: what ended the transfer.
+        """
+        with self._lock:
+            self._waiting += 1
+            while self._writing:
+                self._news.wait()
+            self._waiting -= 1
+            return self._error
+
+    # --- those who read them ------------------------------------------------------------
+
+    def read_at(self, start: int, length: int, /) -> bytes:
+        """Return bytes; wait until they are there.
+
+        :param start: position of the first one.
+        :param length: how many.
+        :return: all of them, fewer only where the file ends.
+        :raises WheelfitError: whatever ended the transfer.
+        """
+        stop = min(start + length, self.size)
+        if start >= stop:
+            return b""
+        with self._lock:
+            self._wait(lambda: self._holds(start, stop))
+        return self._read(start, stop - start)
+
+    def beyond(self, position: int) -> int:
+        """Return where the first gap begins, once that is behind a position or the end.
+
+        :raises WheelfitError: whatever ended the transfer.
+        """
+        with self._lock:
+            self._wait(lambda: self._stops[0] > position or self._stops[0] == self.size)
+            return self._stops[0]
+
+    def close(self) -> None:
+        """Do nothing: the file belongs to the transfer."""
+
+    def _wait(self, is_there: Callable[[], bool]) -> None:
+        self._waiting += 1
+        try:
+            while self._error is None and not is_there():
+                self._news.wait()
+            if self._error is not None:
+                raise self._error
+        finally:
+            self._waiting -= 1
+
+    def _holds(self, start: int, stop: int) -> bool:
+        return any(first <= start and stop <= last for first, last in self._stops.items())
+
+    # --- the file -----------------------------------------------------------------------
+
+    def _write(self, start: int, data: bytes) -> None:
+        if hasattr(os, "pwrite"):
+            view = memoryview(data)
+            while view:
+                count = os.pwrite(self._file.fileno(), view, start)
+                start, view = start + count, view[count:]
+            return
+        with self._position:
+            self._file.seek(start)
+            self._file.write(data)
+
+    def _read(self, start: int, length: int) -> bytes:
+        if hasattr(os, "pread"):
+            data = os.pread(self._file.fileno(), length, start)
+            while len(data) < length:
+                more = os.pread(self._file.fileno(), length - len(data), start + len(data))
+                if not more:
+                    raise OSError(f"the file on disk ends at {start + len(data)}")
+                data += more
+            return data
+        with self._position:
+            self._file.seek(start)
+            return self._file.read(length)

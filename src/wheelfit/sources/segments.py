@@ -1,0 +1,362 @@
+"""One large file, fetched so that it can be read meanwhile, by several connections if that helps.
+
+The end comes first, for there lies the directory of an archive. The rest comes in order: a
+stretch at a time by one connection, and by several once one alone turns out to be slow. Every
+answer must be of the same state of the same file; if one is not, or if the server has no ranges
+after all, only a single stream from the first byte can help (`StartOver`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import HashMismatch, UnexpectedStatus, Unreachable
+from wheelfit.sources.arriving import ArrivingFile
+from wheelfit.sources.hashes import Check
+from wheelfit.sources.transport import Interrupted
+from wheelfit.sources.urls import origin, redact
+from wheelfit.values import dataclass
+from wheelfit.wheels.remote import RangeUnsupported, Span, Suffix, announced_extent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import BinaryIO
+
+    from wheelfit.sources.budget import Budget
+    from wheelfit.sources.client import Client
+    from wheelfit.sources.lines import Line, Lines
+    from wheelfit.sources.page import File
+    from wheelfit.sources.progress import Progress
+    from wheelfit.sources.transport import Response
+    from wheelfit.wheels.remote import Extent, Range
+
+
+__all__ = ["LARGE", "Pace", "Segments", "StartOver"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+LARGE = 8 << 20
+"""Bytes from which on a file is worth the effort."""
+
+_LEAST_TAIL, _MOST_TAIL = 64 << 10, 2 << 20
+_TAIL_SHARE = 256  # directory and RECORD of a wheel with thousands of files fit in this part of it
+_BLOCK = 256 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Say in what pieces a file is fetched, and when one connection is not enough."""
+
+    segment: int = 8 << 20
+    """Bytes that one of several connections fetches at a time."""
+    enough: float = 120e6
+    """Bytes a second; a connection that gives as many is not what everybody waits for."""
+    patience: float = 0.1
+    """Seconds after which the first bytes tell how fast a connection is."""
+    clock: Callable[[], float] = time.monotonic
+
+
+class StartOver(Exception):
+    """Signal that what has come cannot be trusted, or not be continued.
+
+    :param reason: why, in words.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class _Ended(Exception):
+    """Signal that nobody wants the rest."""
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """Hold what one connection has to fetch."""
+
+    position: int
+    stop: int
+
+
+class Segments:
+    """Fetch one file in the background.
+
+    :param client: asks the server.
+    :param file: what is wanted; it has a hash, which decides in the end.
+    :param size: its bytes, as the index or the server says.
+    :param target: an empty file without a buffer, open for writing and reading.
+    :param progress: told of the bytes.
+    :param budget: says whether there may be as many.
+    :param lines: how many connections there may be; one is held for this file already.
+    :param pace: in what pieces.
+    :raises RangeUnsupported: the server gives no ranges.
+    :raises StartOver: it gives others than asked for.
+    :raises Interrupted: it broke off.
+    :raises UnexpectedStatus: the server answered with something else.
+    :raises TooLarge: there would be more than may be fetched.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        file: File,
+        size: int,
+        target: BinaryIO,
+        *,
+        progress: Progress,
+        budget: Budget,
+        lines: Lines,
+        pace: Pace,
+    ) -> None:
+        self._client = client
+        self._file = file
+        self._where = redact(file.url)
+        self._server = origin(file.url)
+        self._progress = progress
+        self._budget = budget
+        self._lines = lines
+        self._pace = pace
+        self._lock = threading.Condition()
+        self._is_ended = False
+        self._under_way: set[Response] = set()
+        self._helpers = 0
+        self._may_have_helpers = True
+        self._returned: list[_Stretch] = []
+        self._next = 0
+        self._speed = 0.0
+        self._hashing = threading.Thread()
+        self._begin(target, size)
+
+    # --- the end of the file --------------------------------------------------------
+
+    def _begin(self, target: BinaryIO, size: int) -> None:
+        """Fetch the end, which tells what all other answers must agree with."""
+        self._budget.ask(size, self._where)
+        self._check = Check(self._file.hashes, size, where=self._where)
+        asked = Suffix(min(max(_LEAST_TAIL, size // _TAIL_SHARE), _MOST_TAIL))
+        with self._client.stream(self._file.url, headers=_headers(asked, "")) as (answer, _):
+            extent = self._extent(asked, answer)
+            if extent.total != size:
+                raise StartOver("the file has another size than promised")
+            self.validator = extent.validator
+            """What every answer says of the state of the file; empty if the server keeps quiet."""
+            self.source = ArrivingFile(target, size)
+            """The file, which may be read from now on."""
+            self._progress.start(size)
+            self._take(answer, _Stretch(extent.start, extent.stop))
+        self._end = extent.start
+
+    def start(self, line: Line) -> None:
+        """Fetch the rest, in threads of their own.
+
+        :param line: what the first of them uses, and then gives back.
+        """
+        self._hashing = self._started(self._follow, "hashing")
+        self._started(partial(self._lead, line), "transfer")
+
+    def finish(self) -> None:
+        """Wait until all is there and right.
+
+        :raises StartOver: what has come cannot be trusted.
+        :raises HashMismatch: a promised hash is not met.
+        :raises Unreachable: it broke off, repeatedly.
+        :raises TooLarge: there would be more than may be fetched.
+        :raises OSError: it cannot be written.
+        """
+        self._hashing.join()
+        error = self.source.settle()
+        if error is not None:
+            self.cancel()
+            raise error
+        self._progress.done()
+
+    def cancel(self) -> BaseException | None:
+        """End it at once, and wait until nobody writes any more.
+
+        :return: what had ended it before; None if all went well until now.
+        """
+        ended = _Ended()
+        self.source.fail(ended)
+        with self._lock:
+            self._is_ended = True
+            for response in self._under_way:
+                response.cut()
+            self._lock.notify_all()
+        self._hashing.join()
+        error = self.source.settle()
+        return None if error is ended else error
+
+    # --- threads ----------------------------------------------------------------------
+
+    def _started(self, work: Callable[[], None], name: str) -> threading.Thread:
+        def guarded() -> None:
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001 - told to whoever waits
+                self.source.fail(error)
+
+        # Not to be waited for when the program ends: a server may have fallen silent.
+        thread = threading.Thread(target=guarded, name=name, daemon=True)
+        thread.start()
+        return thread
+
+    def _follow(self) -> None:
+        """Hash what is there in one piece from the start."""
+        position = 0
+        while position < self.source.size:
+            reach = self.source.beyond(position)
+            while position < reach:
+                block = self.source.read_at(position, min(_BLOCK, reach - position))
+                self._check.update(block)
+                position += len(block)
+        try:
+            self._check.finish()
+        except HashMismatch:
+            if self.is_sure:
+                raise
+            raise StartOver("the whole is not what its parts should be") from None
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether all parts are certainly of the same state of the file."""
+        return self.validator.startswith('"')
+
+    def _lead(self, line: Line) -> None:
+        with line:
+            while (stretch := self._claim()) is not None:
+                self._fetch(stretch, leads=True)
+
+    def _help(self, line: Line) -> None:
+        try:
+            while (stretch := self._claim(helps=True)) is not None:
+                try:
+                    self._fetch(stretch)
+                except Unreachable:
+                    # As with a server that wants to serve one connection only: whoever leads
+                    # fetches the rest, or finds out that there is nobody any more.
+                    with self._lock:
+                        self._may_have_helpers = False
+                        self._returned.append(stretch)
+        finally:
+            line.give_back()
+            with self._lock:
+                self._helpers -= 1
+                self._lock.notify_all()
+
+    def _claim(self, *, helps: bool = False) -> _Stretch | None:
+        """Return what to fetch next; None if nothing is left.
+
+        Whoever leads waits for the helpers, which may give something back.
+        """
+        with self._lock:
+            if self._is_ended or (helps and not self._may_have_helpers):
+                return None
+            if helps and self._lines.is_wanted(self._server):
+                return None
+            while not self._returned and self._next >= self._end:
+                if helps or not self._helpers or self._is_ended:
+                    return None
+                self._lock.wait()
+            if self._is_ended:
+                return None
+            if self._returned:
+                return self._returned.pop(0)
+            length = self._pace.segment
+            if not self._helpers:
+                length = max(length, int(self._speed / 2))
+            start, self._next = self._next, min(self._end, self._next + length)
+            return _Stretch(start, self._next)
+
+    def _measure(self, count: int, since: float) -> None:
+        """Find out whether the first connection is too slow alone, and get help."""
+        seconds = self._pace.clock() - since
+        if seconds < self._pace.patience:
+            return
+        self._speed = count / max(seconds, 1e-6)
+        while self._speed < self._pace.enough:
+            with self._lock:
+                is_worthwhile = (
+                    self._may_have_helpers and self._next < self._end and not self._is_ended
+                )
+                line = self._lines.take_another(self._server) if is_worthwhile else None
+                if line is None:
+                    return
+                self._helpers += 1
+            self._started(partial(self._help, line), "transfer")
+
+    # --- requests -----------------------------------------------------------------------
+
+    def _fetch(self, stretch: _Stretch, *, leads: bool = False) -> None:
+        failures = 0
+        while stretch.position < stretch.stop:
+            before = stretch.position
+            try:
+                self._request(stretch, leads=leads)
+            except Interrupted as interrupted:
+                if self._is_ended:
+                    return
+                failures = 1 if stretch.position > before else failures + 1
+                self._client.wait_after(failures, interrupted, self._file.url)
+
+    def _request(self, stretch: _Stretch, *, leads: bool = False) -> None:
+        asked = Span(stretch.position, stretch.stop)
+        headers = _headers(asked, self.validator)
+        try:
+            with (
+                self._client.stream(self._file.url, headers=headers) as (response, _),
+                self._noted(response),
+            ):
+                extent = self._extent(asked, response)
+                if (extent.total, extent.validator) != (self.source.size, self.validator):
+                    raise StartOver("the file changed on the server while it was read")
+                self._take(response, stretch, leads=leads)
+        except RangeUnsupported as unsupported:
+            raise StartOver(unsupported.reason) from unsupported
+        except UnexpectedStatus as unexpected:
+            raise StartOver(unexpected.message) from unexpected
+
+    def _extent(self, asked: Range, response: Response) -> Extent:
+        return announced_extent(asked, response.status, response.headers, where=self._where)
+
+    @contextmanager
+    def _noted(self, response: Response) -> Iterator[None]:
+        """Let an answer be cut while it is read."""
+        with self._lock:
+            if self._is_ended:
+                raise _Ended
+            self._under_way.add(response)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way.remove(response)
+
+    def _take(self, response: Response, stretch: _Stretch, *, leads: bool = False) -> None:
+        count, since = 0, self._pace.clock()
+        for chunk in response.chunks():
+            if len(chunk) > stretch.stop - stretch.position:
+                raise StartOver("the server gives more bytes than it announces")
+            self.source.write_at(stretch.position, chunk)
+            stretch.position += len(chunk)
+            self._budget.spend(len(chunk), self._where)
+            self._progress.advance(len(chunk))
+            count += len(chunk)
+            if leads:
+                self._measure(count, since)
+        if stretch.position < stretch.stop:
+            raise Interrupted("the answer broke off before its end")
+
+
+def _headers(asked: Range, validator: str) -> dict[str, str]:
+    headers = {"Range": asked.header}
+    if validator:
+        headers["If-Range"] = validator
+    return headers
