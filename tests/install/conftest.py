@@ -23,6 +23,7 @@ from wheelfit.install.environment import Environment, open_environment
 from wheelfit.install.plan import plan
 from wheelfit.resolve.resolution import Pin, Resolution
 from wheelfit.sources.page import File
+from wheelfit.testing.wheels import unpack_wheel
 
 if TYPE_CHECKING:
     from wheelfit.resolve.candidates import ReleaseChoice
@@ -172,7 +173,7 @@ def install(pin: Callable[..., Pin]) -> Callable[..., Applied]:
         reinstall = options.pop("reinstall", False)
         pins = tuple(pin(path, **options) for path in paths)
         found = plan(Resolution(pins), environment.installed(), reinstall=reinstall)
-        wheels = {one.name: path for one, path in zip(pins, paths, strict=True)}
+        wheels = {one.name: unpack_wheel(path) for one, path in zip(pins, paths, strict=True)}
         return apply(found, environment, wheels, **chosen)
 
     return run

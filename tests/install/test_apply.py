@@ -21,7 +21,7 @@ from wheelfit.install.locking import LOCK_FILE
 from wheelfit.install.plan import plan
 from wheelfit.install.uninstall import uninstall
 from wheelfit.resolve.resolution import Pin, Resolution
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_wheel, release_document, unpack_wheel
 
 if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
@@ -493,7 +493,7 @@ class TestOthersAtWork:
             install(environment, build_wheel(home, "a", "1.5"))
         before = [str(entry) for entry in environment.installed()]
         with pytest.raises(PlanOutdated, match="changed since"):
-            apply(made, environment, {made.install[0].name: new})
+            apply(made, environment, {made.install[0].name: unpack_wheel(new)})
         assert [str(entry) for entry in environment.installed()] == before
 
 

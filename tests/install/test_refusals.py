@@ -32,7 +32,7 @@ from wheelfit.install.locking import locked
 from wheelfit.install.plan import Plan
 from wheelfit.resolve.resolution import Pin
 from wheelfit.sources.progress import NoProgress
-from wheelfit.testing.wheels import add_member, build_wheel, release_document
+from wheelfit.testing.wheels import add_member, build_wheel, release_document, unpack_wheel
 from wheelfit.wheels.record import format_record, parse_record, row_for
 
 Install = Callable[..., Applied]
@@ -498,7 +498,7 @@ class TestEnvironment:
         """A plan that does not fit any more is not applied."""
         wheel = build_wheel(home, "demo", "1")
         plan = Plan(install=(pin(wheel),))
-        wheels = {parse_wheel_filename(wheel.name).name: wheel}
+        wheels = {parse_wheel_filename(wheel.name).name: unpack_wheel(wheel)}
         install(environment, build_wheel(home, "demo", "2"))
         before = tree(environment.interpreter.prefix)
         with pytest.raises(EnvironmentBusy, match="since the plan"):

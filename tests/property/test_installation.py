@@ -20,7 +20,7 @@ from wheelfit.install.plan import plan
 from wheelfit.install.uninstall import uninstall
 from wheelfit.resolve.resolution import Pin, Resolution
 from wheelfit.sources.page import File
-from wheelfit.testing.wheels import build_wheel
+from wheelfit.testing.wheels import build_wheel, unpack_wheel
 
 if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
@@ -67,7 +67,8 @@ def attempt(change: Change, environment: Environment, home: Path) -> WheelfitErr
             contents = {path.format(name, version): content for path, content in files.items()}
             wheels[canonicalize_name(name)] = build_wheel(home, name, version, files=contents)
         resolution = Resolution(tuple(map(pin, wheels.values())))
-        apply(plan(resolution, environment.installed(), reinstall=True), environment, wheels)
+        unpacked = {name: unpack_wheel(path) for name, path in wheels.items()}
+        apply(plan(resolution, environment.installed(), reinstall=True), environment, unpacked)
     except WheelfitError as error:
         return error
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from packaging.utils import canonicalize_name
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.progress import Progress
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 A = canonicalize_name("a")
 
@@ -64,6 +65,10 @@ class NamedRepository:
         progress.done()
         return folder / self.name / file.filename
 
+    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
+        """Say who unpacks."""
+        return cast("UnpackedWheel", self.download(file, folder, progress))
+
 
 def test_the_first_that_knows_supplies_all() -> None:
     """F-126: files of two sources never meet; those after the first are not even asked."""
@@ -94,6 +99,7 @@ def test_files_are_read_where_they_were_listed(tmp_path: Path) -> None:
     for read in (merged.read, merged.metadata, merged.variant_document):
         assert read(file) == b"two reads a-1-py3-none-any.whl"
     assert merged.download(file, tmp_path) == tmp_path / "two" / file.filename
+    assert merged.unpacked(file, tmp_path) == tmp_path / "two" / file.filename
 
 
 def test_files_that_nobody_listed(tmp_path: Path) -> None:

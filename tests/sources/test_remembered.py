@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from packaging.utils import canonicalize_name
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.progress import Progress
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 NAMES = [canonicalize_name(f"p{number}") for number in range(20)]
 FILE = File("a-1-py3-none-any.whl", "https://h.example/a", {"sha256": "ab"})
@@ -77,6 +78,10 @@ class SlowRepository:
         progress.done()
         return folder / file.filename
 
+    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
+        """Answer."""
+        return cast("UnpackedWheel", self.download(file, folder, progress))
+
 
 @pytest.fixture
 def slow() -> SlowRepository:
@@ -124,9 +129,10 @@ def test_everything_is_remembered(slow: SlowRepository, tmp_path: Path) -> None:
             assert sources.read(FILE) == b"small"
             assert sources.variant_document(FILE) is None
             assert sources.download(FILE, tmp_path) == tmp_path / FILE.filename
+            assert sources.unpacked(FILE, tmp_path) == tmp_path / FILE.filename
             with pytest.raises(Unreachable):
                 sources.project(NAMES[7])
-    assert slow.counts.pop("download") == 2
+    assert slow.counts.pop("download") == 4
     assert set(slow.counts.values()) == {1}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.cli.environments import tell_unnamed_environment
@@ -15,6 +14,7 @@ from wheelfit.install.fit import judge
 from wheelfit.install.removal import check_removable
 from wheelfit.install.variant_change import PLAIN, variant_changes
 from wheelfit.resolve.acceleration import unwished_libraries
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from wheelfit.resolve.resolution import Pin, Resolution
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.size import FileSize
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 __all__ = ["Decided", "Ground", "Present", "carry_out", "check_ground", "decided", "report"]
 
@@ -255,11 +256,10 @@ def carry_out(
     import tempfile
     from pathlib import Path
 
-    from wheelfit.cli.downloads import named_by_origin
     from wheelfit.cli.progress import Bars
     from wheelfit.install.apply import PLANS, PlanOutdated, apply
 
-    wheels: dict[str, Path] = {}
+    wheels: dict[str, UnpackedWheel] = {}
     left = PLANS
     with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder, Bars(output) as bars:
         while decision.planned:
@@ -267,21 +267,19 @@ def carry_out(
                 decision = decide()
                 continue
             left -= 1
-            paths = {pin.name: wheels[pin.file.url] for pin in decision.planned.install}
             try:
-                with named_by_origin(decision.planned.install, paths):
-                    applied = apply(
-                        decision.planned,
-                        ground.environment,
-                        paths,
-                        progress=bars.transfer(
-                            _count(decision.planned.install), "unpacked", is_sum=True
-                        ),
-                        replace=arguments.replace_files,
-                        compile_bytecode=arguments.compile,
-                        break_system_packages=arguments.break_system_packages,
-                        circumstances=_circumstances(ground.machine),
-                    )
+                applied = apply(
+                    decision.planned,
+                    ground.environment,
+                    {pin.name: wheels[pin.file.url] for pin in decision.planned.install},
+                    progress=bars.transfer(
+                        _count(decision.planned.install), "unpacked", is_sum=True
+                    ),
+                    replace=arguments.replace_files,
+                    compile_bytecode=arguments.compile,
+                    break_system_packages=arguments.break_system_packages,
+                    circumstances=_circumstances(ground.machine),
+                )
             except PlanOutdated:
                 if not left:
                     raise
@@ -303,21 +301,21 @@ def _circumstances(machine: ChosenMachine) -> Circumstances:
 
 def _fetch(
     planned: Plan,
-    wheels: dict[str, Path],
+    wheels: dict[str, UnpackedWheel],
     folder: Path,
     ground: Ground,
     output: Output,
     bars: Bars,
 ) -> bool:
-    """Download what is not there yet; return whether every wheel is what it was chosen for.
+    """Fetch what is not there yet; return whether every wheel is what it was chosen for.
 
-    :param wheels: the downloaded files by the URL in the plan; grows.
+    :param wheels: the unpacked wheels by the URL in the plan; grows.
     """
-    from wheelfit.cli.downloads import download
+    from wheelfit.cli.downloads import unpacked
 
     missing = [pin for pin in planned.install if pin.file.url not in wheels]
-    paths, refused = download(missing, ground.candidates, folder, bars)
-    wheels |= {pin.file.url: paths[pin.name] for pin in missing if pin.name in paths}
+    found, refused = unpacked(missing, ground.candidates, folder, bars)
+    wheels |= {pin.file.url: found[pin.name] for pin in missing if pin.name in found}
     for pin, reason in refused:
         # The warning comes with what is taken instead, one line per release (F-136).
         output.detail(f"{pin.filename.text} is not taken: {reason}")

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from wheelfit.cli.progress import Bars
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.resolution import Pin
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
-__all__ = ["download", "named_by_origin", "several_at_once"]
+__all__ = ["download", "named_by_origin", "several_at_once", "unpacked"]
 
 
 def __dir__() -> list[str]:
@@ -37,7 +38,7 @@ _AT_ONCE = 4
 def download(
     pins: Sequence[Pin], candidates: Candidates, folder: Path, bars: Bars
 ) -> tuple[dict[NormalizedName, Path], list[tuple[Pin, str]]]:
-    """Fetch wheels.
+    """Fetch wheels as they are.
 
     :param pins: what to fetch.
     :param candidates: where from, and what each must agree with.
@@ -56,6 +57,37 @@ def download(
         else:
             paths[pin.name] = result
     return paths, refused
+
+
+def unpacked(
+    pins: Sequence[Pin], candidates: Candidates, folder: Path, bars: Bars
+) -> tuple[dict[NormalizedName, UnpackedWheel], list[tuple[Pin, str]]]:
+    """Fetch wheels and unpack them, unless a cache has them.
+
+    :param pins: what to fetch.
+    :param candidates: where from, and what each must agree with.
+    :param folder: where what no cache keeps may lie.
+    :param bars: shows how it gets on.
+    :returns: the wheels by name, and those that are not what they were chosen for with the
+        reason (F-93).
+    :raises HashMismatch: a wheel that the user named is not what was promised.
+    """
+
+    def fetch(pin: Pin) -> UnpackedWheel | str:
+        transfer = bars.transfer(pin.file.filename)
+        wheel = candidates.repository.unpacked(pin.file, folder, transfer)
+        if pin.label is None:
+            return wheel
+        return candidates.confirm(pin.choice, wheel.variant_document()) or wheel
+
+    wheels = {}
+    refused = []
+    for pin, result in zip(pins, several_at_once(pins, fetch, bars), strict=True):
+        if isinstance(result, str):
+            refused.append((pin, result))
+        else:
+            wheels[pin.name] = result
+    return wheels, refused
 
 
 def several_at_once(things: Sequence[_T], fetch: Callable[[_T], _R], bars: Bars) -> list[_R]:

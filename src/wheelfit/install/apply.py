@@ -1,33 +1,28 @@
 """Carry out a plan: the one function through which an environment changes.
 
 Everything that can be found wrong is found before the first file of the environment
-changes: wheels are checked, conflicts looked for, and all contents unpacked into a stage
-beside their place, compared with RECORD on the way. What follows are renames, which are
-undone if one of them fails (`wheelfit.install.transaction`). Nothing of the environment is
-imported or executed after it was written to.
+changes: wheels were verified when they were unpacked; they are held against what was chosen,
+conflicts are looked for, and all files linked or written into a stage beside their place. What
+follows are renames, which are undone if one of them fails (`wheelfit.install.transaction`).
+Nothing of the environment is imported or executed after it was written to.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import installer
 
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.install.bytecode import compile_modules
 from wheelfit.install.checked_wheel import CheckedWheel, check_wheel
 from wheelfit.install.choice import Circumstances
 from wheelfit.install.conflicts import Layout, lay_out, scheme_folders
-from wheelfit.install.destination import StagedDestination
+from wheelfit.install.destination import Destination
 from wheelfit.install.locking import PATIENCE, locked
 from wheelfit.install.removal import Removal, plan_removal
-from wheelfit.install.source import CheckedSource
 from wheelfit.install.transaction import Transaction, environment_error, remove_abandoned
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.wheels.archive import WheelArchive
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +36,7 @@ if TYPE_CHECKING:
     from wheelfit.install.plan import Plan
     from wheelfit.resolve.resolution import Pin
     from wheelfit.sources.progress import Progress
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 __all__ = ["PLANS", "Applied", "PlanOutdated", "apply"]
 
@@ -74,20 +70,20 @@ class Applied:
 def apply(
     plan: Plan,
     environment: Environment,
-    wheels: Mapping[NormalizedName, Path],
+    wheels: Mapping[NormalizedName, UnpackedWheel],
     *,
     progress: Progress = NO_PROGRESS,
     replace: bool = False,
     compile_bytecode: bool = False,
     break_system_packages: bool = False,
-    circumstances: Circumstances = Circumstances(),  # noqa: B008 - frozen
+    circumstances: Circumstances = Circumstances(),
     patience: float = PATIENCE,
 ) -> Applied:
     """Change an environment so that a plan comes true; all of it, or nothing.
 
     :param plan: what to do; made from what is installed now.
-    :param wheels: for each pin of the plan, the downloaded file.
-    :param progress: told of bytes as they are unpacked.
+    :param wheels: for each pin of the plan, the wheel.
+    :param progress: told of bytes as they are put into place.
     :param replace: overwrite files that belong to no distribution.
     :param compile_bytecode: write ``.pyc`` files, as pip does unless told otherwise.
     :param break_system_packages: change an externally managed environment too (PEP 668).
@@ -103,19 +99,13 @@ def apply(
     environment.check_allowed(break_system_packages=break_system_packages)
     if not plan:
         return Applied()
-    with ExitStack() as stack:
-        checked = tuple(
-            check_wheel(
-                pin, path, stack.enter_context(WheelArchive(path, pin.filename)), circumstances
-            )
-            for pin, path in ((pin, wheels[pin.name]) for pin in plan.install)
-        )
-        environment.check_writable(_folders(checked, plan, environment))
-        job = _Job(plan, environment, checked, progress, replace, compile_bytecode)
-        try:
-            notes = _change_locked(job, patience)
-        except OSError as error:
-            raise environment_error(error) from None
+    checked = tuple(check_wheel(pin, wheels[pin.name], circumstances) for pin in plan.install)
+    environment.check_writable(_folders(checked, plan, environment))
+    job = _Job(plan, environment, checked, progress, replace, compile_bytecode)
+    try:
+        notes = _change_locked(job, patience)
+    except OSError as error:
+        raise environment_error(error) from None
     return Applied(plan.install, plan.remove, notes)
 
 
@@ -214,13 +204,13 @@ def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
 def _stage(
     layout: Layout, environment: Environment, transaction: Transaction, progress: Progress
 ) -> dict[str, Path]:
-    """Unpack a wheel beside its place; every byte is verified on the way."""
+    """Put the files of a wheel into folders beside their places."""
     wheel = layout.wheel
     finals = scheme_folders(environment.schemes.folders(), wheel.pin.name)
     used = {part.scheme for part in wheel.parts} | {wheel.root}
     used |= {"scripts"} if wheel.commands else set()
     stages = {scheme: transaction.stage(finals[scheme]) for scheme in sorted(used)}
-    destination = StagedDestination(
+    destination = Destination(
         stages,
         scheme_folders(environment.runtime.folders(), wheel.pin.name),
         interpreter=str(environment.interpreter.executable),
@@ -228,7 +218,7 @@ def _stage(
         skip=layout.present,
         advance=progress.advance,
     )
-    installer.install(CheckedSource(wheel), destination, dict(wheel.generated))
+    destination.fill(wheel)
     return stages
 
 

@@ -1,15 +1,12 @@
-"""A wheel about which everything is known and checked that can be without unpacking it.
+"""An unpacked wheel held against what was resolved, and where each of its files goes.
 
-`check_wheel` reads the small files of an archive and decides where each member will go.
-Contents are compared with RECORD later, while they are unpacked into the stage
-(`wheelfit.install.source`), so that a wheel of gigabytes is read once.
+That the files are what RECORD promises was seen when the wheel was unpacked
+(`wheelfit.wheels.unpacking`). `check_wheel` reads the small ones.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -17,18 +14,18 @@ from wheelfit.core.core_metadata import read_metadata, without_variant_markers
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.errors import InvalidRequirement, InvalidWheel, MetadataDisagreement
 from wheelfit.install.choice import CHOICE_FILE, Choice, Circumstances, format_choice
+from wheelfit.values import dataclass, field
 from wheelfit.wheels.archive import SIGNATURES
 from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder, header_value
 from wheelfit.wheels.entry_points import Command, parse_commands
-from wheelfit.wheels.record import DIGEST_SIZES, RecordRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.resolve.resolution import Pin
-    from wheelfit.wheels.archive import WheelArchive
+    from wheelfit.wheels.record import RecordRow
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 __all__ = ["INSTALLER", "CheckedWheel", "Part", "check_wheel"]
 
@@ -57,7 +54,7 @@ class Part:
     path: str
     """Path within that place, with ``/``."""
     row: RecordRow
-    """What RECORD of the wheel promises about its content."""
+    """Its content as a row of RECORD."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +63,8 @@ class CheckedWheel:
 
     pin: Pin
     """What was resolved."""
-    archive: WheelArchive
-    """The open archive."""
+    unpacked: UnpackedWheel
+    """Its files."""
     dist_info: str
     """Name of its ``.dist-info`` folder."""
     data: str
@@ -83,54 +80,50 @@ class CheckedWheel:
     generated: Mapping[str, bytes] = field(hash=False)
     """Files to add to ``.dist-info``, by name."""
     size: int
-    """Bytes of all members together, as RECORD says."""
+    """Bytes of all members together."""
     notes: tuple[str, ...]
     """What a user may want to know, one sentence each."""
 
 
 def check_wheel(
     pin: Pin,
-    path: Path,
-    archive: WheelArchive,
-    circumstances: Circumstances = Circumstances(),  # noqa: B008 - frozen
+    wheel: UnpackedWheel,
+    circumstances: Circumstances = Circumstances(),
 ) -> CheckedWheel:
     """Check a wheel against what was resolved, and lay out where its members go.
 
     :param pin: what was resolved.
-    :param path: the file.
-    :param archive: the same, open; stays open as long as the result is used.
+    :param wheel: the wheel.
     :param circumstances: what it was chosen by.
     :raises InvalidWheel: the wheel is not sound.
     :raises MetadataDisagreement: it is another wheel than the one that was chosen.
     """
     where = pin.filename.text
-    root = _root(archive)
-    original = archive.metadata()
+    root = _root(wheel)
+    original = wheel.metadata()
     _check_identity(pin, original, where)
-    _check_variant(pin, archive, where)
-    rows = _rows(archive, where)
+    _check_variant(pin, wheel, where)
     commands: tuple[Command, ...] = ()
-    if f"{archive.dist_info}/entry_points.txt" in rows:
-        text = archive.read(f"{archive.dist_info}/entry_points.txt").decode("utf-8", "replace")
+    if f"{wheel.dist_info}/entry_points.txt" in wheel.files:
+        text = wheel.read(f"{wheel.dist_info}/entry_points.txt").decode("utf-8", "replace")
         commands = parse_commands(text, where=where)
-    base = _Base(root, archive.dist_info, data_folder(archive.names(), archive.dist_info), where)
+    base = _Base(root, wheel.dist_info, data_folder(wheel.names(), wheel.dist_info), where)
     notes: list[str] = []
-    parts = tuple(_parts(rows.values(), base, commands, notes))
-    unpacked = {part.member for part in parts}
-    for member in archive.members:
-        if member.name not in unpacked:  # the others are looked at when they are
-            archive.data_start(member)
+    # RECORD changes on installation: it is written anew, and signatures of it would be wrong.
+    without = {f"{wheel.dist_info}/{name}" for name in ("RECORD", *SIGNATURES)}
+    rows = (file.row for name, file in wheel.files.items() if name not in without)
+    parts = tuple(_parts(rows, base, commands, notes))
     return CheckedWheel(
         pin=pin,
-        archive=archive,
-        dist_info=archive.dist_info,
+        unpacked=wheel,
+        dist_info=wheel.dist_info,
         data=base.data,
         root=root,
         parts=parts,
         commands=commands,
         metadata=without_variant_markers(original, pin.context, where=where),
-        generated=MappingProxyType(_generated(pin, path, circumstances)),
-        size=sum(int(part.row.size) for part in parts),
+        generated=MappingProxyType(_generated(pin, wheel, circumstances)),
+        size=sum(wheel.files[part.member].size for part in parts),
         notes=tuple(f"{where}: {note}" for note in notes),
     )
 
@@ -145,8 +138,8 @@ class _Base:
     where: str
 
 
-def _root(archive: WheelArchive) -> str:
-    pure = header_value(archive.read(f"{archive.dist_info}/WHEEL"), "Root-Is-Purelib")
+def _root(wheel: UnpackedWheel) -> str:
+    pure = header_value(wheel.read(f"{wheel.dist_info}/WHEEL"), "Root-Is-Purelib")
     return "purelib" if pure is not None and pure.lower() == "true" else "platlib"
 
 
@@ -190,13 +183,13 @@ def _needs_the_same(one: CoreMetadata, other: CoreMetadata) -> bool:
         return False
 
 
-def _check_variant(pin: Pin, archive: WheelArchive, where: str) -> None:
+def _check_variant(pin: Pin, wheel: UnpackedWheel, where: str) -> None:
     """Compare the wheel's own document with what drove the selection (F-93)."""
     if pin.label is None:
         return  # F-10
     # Whether an unknown draft may be used was decided when the wheel was chosen.
     own = read_wheel_document(
-        archive.variant_document(), pin.label, where=where, accept_unknown_drafts=True
+        wheel.variant_document(), pin.label, where=where, accept_unknown_drafts=True
     )
     properties = own.properties(pin.label)
     if properties != pin.properties:
@@ -208,38 +201,6 @@ def _check_variant(pin: Pin, archive: WheelArchive, where: str) -> None:
             note=f"the index:\n{chosen}\nthe wheel:\n{inside}",
             hint="nothing was installed; tell the index operator",
         )
-
-
-def _rows(archive: WheelArchive, where: str) -> dict[str, RecordRow]:
-    """Return the row of every file; RECORD must name all of them, with a strong hash."""
-    dist_info = archive.dist_info
-    rows: dict[str, RecordRow] = {}
-    faults = []
-    for row in archive.record().rows:
-        if row.path in rows:
-            faults.append(f"{row.path} is in RECORD twice")
-        rows[row.path] = row
-    # A row without a file does no harm; there are such in well-known wheels. Signatures
-    # are left out: RECORD changes on installation, and they would be wrong.
-    without = {f"{dist_info}/{name}" for name in ("RECORD", *SIGNATURES)}
-    found = {}
-    for name in archive.names():
-        if name in without:
-            continue
-        promise = rows.get(name)
-        if promise is None:
-            faults.append(f"{name} is not in RECORD")
-        elif promise.hash.partition("=")[0] not in DIGEST_SIZES:
-            faults.append(f"{name} has no strong hash in RECORD")
-        elif not (promise.size.isascii() and promise.size.isdigit()):
-            faults.append(f"{name} has no size in RECORD")
-        elif promise.size != str(archive.member(name).size):
-            faults.append(f"{name} has another size than RECORD says")
-        else:
-            found[name] = promise
-    if faults:
-        raise InvalidWheel(faults[0], where=where, note="\n".join(faults[1:20]) or None)
-    return found
 
 
 def _parts(
@@ -267,21 +228,18 @@ def _parts(
         yield Part(row.path, scheme, path, row)
 
 
-def _generated(pin: Pin, path: Path, circumstances: Circumstances) -> dict[str, bytes]:
+def _generated(pin: Pin, wheel: UnpackedWheel, circumstances: Circumstances) -> dict[str, bytes]:
     choice = Choice(pin.filename.text, pin.label, pin.file.hashes, circumstances)
     files = {"INSTALLER": f"{INSTALLER}\n".encode(), CHOICE_FILE: format_choice(choice)}
     if pin.requested:
         files["REQUESTED"] = b""
     if pin.is_given:
-        files["direct_url.json"] = _direct_url(pin, path)
+        files["direct_url.json"] = _direct_url(pin, wheel)
     return files
 
 
-def _direct_url(pin: Pin, path: Path) -> bytes:
+def _direct_url(pin: Pin, wheel: UnpackedWheel) -> bytes:
     """Return where a wheel came from that the user named (PEP 610)."""
-    hashes = dict(pin.file.hashes)
-    if "sha256" not in hashes:
-        with path.open("rb") as stream:
-            hashes["sha256"] = hashlib.file_digest(stream, "sha256").hexdigest()
+    hashes = {**pin.file.hashes, "sha256": wheel.sha256}
     archive = {"hash": f"sha256={hashes['sha256']}", "hashes": hashes}
     return json.dumps({"archive_info": archive, "url": pin.file.url}, sort_keys=True).encode()

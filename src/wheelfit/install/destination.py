@@ -1,23 +1,24 @@
-"""Write the parts of one wheel into a stage; what PyPA's ``installer`` calls a destination."""
+"""Put the files of one wheel into a stage: linked where they stay as they are, else written."""
 
 from __future__ import annotations
 
-import io
 import os
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, cast
 
-from installer.destinations import WheelDestination
-from installer.records import Hash, RecordEntry
 from installer.scripts import Script
-from installer.utils import Scheme, construct_record_file, copyfileobj_with_hashing
+
+from wheelfit.wheels.linking import Linker
+from wheelfit.wheels.record import RecordRow, format_record, row_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from installer.scripts import LauncherKind, ScriptSection
 
-__all__ = ["StagedDestination"]
+    from wheelfit.install.checked_wheel import CheckedWheel, Part
+
+__all__ = ["Destination"]
 
 
 def __dir__() -> list[str]:
@@ -27,7 +28,7 @@ def __dir__() -> list[str]:
 _SHEBANG = b"#!python"
 
 
-class StagedDestination(WheelDestination):
+class Destination:
     """Write a wheel below staged folders as if they were the final ones.
 
     :param stages: for each scheme, the folder that stands for the final one.
@@ -55,95 +56,83 @@ class StagedDestination(WheelDestination):
         self._launcher = cast("LauncherKind", launcher)
         self._skip = skip
         self._advance = advance
-        umask = os.umask(0)
-        os.umask(umask)
-        self._executable = 0o777 & ~umask | 0o111
+        self._linker = Linker()
 
-    def write_script(
-        self, name: str, module: str, attr: str, section: ScriptSection
-    ) -> RecordEntry:
-        """Write the script of an entry point."""
-        script = Script(name, module, attr, section)
-        file_name, data = script.generate(self._interpreter, self._launcher)
-        return self._write("scripts", file_name, io.BytesIO(data), is_executable=True)
+    def fill(self, wheel: CheckedWheel) -> None:
+        """Write everything that a wheel consists of, RECORD last.
 
-    def write_file(
-        self,
-        scheme: Scheme,
-        path: str | os.PathLike[str],
-        stream: BinaryIO,
-        is_executable: bool,  # noqa: FBT001  # the interface has it so
-    ) -> RecordEntry:
-        """Write one file; a script for "python" gets the interpreter that it is for."""
-        if scheme == "scripts":
-            stream = self._with_interpreter(stream)
-        return self._write(scheme, os.fspath(path), stream, is_executable=is_executable)
+        :param wheel: what to write.
+        :raises OSError: that is not possible.
+        """
+        prefixes = {scheme: self._prefix(scheme, wheel.root) for scheme in self._stages}
+        rows = []
+        for command in wheel.commands:
+            script = Script(
+                command.name,
+                command.module,
+                command.attribute,
+                cast("ScriptSection", command.section),
+            )
+            name, data = script.generate(self._interpreter, self._launcher)
+            row = self._write("scripts", name, data, executable=True)
+            rows.append((prefixes["scripts"], row))
+        rows += [(prefixes[part.scheme], self._place(part, wheel)) for part in wheel.parts]
+        for name, data in wheel.generated.items():
+            row = self._write(wheel.root, f"{wheel.dist_info}/{name}", data)
+            rows.append(("", row))
+        own = f"{wheel.dist_info}/RECORD"
+        rows.append(("", RecordRow(own)))
+        text = format_record(
+            RecordRow(prefix + row.path, row.hash, row.size) for prefix, row in rows
+        )
+        self._write(wheel.root, own, text)
 
-    def finalize_installation(
-        self,
-        scheme: Scheme,
-        record_file_path: str,
-        records: Iterable[tuple[Scheme, RecordEntry]],
-    ) -> None:
-        """Write RECORD; its paths are relative to the library folder (PEP 376)."""
+    def _prefix(self, scheme: str, root: str) -> str:
+        """Return what leads from the library folder to that of a scheme (PEP 376)."""
+        if scheme == root:
+            return ""
+        try:
+            path = os.path.relpath(self._runtime[scheme], self._runtime[root])
+        except ValueError:  # another drive
+            path = str(self._runtime[scheme])
+        return "" if path == "." else path.replace(os.sep, "/") + "/"
 
-        def prefix(of: str) -> str | None:
-            if of == scheme:
+    def _place(self, part: Part, wheel: CheckedWheel) -> RecordRow:
+        """Put one file of the wheel where it belongs, and return its row."""
+        unpacked = wheel.unpacked
+        changed = None
+        if part.member == f"{wheel.dist_info}/METADATA":
+            changed = wheel.metadata
+        elif part.scheme == "scripts":
+            changed = self._with_interpreter(unpacked.path_of(part.member))
+        executable = unpacked.is_executable(part.member)
+        if changed is not None:
+            return self._write(part.scheme, part.path, changed, executable=executable)
+        if (part.scheme, part.path) not in self._skip:
+            target = self._stages[part.scheme] / part.path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._linker.put(unpacked, part.member, target)
+        self._advance(unpacked.files[part.member].size)
+        return RecordRow(part.path, part.row.hash, part.row.size)
+
+    def _with_interpreter(self, path: Path) -> bytes | None:
+        """Return a script for "python" with the interpreter that it is for (PEP 427).
+
+        None for any other file; it may be a large program, of which only the begin is read.
+        """
+        with path.open("rb") as file:
+            if file.read(len(_SHEBANG)) != _SHEBANG:
                 return None
-            try:
-                path = os.path.relpath(self._runtime[of], self._runtime[scheme])
-            except ValueError:  # another drive
-                path = str(self._runtime[of])
-            return "" if path == "." else path + "/"
+            _, newline, rest = file.read().partition(b"\n")
+        return f"#!{self._interpreter}".encode() + newline + rest
 
-        # An empty prefix is refused by RecordEntry.to_row; such a scheme is the same folder.
-        with construct_record_file(records, lambda of: prefix(of) or None) as stream:
-            self._write(scheme, record_file_path, stream, is_executable=False)
-
-    def _with_interpreter(self, stream: BinaryIO) -> BinaryIO:
-        # PEP 427: the first line ``#!python`` stands for the target's interpreter. Other
-        # scripts may be large programs; only their first bytes are held.
-        head = stream.read(len(_SHEBANG))
-        if head != _SHEBANG:
-            return cast("BinaryIO", _Chained(head, stream))
-        _, newline, rest = stream.read().partition(b"\n")
-        return io.BytesIO(f"#!{self._interpreter}".encode() + newline + rest)
-
-    def _write(
-        self, scheme: str, path: str, stream: BinaryIO, *, is_executable: bool
-    ) -> RecordEntry:
-        if (scheme, path) in self._skip:
-            digest, size = copyfileobj_with_hashing(stream, cast("BinaryIO", _Nowhere()), "sha256")
-        else:
+    def _write(self, scheme: str, path: str, data: bytes, *, executable: bool = False) -> RecordRow:
+        if (scheme, path) not in self._skip:
             file = self._stages[scheme] / path
-            try:
-                target = file.open("xb")
-            except FileNotFoundError:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                target = file.open("xb")
-            with target:
-                digest, size = copyfileobj_with_hashing(stream, target, "sha256")
-            if is_executable:
-                file.chmod(self._executable)
-        self._advance(size)
-        return RecordEntry(path, Hash("sha256", digest), size)
-
-
-class _Chained:
-    """Read some bytes and then a stream."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head, self._rest = head, rest
-
-    def read(self, size: int = -1) -> bytes:
-        if self._head:
-            head, self._head = self._head, b""
-            return head
-        return self._rest.read(size)
-
-
-class _Nowhere:
-    """Take bytes and keep none."""
-
-    def write(self, data: bytes) -> int:
-        return len(data)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("xb") as target:
+                target.write(data)
+            if executable:
+                file.chmod(self._linker.executable_mode)
+        self._advance(len(data))
+        return row_for(path, data)

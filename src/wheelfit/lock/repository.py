@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files
     from wheelfit.sources.size import FileSize
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 __all__ = ["LockedRepository"]
 
@@ -115,6 +116,13 @@ class LockedRepository:
         :raises FileProblem: nobody reads wheels here.
         """
         return self._reader(file).download(file, folder, progress)
+
+    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
+        """Return a wheel unpacked and verified; as `Files` says.
+
+        :raises FileProblem: nobody reads wheels here.
+        """
+        return self._reader(file).unpacked(file, folder, progress)
 
     def _reader(self, file: File) -> Files:
         if self._files is None:

@@ -13,9 +13,10 @@ import json
 import os
 import tempfile
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
+
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -65,6 +66,23 @@ class Store:
     def keeps(self) -> bool:
         """Whether anything is kept at all."""
         return self._folder is not None
+
+    @property
+    def folder(self) -> Path | None:
+        """Where; None if nothing is kept."""
+        return self._folder
+
+    def prepare(self, folder: Path) -> None:
+        """Make a folder of the store, and the store itself if it is not there yet.
+
+        :raises OSError: that is not possible.
+        """
+        assert self._folder is not None  # noqa: S101 - for the type checker
+        if not self._folder.exists():
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(OSError):
+                (self._folder / "CACHEDIR.TAG").write_text(_TAG, encoding="ascii")
+        folder.mkdir(parents=True, exist_ok=True)
 
     # --- small entries ------------------------------------------------------------
 
@@ -167,12 +185,7 @@ class Store:
     # --- files ----------------------------------------------------------------------
 
     def _open_temporary(self, folder: Path) -> tuple[IO[bytes], Path]:
-        assert self._folder is not None  # noqa: S101 - for the type checker
-        if not self._folder.exists():
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with suppress(OSError):
-                (self._folder / "CACHEDIR.TAG").write_text(_TAG, encoding="ascii")
-        folder.mkdir(parents=True, exist_ok=True)
+        self.prepare(folder)
         descriptor, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
         return os.fdopen(descriptor, "wb"), Path(name)
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from wheelfit.errors import HashMismatch, IntegrityError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 
-__all__ = ["KNOWN_HASHES", "Check", "check_bytes", "check_file"]
+__all__ = ["KNOWN_HASHES", "Check", "check_bytes", "check_file", "digest_checked"]
 
 
 def __dir__() -> list[str]:
@@ -104,3 +104,27 @@ def check_file(path: Path, hashes: Mapping[str, str], size: int | None, *, where
         while block := file.read(_BLOCK):
             check.update(block)
     check.finish()
+
+
+def digest_checked(
+    path: Path,
+    hashes: Mapping[str, str],
+    size: int | None,
+    *,
+    where: str,
+    advance: Callable[[int], None] = lambda _: None,
+) -> str:
+    """Check a file on disk as `Check` does, and return its SHA-256.
+
+    :param advance: told of bytes as they are read.
+    :raises OSError: it cannot be read.
+    """
+    check = Check(hashes, size, where=where)
+    seen = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            check.update(block)
+            seen.update(block)
+            advance(len(block))
+    check.finish()
+    return seen.hexdigest()

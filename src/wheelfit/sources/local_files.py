@@ -12,17 +12,20 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem, InvalidWheel
-from wheelfit.sources.hashes import check_bytes, check_file
+from wheelfit.sources.cache import Store
+from wheelfit.sources.hashes import check_bytes, check_file, digest_checked
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
 from wheelfit.sources.size import FileSize
-from wheelfit.sources.urls import file_path
+from wheelfit.sources.urls import file_path, redact
+from wheelfit.sources.wheel_store import WheelStore
 from wheelfit.wheels.remote import Extent, Part, Suffix, read_members, read_sizes
 
 if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.wheels.remote import Range
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 
 __all__ = ["LocalFiles", "place", "read_local_members", "size_of_local"]
@@ -37,7 +40,13 @@ VARIANT_DOCUMENT = "variant.json"
 
 
 class LocalFiles:
-    """Read ``file:`` files; the methods are those of ``Repository``."""
+    """Read ``file:`` files; the methods are those of ``Repository``.
+
+    :param wheels: keeps unpacked wheels; None keeps none.
+    """
+
+    def __init__(self, wheels: WheelStore | None = None) -> None:
+        self._wheels = wheels or WheelStore(Store(None))
 
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""
@@ -81,6 +90,31 @@ class LocalFiles:
         progress.advance(size)
         progress.done()
         return target
+
+    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
+        """Return a wheel unpacked and verified."""
+        path = path_of(file)
+        filename, where = parse_wheel_filename(file.filename), redact(file.url)
+        try:
+            before = path.stat()
+            progress.start(before.st_size)
+            sha256 = digest_checked(
+                path, file.hashes, file.size, where=str(path), advance=progress.advance
+            )
+            progress.done()
+            wheel = self._wheels.find(sha256, filename, where=where)
+            if wheel is None:
+                wheel = self._wheels.unpacked(path, filename, sha256, folder, where=where)
+                if _state(path.stat()) != _state(before):
+                    self._wheels.forget(sha256)
+                    raise FileProblem("the file was changed while it was read", where=where)
+        except OSError as error:
+            raise problem(path, error) from error
+        return wheel
+
+
+def _state(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def path_of(file: File) -> Path:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files, Repository
     from wheelfit.sources.size import FileSize
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 
 __all__ = ["EveryMatch", "FirstMatch"]
@@ -98,6 +99,10 @@ class FirstMatch:
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder."""
         return self._of(file).download(file, folder, progress)
+
+    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
+        """Return a wheel unpacked and verified."""
+        return self._of(file).unpacked(file, folder, progress)
 
     def _of(self, file: File) -> Files:
         """Return who reads a file: the repository that listed it, if one of them did."""

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -29,6 +28,8 @@ from wheelfit.sources.remembered import Remembered
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.retries import RetryPolicy
 from wheelfit.sources.urls import file_path, is_loopback, origin, redact
+from wheelfit.sources.wheel_store import WheelStore
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -95,7 +96,9 @@ def open_sources(
         refresh=refresh,
         may_keep=lambda url: _is_protected(url, trusted),
     )
-    files = AllFiles(RemoteFiles(pages, store, note=note, progress=progress, most=most))
+    wheels = WheelStore(store, note=note)
+    remote = RemoteFiles(pages, store, note=note, progress=progress, most=most, wheels=wheels)
+    files = AllFiles(remote, wheels)
     opener = _Opener(pages, files, trusted, working_folder or Path.cwd(), note)
     repositories: list[Repository] = []
     local: list[str] = []

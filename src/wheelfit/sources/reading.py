@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files
     from wheelfit.sources.size import FileSize
+    from wheelfit.sources.wheel_store import WheelStore
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 
 __all__ = ["AllFiles", "ReadsFiles"]
@@ -29,10 +31,11 @@ class AllFiles:
     """Read local files here and the others through a client; it implements ``Files``.
 
     :param remote: reads ``http:`` and ``https:`` files; None if none are expected.
+    :param wheels: keeps unpacked wheels; None keeps none.
     """
 
-    def __init__(self, remote: Files | None = None) -> None:
-        self._local = LocalFiles()
+    def __init__(self, remote: Files | None = None, wheels: WheelStore | None = None) -> None:
+        self._local = LocalFiles(wheels)
         self._remote = remote
 
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
@@ -54,6 +57,10 @@ class AllFiles:
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder."""
         return self._for(file).download(file, folder, progress)
+
+    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
+        """Return a wheel unpacked and verified."""
+        return self._for(file).unpacked(file, folder, progress)
 
     def _for(self, file: File) -> Files:
         if file.is_local:
@@ -91,3 +98,7 @@ class ReadsFiles:
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder."""
         return self._files.download(file, folder, progress)
+
+    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
+        """Return a wheel unpacked and verified."""
+        return self._files.unpacked(file, folder, progress)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.size import FileSize
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 
 __all__ = ["Remembered"]
@@ -84,6 +85,10 @@ class Remembered:
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder."""
         return self._repository.download(file, folder, progress)
+
+    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
+        """Return a wheel unpacked and verified."""
+        return self._repository.unpacked(file, folder, progress)
 
     def _once(self, key: Hashable, work: Callable[[], _T]) -> _T:
         with self._lock:

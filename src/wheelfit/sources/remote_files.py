@@ -15,7 +15,7 @@ from wheelfit.sources.budget import Budget
 from wheelfit.sources.cached import offline
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.downloads import Download
-from wheelfit.sources.hashes import check_bytes, check_file
+from wheelfit.sources.hashes import check_bytes, check_file, digest_checked
 from wheelfit.sources.local_files import (
     METADATA,
     VARIANT_DOCUMENT,
@@ -28,6 +28,7 @@ from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, TooCostly
 from wheelfit.sources.size import FileSize
 from wheelfit.sources.urls import origin, redact
+from wheelfit.sources.wheel_store import WheelStore
 from wheelfit.wheels.remote import RangeUnsupported, read_members, read_sizes
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.urls import Origin
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 
 __all__ = ["RemoteFiles"]
@@ -58,6 +60,7 @@ class RemoteFiles:
     :param note: told what went otherwise than the index promised.
     :param progress: told of wheels that are fetched only for their metadata.
     :param most: bytes of whole wheels that may be fetched; None: as many as are wanted.
+    :param wheels: keeps unpacked wheels; by default in the store.
     """
 
     def __init__(
@@ -68,10 +71,12 @@ class RemoteFiles:
         note: Callable[[str], None] = lambda _text: None,
         progress: Progress = NO_PROGRESS,
         most: int | None = None,
+        wheels: WheelStore | None = None,
     ) -> None:
         self._pages = pages
         self._client = pages.client
         self._store = store
+        self._wheels = wheels or WheelStore(store, note=note)
         self._note = note
         self._progress = progress
         self._budget = Budget(most)
@@ -269,6 +274,24 @@ class RemoteFiles:
                 f"{file.filename} cannot be written: {error.strerror or type(error).__name__}",
                 where=str(folder),
             ) from error
+
+    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
+        """Return a wheel unpacked and verified."""
+        filename, where = parse_wheel_filename(file.filename), redact(file.url)
+        sha256 = file.hashes.get("sha256")
+        if sha256 is not None:
+            kept = self._wheels.find(sha256, filename, where=where)
+            if kept is not None:
+                return kept
+        with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=folder) as inside:
+            path = self.download(file, Path(inside), progress)
+            try:
+                digest = sha256 or digest_checked(path, {}, None, where=where)
+                return self._wheels.unpacked(path, filename, digest, folder, where=where)
+            except IntegrityError:
+                if sha256 is not None:
+                    self._store.forget_wheel(sha256)
+                raise
 
     def _kept_wheel(self, file: File) -> Path | None:
         """Return the kept wheel if its bytes are still right."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.size import FileSize
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 
 __all__ = ["READ_LIMIT", "Files", "Repository", "TooCostly"]
@@ -102,6 +103,19 @@ class Files(Protocol):
         :param folder: an existing folder; an older file of that name is replaced.
         :param progress: told of the bytes as they arrive.
         :raises HashMismatch: a promised hash is not met; nothing is left in the folder.
+        """
+
+    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
+        """Return a wheel unpacked and verified, from a cache if it is there.
+
+        A variant wheel without a ``variant.json`` is none that is refused here: whoever
+        chose it knows what to take instead (F-27).
+
+        :param folder: an existing folder, in which it lies where no cache keeps it.
+        :param progress: told of the bytes as they arrive.
+        :raises HashMismatch: a promised hash is not met.
+        :raises InvalidWheel: it is not sound, or not what its RECORD promises; nothing of
+            it is left anywhere.
         """
 
 

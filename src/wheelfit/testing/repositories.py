@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
+from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import UnexpectedStatus
+from wheelfit.sources.cache import Store
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, TooCostly
 from wheelfit.sources.size import FileSize
+from wheelfit.sources.wheel_store import WheelStore
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     from wheelfit.errors import WheelfitError
     from wheelfit.sources.progress import Progress
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 __all__ = ["FakeRepository"]
 
@@ -183,6 +187,13 @@ class FakeRepository:
         progress.advance(len(data))
         progress.done()
         return path
+
+    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
+        """Unpack the content of a file into a folder."""
+        path = self.download(file, folder, progress)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        filename = parse_wheel_filename(file.filename)
+        return WheelStore(Store(None)).unpacked(path, filename, digest, folder, where=file.url)
 
     def _content(self, what: str, file: File) -> _Content:
         self._record(f"{what} {file.filename}")

@@ -10,19 +10,24 @@ import base64
 import hashlib
 import json
 import os
+import tempfile
 import zipfile
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.unpacking import unpack
 from wheelfit.wheels.zip_directory import STORED, Member
 from wheelfit.wheels.zip_writing import encode_end, encode_entry, encode_local_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
+
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
     Properties = Mapping[str, Mapping[str, Sequence[str]]]
 
@@ -35,6 +40,7 @@ __all__ = [
     "release_document",
     "single_label_document",
     "stub_wheels_for",
+    "unpack_wheel",
 ]
 
 
@@ -286,6 +292,18 @@ def stub_wheels_for(
             path.replace(wanted)  # a name that is not normalised stays as it was asked for
         paths.append(wanted)
     return tuple(paths)
+
+
+def unpack_wheel(path: Path) -> UnpackedWheel:
+    """Unpack a wheel beside itself.
+
+    :param path: the wheel.
+    :raises InvalidWheel: it is not sound.
+    """
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    folder = Path(tempfile.mkdtemp(prefix="unpacked-", dir=path.parent))
+    with WheelArchive(path) as archive:
+        return unpack(archive, folder, sha256=digest)
 
 
 def _encode(content: bytes | str) -> bytes:

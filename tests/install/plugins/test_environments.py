@@ -23,6 +23,7 @@ from wheelfit.install.plugins.environments import (
 )
 from wheelfit.resolve.resolution import Pin
 from wheelfit.testing.plugins import simple
+from wheelfit.testing.wheels import unpack_wheel
 
 PLUGIN = simple("acme", {"generation": ["2"]})
 
@@ -45,7 +46,8 @@ class Wheel:
         self, environments: PluginEnvironments, interpreter: Interpreter
     ) -> PluginEnvironment:
         """Build its environment, or return the one that is there."""
-        return environments.build(interpreter, [self.pin], {self.pin.name: self.path}, self.files)
+        wheels = {self.pin.name: unpack_wheel(self.path)}
+        return environments.build(interpreter, [self.pin], wheels, self.files)
 
 
 @pytest.fixture
@@ -135,7 +137,7 @@ def test_an_unsound_wheel(
     wheel.files[wheel.path.name] = digest_of(wheel.path)
     with pytest.raises(InvalidWheel):
         wheel.build(environments, interpreter)
-    assert [one.suffix for one in environments.folder.iterdir()] == [".lock"]
+    assert not list(environments.folder.iterdir())
 
 
 def test_what_a_killed_process_left_goes(

@@ -233,7 +233,7 @@ def _install(
         resolution = resolve(Request((Asked(requirement),)), candidates)
         planned = plan(resolution, environment.installed())
         wheels = {
-            pin.name: repository.download(
+            pin.name: repository.unpacked(
                 pin.file, Path(downloads), bars.transfer(pin.file.filename)
             )
             for pin in planned.install

@@ -19,7 +19,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.plugin_answer import read_report
 from wheelfit.core.trust import command_that_trusts
 from wheelfit.errors import HashMismatch, NoFit, WheelfitError
-from wheelfit.install.plugins.environments import PluginEnvironments, digest_of
+from wheelfit.install.plugins.environments import PluginEnvironments
 from wheelfit.install.plugins.tree import OnlyTrusted, resolve_plugin
 from wheelfit.platforms.features import Detection, Evidence, PluginOrigin, Status
 from wheelfit.platforms.plugin_process import ask
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from wheelfit.platforms.plugin_process import PluginReport
     from wheelfit.resolve.resolution import Pin
     from wheelfit.sources.repository import Repository
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 __all__ = ["DEADLINE", "TrustedPlugins"]
 
@@ -167,7 +168,7 @@ class TrustedPlugins:
                     folder = Path(
                         stack.enter_context(tempfile.TemporaryDirectory(prefix="wheelfit-"))
                     )
-                    wheels = {pin.name: repository.download(pin.file, folder) for pin in pins}
+                    wheels = {pin.name: repository.unpacked(pin.file, folder) for pin in pins}
                     files = files or _found(pins, wheels)
                     there = environments.build(self._interpreter, pins, wheels, files)
             except (NoFit, HashMismatch) as error:
@@ -206,8 +207,10 @@ def _promised(pins: Sequence[Pin]) -> Mapping[str, str] | None:
     return MappingProxyType(files) if all(files.values()) else None
 
 
-def _found(pins: Sequence[Pin], wheels: Mapping[NormalizedName, Path]) -> Mapping[str, str]:
-    return MappingProxyType({pin.filename.text: digest_of(wheels[pin.name]) for pin in pins})
+def _found(
+    pins: Sequence[Pin], wheels: Mapping[NormalizedName, UnpackedWheel]
+) -> Mapping[str, str]:
+    return MappingProxyType({pin.filename.text: wheels[pin.name].sha256 for pin in pins})
 
 
 def _origin(question: PluginQuestion, environment: PluginEnvironment) -> PluginOrigin:

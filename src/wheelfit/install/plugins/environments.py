@@ -16,7 +16,6 @@ import sys
 import tempfile
 import weakref
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from wheelfit.install.environment import open_environment
 from wheelfit.install.plan import Plan
 from wheelfit.platforms.children import run
 from wheelfit.sources.urls import redact
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from wheelfit.install.interpreter import Interpreter
     from wheelfit.resolve.resolution import Pin
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 __all__ = [
     "FOLDER",
@@ -133,21 +134,21 @@ class PluginEnvironments:
         self,
         interpreter: Interpreter,
         pins: Sequence[Pin],
-        wheels: Mapping[NormalizedName, Path],
+        wheels: Mapping[NormalizedName, UnpackedWheel],
         files: Mapping[str, str],
     ) -> PluginEnvironment:
         """Return the environment for an exact set of wheels; build it if it is not there.
 
         :param interpreter: which Python it is for.
         :param pins: what to install, what others need first.
-        :param wheels: the downloaded files.
+        :param wheels: the unpacked files.
         :param files: file name to SHA-256, of all of them.
         :raises HashMismatch: a file is not what it should be; nothing is installed.
         :raises EnvironmentUnavailable: it cannot be built.
         :raises IntegrityError: a wheel is not sound.
         """
         for pin in pins:
-            found = digest_of(wheels[pin.name])
+            found = wheels[pin.name].sha256
             if found != files[pin.filename.text]:
                 raise HashMismatch(
                     algorithm="sha256",
@@ -209,7 +210,7 @@ class PluginEnvironments:
         stage: Path,
         interpreter: Interpreter,
         pins: Sequence[Pin],
-        wheels: Mapping[NormalizedName, Path],
+        wheels: Mapping[NormalizedName, UnpackedWheel],
         files: Mapping[str, str],
     ) -> None:
         words = ["-I", "-B", "-m", "venv", "--without-pip"]

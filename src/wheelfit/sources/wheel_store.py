@@ -1,0 +1,167 @@
+"""Unpacked wheels that are kept between two runs, by the SHA-256 of their archive.
+
+An entry is a folder as `wheelfit.wheels.unpacked` describes it. It is filled under another
+name and gets its own when it is complete, verified and on the disk. Its files are linked into
+environments, where somebody may edit them: an entry of which a file has changed is dropped
+and never used again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import FileProblem
+from wheelfit.values import replace
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.file_system import NATIVE
+from wheelfit.wheels.unpacked import read_unpacked
+from wheelfit.wheels.unpacking import unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.sources.cache import Store
+    from wheelfit.wheels.file_system import FileSystem
+    from wheelfit.wheels.unpacked import UnpackedWheel
+
+__all__ = ["WheelStore"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_KIND = "unpacked-1"
+_PARTIAL = ".part"
+
+
+class WheelStore:
+    """Keep unpacked wheels by hash.
+
+    :param store: the cache they belong to.
+    :param note: told what users may want to know.
+    :param files: the file system.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        note: Callable[[str], None] = lambda _text: None,
+        files: FileSystem = NATIVE,
+    ) -> None:
+        self._store = store
+        self._folder = None if store.folder is None else store.folder / _KIND
+        self._note = note
+        self._files = files
+
+    def find(self, sha256: str, filename: WheelFilename, *, where: str) -> UnpackedWheel | None:
+        """Return a wheel that is kept; one that was edited is dropped.
+
+        :param sha256: of the archive.
+        :param filename: what it is called.
+        :param where: what errors shall name.
+        :raises InvalidWheel: it is that of another release than its name says.
+        """
+        entry = self._entry(sha256)
+        if entry is None:
+            return None
+        wheel = read_unpacked(entry, filename, where=where)
+        if wheel is None or wheel.sha256 != sha256:
+            self._drop(entry)
+            return None
+        if (name := wheel.changed()) is not None:
+            self._note(
+                f"{name} of the unpacked {filename.text} in the cache was changed by somebody, "
+                "so the wheel is unpacked anew"
+            )
+            self._drop(entry)
+            return None
+        return wheel
+
+    def unpacked(  # noqa: PLR0913
+        self,
+        path: Path,
+        filename: WheelFilename,
+        sha256: str,
+        folder: Path,
+        *,
+        where: str,
+        advance: Callable[[int], None] = lambda _: None,
+    ) -> UnpackedWheel:
+        """Unpack a wheel and keep it; where that is not possible it lies in a folder.
+
+        :param path: the archive.
+        :param filename: its name.
+        :param sha256: its hash.
+        :param folder: where it may lie otherwise.
+        :param where: what errors shall name.
+        :param advance: told of unpacked bytes.
+        :raises InvalidWheel: it is not sound; nothing is kept.
+        """
+        # As if it were a plain wheel: a document that is missing costs this wheel (F-27), and
+        # whoever chose it says so.
+        plain = parse_wheel_filename(filename.plain)
+        with WheelArchive(path, plain, where=where) as archive:
+            entry = self._entry(sha256)
+            if entry is not None:
+                try:
+                    wheel = self._keep(archive, entry, sha256, advance)
+                except OSError as error:  # as its disk is full; the folder's need not be
+                    self._store.complain(error)
+                else:
+                    return replace(wheel, filename=filename)
+            try:
+                inside = Path(tempfile.mkdtemp(prefix="unpacked-", dir=folder))
+                wheel = unpack(archive, inside, sha256=sha256, advance=advance)
+            except OSError as error:
+                raise FileProblem(
+                    f"{filename.text} cannot be unpacked: {error.strerror or type(error).__name__}",
+                    where=str(folder),
+                ) from error
+            return replace(wheel, filename=filename)
+
+    def _keep(
+        self, archive: WheelArchive, entry: Path, sha256: str, advance: Callable[[int], None]
+    ) -> UnpackedWheel:
+        self._store.prepare(entry.parent)
+        inside = Path(tempfile.mkdtemp(prefix=".", suffix=_PARTIAL, dir=entry.parent))
+        try:
+            wheel = unpack(archive, inside, sha256=sha256, advance=advance)
+            self._files.sync_tree(inside)
+            with suppress(FileExistsError):  # somebody was quicker
+                self._files.move(inside, entry)
+                self._files.sync_folder(entry.parent)
+        finally:
+            if inside.exists():
+                shutil.rmtree(inside, ignore_errors=True)
+        return replace(wheel, folder=entry)
+
+    def forget(self, sha256: str) -> None:
+        """Remove a wheel.
+
+        :param sha256: of the archive.
+        """
+        entry = self._entry(sha256)
+        if entry is not None:
+            self._drop(entry)
+
+    def _drop(self, entry: Path) -> None:
+        """Remove an entry; its name goes first, so that nobody finds half of it."""
+        with suppress(OSError):
+            away = Path(tempfile.mkdtemp(prefix=".", suffix=_PARTIAL, dir=entry.parent))
+            try:
+                self._files.move(entry, away / "entry")
+            finally:
+                shutil.rmtree(away, ignore_errors=True)
+
+    def _entry(self, sha256: str) -> Path | None:
+        if self._folder is None or len(sha256) != 64 or not sha256.isalnum():
+            return None
+        return self._folder / sha256[:2] / sha256[2:]

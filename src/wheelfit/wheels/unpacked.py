@@ -1,0 +1,188 @@
+"""A wheel that lies unpacked in a folder, every byte of it verified when it was written.
+
+The folder has two parts: ``tree`` with the files as the wheel names them, and ``manifest``,
+which tells without looking at thousands of files what they are and how they looked then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.core.strict_json import DEFAULT_LIMITS
+from wheelfit.errors import InvalidWheel
+from wheelfit.values import dataclass
+from wheelfit.wheels.dist_info import dist_info_folder
+from wheelfit.wheels.record import Record, RecordRow, parse_record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.core.filename import WheelFilename
+
+__all__ = ["MANIFEST", "TREE", "UnpackedFile", "UnpackedWheel", "read_unpacked", "write_manifest"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+TREE = "tree"
+"""Name of the folder with the files."""
+MANIFEST = "manifest"
+"""Name of the file that describes them; a folder without it is no unpacked wheel."""
+
+_MAGIC = b"wheelfit unpacked 1"
+_LARGEST_TEXT = 64 << 20  # bytes of a file that is read as a whole
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackedFile:
+    """Describe one file as it was when it was written and verified."""
+
+    row: RecordRow
+    """Its content as a row of RECORD."""
+    size: int
+    """Bytes."""
+    executable: bool
+    """Whether it was executable where the wheel was made."""
+    mtime_ns: int
+    """When it was written; an edited file has another time."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackedWheel:
+    """Give access to the files of an unpacked wheel; what they contain was checked."""
+
+    folder: Path
+    """Where it lies."""
+    filename: WheelFilename
+    """Name of the wheel."""
+    sha256: str
+    """SHA-256 of the archive, hexadecimal."""
+    dist_info: str
+    """Name of the dist-info folder, without a slash."""
+    files: Mapping[str, UnpackedFile]
+    """Every file by its name in the wheel, in the order of the archive."""
+    umask: int
+    """What the permissions of the files were made with."""
+    where: str
+    """What errors name."""
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all files in the order of the archive."""
+        return tuple(self.files)
+
+    def path_of(self, name: str) -> Path:
+        """Return where a file lies; it may be linked elsewhere, so it must not be changed."""
+        return self.folder / TREE / name
+
+    def is_executable(self, name: str) -> bool:
+        """Tell whether a file was executable where the wheel was made."""
+        return self.files[name].executable
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file of at most 64 MiB.
+
+        :param name: path inside the wheel.
+        :raises InvalidWheel: there is no such file, or it is too large, or it is gone.
+        """
+        file = self.files.get(name)
+        if file is None:
+            raise InvalidWheel(f"it has no {name!r}", where=self.where)
+        if file.size > _LARGEST_TEXT:
+            raise InvalidWheel(f"{name!r} has {file.size} bytes", where=self.where)
+        try:
+            return self.path_of(name).read_bytes()
+        except OSError as error:
+            raise InvalidWheel(
+                f"{name!r} cannot be read: {error.strerror or type(error).__name__}",
+                where=self.where,
+            ) from error
+
+    def metadata(self) -> bytes:
+        """Return METADATA."""
+        return self.read(f"{self.dist_info}/METADATA")
+
+    def variant_document(self) -> bytes | None:
+        """Return ``variant.json``; None if the wheel has none.
+
+        :raises InvalidWheel: it is too large.
+        """
+        name = f"{self.dist_info}/variant.json"
+        file = self.files.get(name)
+        if file is None:
+            return None
+        if file.size > DEFAULT_LIMITS.size:  # F-30
+            raise InvalidWheel(f"{name!r} has {file.size} bytes", where=self.where)
+        return self.read(name)
+
+    def record(self) -> Record:
+        """Return the rows of RECORD as the wheel has them."""
+        name = f"{self.dist_info}/RECORD"
+        return parse_record(self.read(name), where=f"{self.where}/{name}")
+
+    def changed(self) -> str | None:
+        """Return the name of a file that is not as it was written; None if all are.
+
+        Size, time and kind are compared, which shows every edit of a linked file but one that
+        sets the time back; the contents themselves are not read.
+        """
+        tree = str(self.folder / TREE) + os.sep
+        for name, file in self.files.items():
+            try:
+                found = os.lstat(tree + name)
+            except OSError:
+                return name
+            if (
+                found.st_mtime_ns != file.mtime_ns
+                or found.st_size != file.size
+                or not stat.S_ISREG(found.st_mode)
+            ):
+                return name
+        return None
+
+
+def write_manifest(wheel: UnpackedWheel) -> None:
+    """Write what `read_unpacked` reads; nothing is synchronised with the disk.
+
+    :param wheel: lies in its folder already.
+    """
+    lines = [f"{wheel.sha256}\t{wheel.dist_info}\t{wheel.umask:o}"]
+    # No name of a member contains a control character, a tab or a line end in particular.
+    lines += [
+        f"{name}\t{file.row.hash}\t{file.size}\t{'x' if file.executable else '-'}\t{file.mtime_ns}"
+        for name, file in wheel.files.items()
+    ]
+    body = "\n".join(lines).encode()
+    digest = hashlib.sha256(body).hexdigest().encode()
+    (wheel.folder / MANIFEST).write_bytes(b"%s %s\n%s" % (_MAGIC, digest, body))
+
+
+def read_unpacked(folder: Path, filename: WheelFilename, *, where: str) -> UnpackedWheel | None:
+    """Return the wheel in a folder; None if none is there that was written completely.
+
+    :param folder: where it lies.
+    :param filename: what the wheel is called now; several names may stand for the same bytes.
+    :param where: what errors shall name.
+    :raises InvalidWheel: the wheel is that of another release than its name says.
+    """
+    try:
+        data = (folder / MANIFEST).read_bytes()
+    except OSError:
+        return None
+    head, _, body = data.partition(b"\n")
+    if head != b"%s %s" % (_MAGIC, hashlib.sha256(body).hexdigest().encode()):
+        return None
+    first, *lines = body.decode().split("\n")
+    sha256, dist_info, umask = first.split("\t")
+    files = {}
+    for line in lines:
+        name, digest, size, mark, mtime = line.split("\t")
+        row = RecordRow(name, digest, size)
+        files[name] = UnpackedFile(row, int(size), mark == "x", int(mtime))
+    dist_info_folder([f"{dist_info}/METADATA"], filename, where=where)
+    return UnpackedWheel(folder, filename, sha256, dist_info, files, int(umask, 8), where)
