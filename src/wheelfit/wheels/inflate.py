@@ -9,7 +9,8 @@ from wheelfit.errors import InvalidWheel
 from wheelfit.wheels.zip_directory import STORED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
 
     from wheelfit.wheels.zip_directory import Member
 
@@ -22,6 +23,7 @@ def __dir__() -> list[str]:
 
 
 _PIECE = 1 << 18
+_SMALL = 1 << 16  # what is smaller takes as long either way
 
 
 def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[bytes]:
@@ -35,14 +37,16 @@ def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[
     :param where: what to name in an error.
     :raises InvalidWheel: the data is damaged, or size or CRC differ from the entry.
     """
+    library: Any = zlib if member.size < _SMALL else _fast_library()
+    checksum: Callable[[bytes, int], int] = library.crc32
     size = crc = 0
-    for piece in packed if member.method == STORED else _unpack(member, packed, where):
+    for piece in packed if member.method == STORED else _unpack(library, member, packed, where):
         size += len(piece)
         if size > member.size:
             raise InvalidWheel(
                 f"{member.name!r} is longer than its entry says ({member.size} bytes)", where=where
             )
-        crc = zlib.crc32(piece, crc)
+        crc = checksum(piece, crc)
         yield piece
     if size != member.size:
         raise InvalidWheel(
@@ -52,9 +56,22 @@ def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[
         raise InvalidWheel(f"{member.name!r} is damaged: its CRC-32 differs", where=where)
 
 
-def _unpack(member: Member, packed: Iterable[bytes], where: str) -> Iterator[bytes]:
+def _fast_library() -> Any:
+    """Return what unpacks and sums up three times as fast, or the standard library.
+
+    Both judge alike, but for one thing: only the standard library refuses a code that leaves
+    combinations of bits without a meaning, even if none of them occurs.
+    """
+    try:
+        from isal import isal_zlib  # noqa: PLC0415  # most commands unpack nothing large
+    except ImportError:  # not every system has it
+        return zlib
+    return isal_zlib
+
+
+def _unpack(library: Any, member: Member, packed: Iterable[bytes], where: str) -> Iterator[bytes]:
     """Undo deflate; a small input never grows to more than `_PIECE` bytes at once."""
-    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+    unpacker = library.decompressobj(-zlib.MAX_WBITS)
     try:
         for piece in packed:
             rest = piece
@@ -68,7 +85,5 @@ def _unpack(member: Member, packed: Iterable[bytes], where: str) -> Iterator[byt
             if not (piece := unpacker.decompress(b"", _PIECE)):
                 raise InvalidWheel(f"the data of {member.name!r} is cut off", where=where)
             yield piece
-    except zlib.error as error:
-        raise InvalidWheel(
-            f"the data of {member.name!r} is damaged: {error}", where=where
-        ) from None
+    except library.error:
+        raise InvalidWheel(f"the data of {member.name!r} is damaged", where=where) from None
