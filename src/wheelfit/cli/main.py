@@ -158,13 +158,19 @@ def make_parser(name: str, command: Command) -> ArgumentParser:
     :param command: its module.
     """
     from argparse import ArgumentParser, HelpFormatter
-    from textwrap import fill
 
     from wheelfit.cli.options import add_output
 
     class Formatter(HelpFormatter):
+        def __init__(self, prog: str) -> None:
+            # One is made for every option that is added; the inherited way to find out the
+            # width takes two milliseconds, for modules that nobody else needs.
+            super().__init__(prog, width=_columns() - 2)
+
         def _fill_text(self, text: str, width: int, indent: str) -> str:
             """Break paragraphs anew to the width of the terminal; indented lines stay."""
+            from textwrap import fill
+
             parts = (
                 part
                 if part.startswith(" ")
@@ -186,6 +192,17 @@ def make_parser(name: str, command: Command) -> ArgumentParser:
     command.configure(parser)
     add_output(parser)
     return parser
+
+
+def _columns() -> int:
+    """Return the width of the terminal, as `shutil.get_terminal_size`."""
+    named = os.environ.get("COLUMNS", "")
+    if named.isdecimal() and int(named):
+        return int(named)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):
+        return 80
 
 
 def _output(arguments: Namespace) -> Output:
