@@ -127,8 +127,9 @@ class Segments:
         self._lock = threading.Condition()
         self._is_ended = False
         self._under_way: set[Response] = set()
-        self._helpers = 0
-        self._may_have_helpers = True
+        self._workers = 1
+        self._is_watched = False
+        self._may_have_more = True
         self._returned: list[_Stretch] = []
         self._next = 0
         self._speed = 0.0
@@ -151,8 +152,9 @@ class Segments:
             self.source = ArrivingFile(target, size)
             """The file, which may be read from now on."""
             self._progress.start(size)
+            self._end = 0  # nobody helps with this
             self._take(answer, _Stretch(extent.start, extent.stop))
-        self._end = extent.start
+        self._end, self._speed = extent.start, 0.0
 
     def start(self, line: Line) -> None:
         """Fetch the rest, in threads of their own.
@@ -160,7 +162,7 @@ class Segments:
         :param line: what the first of them uses, and then gives back.
         """
         self._hashing = self._started(self._follow, "hashing")
-        self._started(partial(self._lead, line), "transfer")
+        self._started(partial(self._work, line), "transfer")
 
     def finish(self) -> None:
         """Wait until all is there and right.
@@ -229,54 +231,59 @@ class Segments:
         """Whether all parts are certainly of the same state of the file."""
         return self.validator.startswith('"')
 
-    def _lead(self, line: Line) -> None:
+    def _work(self, line: Line) -> None:
+        """Fetch one stretch after the other, as one of several maybe."""
         with line:
             while (stretch := self._claim()) is not None:
-                self._fetch(stretch, leads=True)
-
-    def _help(self, line: Line) -> None:
-        try:
-            while (stretch := self._claim(helps=True)) is not None:
                 try:
                     self._fetch(stretch)
                 except Unreachable:
-                    # As with a server that wants to serve one connection only: whoever leads
-                    # fetches the rest, or finds out that there is nobody any more.
-                    with self._lock:
-                        self._may_have_helpers = False
-                        self._returned.append(stretch)
-        finally:
-            line.give_back()
-            with self._lock:
-                self._helpers -= 1
-                self._lock.notify_all()
+                    # As with a server that serves one connection only: the others may go on.
+                    if not self._left_to_others(stretch):
+                        raise
+                    return
 
-    def _claim(self, *, helps: bool = False) -> _Stretch | None:
-        """Return what to fetch next; None if nothing is left.
+    def _claim(self) -> _Stretch | None:
+        """Return what to fetch next; None if there is nothing left to do for the caller.
 
-        Whoever leads waits for the helpers, which may give something back.
+        One of them waits for the others, which may give something back.
         """
         with self._lock:
-            if self._is_ended or (helps and not self._may_have_helpers):
-                return None
-            if helps and self._lines.is_wanted(self._server):
-                return None
-            while not self._returned and self._next >= self._end:
-                if helps or not self._helpers or self._is_ended:
-                    return None
+            while not self._is_ended:
+                if self._returned:
+                    return self._returned.pop(0)
+                is_last = self._workers == 1
+                if not is_last and self._lines.is_wanted(self._server):
+                    break
+                if self._next < self._end:
+                    length = self._pace.segment
+                    if is_last and self._speed >= self._pace.enough:
+                        length = max(length, int(self._speed / 2))
+                    start, self._next = self._next, min(self._end, self._next + length)
+                    return _Stretch(start, self._next)
+                if is_last or self._is_watched:
+                    break
+                self._is_watched = True
                 self._lock.wait()
-            if self._is_ended:
-                return None
-            if self._returned:
-                return self._returned.pop(0)
-            length = self._pace.segment
-            if not self._helpers:
-                length = max(length, int(self._speed / 2))
-            start, self._next = self._next, min(self._end, self._next + length)
-            return _Stretch(start, self._next)
+                self._is_watched = False
+            self._leave()
+            return None
+
+    def _left_to_others(self, stretch: _Stretch) -> bool:
+        with self._lock:
+            if self._workers == 1:
+                return False
+            self._may_have_more = False
+            self._returned.append(stretch)
+            self._leave()
+            return True
+
+    def _leave(self) -> None:
+        self._workers -= 1
+        self._lock.notify_all()
 
     def _measure(self, count: int, since: float) -> None:
-        """Find out whether the first connection is too slow alone, and get help."""
+        """Find out whether connections are too slow, and open more of them."""
         seconds = self._pace.clock() - since
         if seconds < self._pace.patience:
             return
@@ -284,29 +291,29 @@ class Segments:
         while self._speed < self._pace.enough:
             with self._lock:
                 is_worthwhile = (
-                    self._may_have_helpers and self._next < self._end and not self._is_ended
+                    self._may_have_more and self._next < self._end and not self._is_ended
                 )
                 line = self._lines.take_another(self._server) if is_worthwhile else None
                 if line is None:
                     return
-                self._helpers += 1
-            self._started(partial(self._help, line), "transfer")
+                self._workers += 1
+            self._started(partial(self._work, line), "transfer")
 
     # --- requests -----------------------------------------------------------------------
 
-    def _fetch(self, stretch: _Stretch, *, leads: bool = False) -> None:
+    def _fetch(self, stretch: _Stretch) -> None:
         failures = 0
         while stretch.position < stretch.stop:
             before = stretch.position
             try:
-                self._request(stretch, leads=leads)
+                self._request(stretch)
             except Interrupted as interrupted:
                 if self._is_ended:
                     return
                 failures = 1 if stretch.position > before else failures + 1
                 self._client.wait_after(failures, interrupted, self._file.url)
 
-    def _request(self, stretch: _Stretch, *, leads: bool = False) -> None:
+    def _request(self, stretch: _Stretch) -> None:
         asked = Span(stretch.position, stretch.stop)
         headers = _headers(asked, self.validator)
         try:
@@ -317,7 +324,7 @@ class Segments:
                 extent = self._extent(asked, response)
                 if (extent.total, extent.validator) != (self.source.size, self.validator):
                     raise StartOver("the file changed on the server while it was read")
-                self._take(response, stretch, leads=leads)
+                self._take(response, stretch)
         except RangeUnsupported as unsupported:
             raise StartOver(unsupported.reason) from unsupported
         except UnexpectedStatus as unexpected:
@@ -339,7 +346,7 @@ class Segments:
             with self._lock:
                 self._under_way.remove(response)
 
-    def _take(self, response: Response, stretch: _Stretch, *, leads: bool = False) -> None:
+    def _take(self, response: Response, stretch: _Stretch) -> None:
         count, since = 0, self._pace.clock()
         for chunk in response.chunks():
             if len(chunk) > stretch.stop - stretch.position:
@@ -349,8 +356,7 @@ class Segments:
             self._budget.spend(len(chunk), self._where)
             self._progress.advance(len(chunk))
             count += len(chunk)
-            if leads:
-                self._measure(count, since)
+            self._measure(count, since)
         if stretch.position < stretch.stop:
             raise Interrupted("the answer broke off before its end")
 
