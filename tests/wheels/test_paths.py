@@ -30,6 +30,26 @@ from wheelfit.wheels.paths import collision_faults, path_fault
         "a\x85b.py",
         "/",
         "a//",
+        "a/b:c.py",
+        "b.py:hidden",
+        "a/\u202egpj.py",
+        "a/b\u200b.py",
+        "a/b\u2028c.py",
+        "...",
+        "a./b.py",
+        "a/b.py ",
+        "a /",
+        "con",
+        "a/NUL.txt",
+        "a/aux/b.py",
+        "a/Prn.tar.gz",
+        "COM1",
+        "a/lpt¹.py",
+        "a/conin$",
+        "a/con .txt",
+        "a" * 256,
+        "a/" + "é" * 128,
+        "abc/" * 300 + "d",
     ],
 )
 def test_refused(name: str) -> None:
@@ -39,7 +59,23 @@ def test_refused(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["a.py", "a/b.py", "a/", "...", "a/..b", "a b/c,d.py", "übung/ß.py", "ab:c", "~/a", "con"],
+    [
+        "a.py",
+        "a/b.py",
+        "a/",
+        "a/..b",
+        "a/.hidden",
+        "a b/c,d.py",
+        "übung/ß.py",
+        "~/a",
+        "console.py",
+        "a/con_.py",
+        "auxiliary/com10/lpt.py",
+        "com0",
+        "日本語/データ.txt",
+        "a" * 255,
+        "abc/" * 250 + "d",
+    ],
 )
 def test_accepted(name: str) -> None:
     """Odd names that lie inside the wheel everywhere are fine."""

@@ -35,14 +35,16 @@ def dist_info_folder(names: Iterable[str], filename: WheelFilename, *, where: st
     :return: the folder without a slash, None if there is none.
     :raises InvalidWheel: there are several, or the folder is that of another release.
     """
-    folders = sorted({name.partition("/")[0] for name in names if _SUFFIX + "/" in name})
-    folders = [folder for folder in folders if folder.endswith(_SUFFIX)]
+    tops = {name.partition("/")[0] for name in names if "/" in name}
+    # Python finds what is installed by this ending in any case.
+    folders = sorted(folder for folder in tops if folder.lower().endswith(_SUFFIX))
     if not folders:
         return None
     if len(folders) > 1:
         raise InvalidWheel(f"it has several dist-info folders: {', '.join(folders)}", where=where)
     name, dash, version = folders[0].removesuffix(_SUFFIX).rpartition("-")
     fits = bool(dash) and canonicalize_name(name) == filename.name
+    fits = fits and folders[0].endswith(_SUFFIX)
     try:
         fits = fits and parse_version(version) == filename.version
     except InvalidVersion:

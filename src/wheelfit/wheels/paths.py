@@ -21,8 +21,21 @@ def __dir__() -> list[str]:
     return __all__
 
 
+# No part of which could be a device; most names are like this.
+_PLAIN = re.compile(
+    r"(?:(?![CPANLcpanl][ORUPorup]\w[1-9]?(?:[./]|$))[\w+-]++(?:\.[\w+-]++)*+(?:/|$))++", re.ASCII
+)
 _DRIVE = re.compile(r"[A-Za-z]:")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+# With or without an extension; the superscript digits count as digits.
+_DEVICE = re.compile(
+    r"(?:^|/)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[1-9¹²³]) *(?:[./]|$)", re.IGNORECASE
+)
+_LEFT_OUT = re.compile(r"[. ](?:/|$)")
+# Marks that change the direction of a text, letters without width, and their like.
+_UNSEEN = frozenset({"Cf", "Zl", "Zp", "Cs"})
+_LONGEST_PART = 255  # bytes of a name in a folder, almost everywhere
+_LONGEST_PATH = 1024
 
 
 def path_fault(name: str) -> str | None:
@@ -35,10 +48,14 @@ def path_fault(name: str) -> str | None:
 
     :param name: as the archive spells it; a folder ends with ``/``.
     """
+    if len(name) <= _LONGEST_PART and _PLAIN.fullmatch(name):
+        return None
     if not name:
         return "a member has no name"
     if _CONTROL.search(name):
         return f"{name!r} contains a control character"
+    if not name.isascii() and any(unicodedata.category(letter) in _UNSEEN for letter in name):
+        return f"{name!a} contains a character that is not shown"
     if "\\" in name:
         return f"{name!r} contains a backslash"
     if name.startswith("/") or _DRIVE.match(name):
@@ -48,6 +65,16 @@ def path_fault(name: str) -> str | None:
         return f"{name!r} leads out of the wheel"
     if "" in parts or "." in parts:
         return f"{name!r} is not in its simplest form"
+    if max(len(part.encode()) for part in parts) > _LONGEST_PART or len(name.encode()) > (
+        _LONGEST_PATH
+    ):
+        return f"{name[:80]!r}… is longer than some file systems allow"
+    if ":" in name:
+        return f"{name!r} contains a colon, which leads to another file on Windows"
+    if _LEFT_OUT.search(name):
+        return f"{name!r} has a part that ends with a dot or a space, which Windows leaves out"
+    if _DEVICE.search(name):
+        return f"{name!r} has the name of a device on Windows"
     return None
 
 
