@@ -1,0 +1,439 @@
+"""Put a remote wheel together from a kept sibling and the few bytes in which they differ.
+
+A sibling is another wheel of the same project: another variant of a release, the wheel for
+another Python, sometimes another version. The directory of the remote wheel tells what both
+share (`wheelfit.wheels.rebuilding`); only the rest is fetched. That is a guess until the hash
+of the whole turns out to be the promised one. Whatever speaks against it, early or late, only
+means that the wheel is downloaded as any other (`StartOver`).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, BinaryIO, Self
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.sizes import size_in_words
+from wheelfit.errors import InvalidWheel, NetworkError, WheelfitError
+from wheelfit.sources.arriving import ArrivingFile
+from wheelfit.sources.hashes import Check
+from wheelfit.sources.segments import StartOver
+from wheelfit.sources.urls import redact
+from wheelfit.values import dataclass
+from wheelfit.wheels.bytes_source import open_local
+from wheelfit.wheels.linking import current_umask
+from wheelfit.wheels.rebuilding import (
+    Directory,
+    Rebuilt,
+    make_plan,
+    read_directory,
+    shared_bytes,
+)
+from wheelfit.wheels.remote import RangeUnsupported, Span, Suffix
+from wheelfit.wheels.zip_directory import find_end, parse_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from wheelfit.sources.budget import Budget
+    from wheelfit.sources.client import Client
+    from wheelfit.sources.page import File
+    from wheelfit.sources.progress import Progress
+    from wheelfit.wheels.bytes_source import ByteSource
+    from wheelfit.wheels.rebuilding import Piece, Plan
+    from wheelfit.wheels.record import RecordRow
+    from wheelfit.wheels.remote import Part, Range
+    from wheelfit.wheels.unpacked import UnpackedWheel
+    from wheelfit.wheels.zip_directory import Member
+
+
+__all__ = ["SMALLEST", "Exchange", "Sibling", "exchange"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+SMALLEST = 4 << 20
+"""Bytes of a wheel from which on it may be worth the effort."""
+
+_LEAST_GAIN = 0.25  # of the bytes; for less, a plain download has more to be said for it
+_MOST_REQUESTS = 200
+_LOOKED_AT = 4  # siblings; to read the directory of one takes a tenth of a second at most
+_NEAR = 64 << 10
+_REQUEST = 4 << 20  # bytes asked for at a time, which lie in memory
+_CONNECTIONS = 4
+_LEAST_TAIL, _MOST_TAIL = 8 << 10, 8 << 20
+_SLACK = 4 << 10
+_LARGEST_DIRECTORY = 256 << 20
+_BLOCK = 256 << 10
+_WORTH_KEEPING = 0.1  # of the bytes; what has fewer of its own can be put together again
+_NEARLY_ALL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """Name a kept wheel of the same project."""
+
+    archive: Path
+    """Its bytes; they need not be right any more."""
+    wheel: UnpackedWheel
+    """Where it lies unpacked."""
+
+
+def exchange(
+    client: Client,
+    file: File,
+    siblings: Iterable[Sibling],
+    target: BinaryIO,
+    *,
+    budget: Budget,
+    progress: Progress,
+    note: Callable[[str], None],
+) -> Exchange | None:
+    """Find the sibling that has most of a wheel, and begin to put the wheel together.
+
+    :param client: asks the server.
+    :param file: what is wanted.
+    :param siblings: what is kept; only the first few are looked at.
+    :param target: an empty file without a buffer, open for writing and reading.
+    :param budget: says whether there may be as many bytes.
+    :param progress: told of the bytes that are fetched.
+    :param note: told in a sentence what came of it.
+    :return: None if there is no gain in it, or nothing to go by.
+    :raises TooLarge: more would be fetched than may be.
+    """
+    if "sha256" not in file.hashes or file.size is None or file.size < SMALLEST:
+        return None
+    version = parse_wheel_filename(file.filename).version
+    near_ones = sorted(siblings, key=lambda one: one.wheel.filename.version != version)
+    with _Candidates(near_ones[:_LOOKED_AT]) as candidates:
+        try:
+            first = next(candidates, None)
+            if first is None:
+                return None
+            remote = _Remote(client, file, _likely_tail(first.directory))
+            best = _best(remote.directory, first, candidates)
+            plan = make_plan(remote.directory, best.directory, best.source, near=_NEAR)
+        except RangeUnsupported as unsupported:
+            note(f"{file.filename} cannot be put together from kept wheels: {unsupported.reason}")
+            return None
+        except (OSError, InvalidWheel, NetworkError, StartOver):
+            return None  # if it is a fault of the wheel, the download will show it
+        size = remote.directory.size
+        if plan.missing_bytes > (1 - _LEAST_GAIN) * size or len(plan.missing) > _MOST_REQUESTS:
+            return None
+        budget.ask(plan.missing_bytes, remote.where)
+        progress.start(plan.missing_bytes + remote.fetched)
+        progress.advance(remote.fetched)
+        note(
+            f"{file.filename}: {size_in_words(plan.missing_bytes + remote.fetched)} fetched of "
+            f"{size_in_words(size)}, the rest is that of {best.sibling.wheel.filename.text}"
+        )
+        kept = candidates.keep(best)
+        return Exchange(remote, plan, best.sibling, kept, target, budget, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """Hold a sibling that was opened."""
+
+    sibling: Sibling
+    source: ByteSource
+    directory: Directory
+
+
+class _Candidates:
+    """Open siblings one after the other, and close all but the one that is kept."""
+
+    def __init__(self, siblings: Iterable[Sibling]) -> None:
+        self._siblings = iter(siblings)
+        self._opened: list[ByteSource] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for source in self._opened:
+            source.close()
+
+    def __iter__(self) -> Iterator[_Candidate]:
+        return self
+
+    def __next__(self) -> _Candidate:
+        while True:
+            sibling = next(self._siblings)
+            # One that cannot be read any more is none.
+            with suppress(OSError, InvalidWheel):
+                self._opened.append(open_local(sibling.archive))
+                source = self._opened[-1]
+                directory = read_directory(source, where=str(sibling.archive))
+                return _Candidate(sibling, source, directory)
+
+    def keep(self, one: _Candidate) -> ByteSource:
+        """Leave the bytes of one open."""
+        self._opened.remove(one.source)
+        return one.source
+
+
+def _best(wanted: Directory, first: _Candidate, others: Iterable[_Candidate]) -> _Candidate:
+    """Return the sibling that shares most; the others are not looked at once one has nearly all."""
+    best, most = first, shared_bytes(wanted, first.directory)
+    for other in others if most < _NEARLY_ALL * wanted.size else ():
+        if (shared := shared_bytes(wanted, other.directory)) > most:
+            best, most = other, shared
+    return best
+
+
+class Exchange:
+    """Put a wheel together while it is read; a context manager that ends all of it.
+
+    An ``InvalidWheel`` that leaves the block only counts if the wheel was put together rightly.
+
+    :param remote: gives what is missing.
+    :param plan: which bytes come from where.
+    :param sibling: has the others.
+    :param kept: the bytes of the sibling; closed in the end.
+    :param target: an empty file without a buffer, open for writing and reading.
+    :param budget: says whether there may be as many bytes.
+    :param progress: told of the bytes that are fetched.
+    """
+
+    def __init__(
+        self,
+        remote: _Remote,
+        plan: Plan,
+        sibling: Sibling,
+        kept: ByteSource,
+        target: BinaryIO,
+        budget: Budget,
+        progress: Progress,
+    ) -> None:
+        self._remote = remote
+        self._plan = plan
+        self._sibling = sibling
+        self._kept = kept
+        self._target = target
+        self._budget = budget
+        self._progress = progress
+        self._arriving = ArrivingFile(target, remote.directory.size)
+        self.source: ByteSource = Rebuilt(plan, kept, self._arriving)
+        """The wheel; it may be read from now on."""
+        self.is_whole = plan.missing_bytes > _WORTH_KEEPING * remote.directory.size
+        """Whether the target will have all of it; otherwise it is not worth being kept as well."""
+        self._umask = current_umask()
+        self._ended = threading.Event()
+        self._error: BaseException | None = None
+        work = [self._fetch, self._hash, *([self._copy] if self.is_whole else [])]
+        self._threads = [self._started(each) for each in work]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, InvalidWheel):
+            self.finish()
+        else:
+            self.cancel()
+
+    # --- what it is for ---------------------------------------------------------------
+
+    def known(self, member: Member, row: RecordRow) -> Path | None:
+        """Return the file of the sibling that has the content of a member, if it can be linked.
+
+        Its packed bytes are the same, and RECORD of both wheels says the same of it.
+
+        :param member: of the wheel.
+        :param row: what RECORD of the wheel promises of it.
+        """
+        name = self._plan.origins.get(member.name)
+        file = self._sibling.wheel.files.get(name) if name is not None else None
+        if (
+            name is None
+            or file is None
+            or self._sibling.wheel.umask != self._umask
+            or (file.row.hash, file.row.size) != (row.hash, row.size)
+            or file.executable != member.is_executable
+        ):
+            return None
+        path = self._sibling.wheel.path_of(name)
+        try:
+            found = os.lstat(path)
+        except OSError:
+            return None
+        is_same = found.st_mtime_ns == file.mtime_ns and found.st_size == file.size
+        return path if is_same and stat.S_ISREG(found.st_mode) else None
+
+    def finish(self) -> None:
+        """Wait until all of it was put together, and is right.
+
+        :raises StartOver: it is not, or cannot be.
+        """
+        self._end()
+        if self._error is not None:
+            raise StartOver(_reason(self._error)) from self._error
+        self._progress.done()
+
+    def cancel(self) -> None:
+        """End it if it has not ended, and wait until nobody reads or writes any more."""
+        self._ended.set()
+        self._arriving.fail(StartOver("it is not wanted any more"))
+        self._end()
+
+    def _end(self) -> None:
+        for thread in self._threads:
+            thread.join()
+        self._kept.close()
+
+    # --- threads ----------------------------------------------------------------------
+
+    def _started(self, work: Callable[[], None]) -> threading.Thread:
+        def guarded() -> None:
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001 - told to whoever waits
+                self._fail(error)
+
+        thread = threading.Thread(target=guarded, name="exchange", daemon=True)
+        thread.start()
+        return thread
+
+    def _fail(self, error: BaseException) -> None:
+        if self._error is None:
+            self._error = error
+        self._ended.set()
+        self._arriving.fail(StartOver(_reason(error)))
+
+    def _fetch(self) -> None:
+        spans = [
+            Span(start, min(start + _REQUEST, piece.stop))
+            for piece in self._plan.missing
+            for start in range(piece.start, piece.stop, _REQUEST)
+        ]
+        with ThreadPoolExecutor(_CONNECTIONS, "exchange") as pool:
+            for done in [pool.submit(self._fetch_span, span) for span in spans]:
+                done.result()
+
+    def _fetch_span(self, span: Span) -> None:
+        if self._ended.is_set():
+            return
+        try:
+            data = self._remote.fetch(span).data
+            self._arriving.write_at(span.start, data)
+            self._budget.spend(len(data), self._remote.where)
+            self._progress.advance(len(data))
+        except BaseException as error:
+            self._fail(error)  # now, so that the others stop
+            raise
+
+    def _hash(self) -> None:
+        check = Check(self._remote.file.hashes, self._remote.file.size, where=self._remote.where)
+        for start in range(0, self.source.size, _BLOCK):
+            if self._ended.is_set():
+                return
+            check.update(self.source.read_at(start, _BLOCK))
+        check.finish()
+
+    def _copy(self) -> None:
+        for piece in self._plan.pieces:
+            if piece.data is not None:
+                self._arriving.write_at(piece.start, piece.data)
+            elif piece.origin is not None:
+                self._copy_piece(piece, piece.origin)
+
+    def _copy_piece(self, piece: Piece, origin: int) -> None:
+        start = piece.start + self._copied_by_kernel(piece, origin)
+        for position in range(start, piece.stop, _BLOCK):
+            if self._ended.is_set():
+                return
+            length = min(_BLOCK, piece.stop - position)
+            data = self._kept.read_at(origin + position - piece.start, length)
+            self._arriving.write_at(position, data)
+
+    def _copied_by_kernel(self, piece: Piece, origin: int) -> int:
+        """Copy as much as the kernel wants to; return how much that was."""
+        copied, length = 0, piece.stop - piece.start
+        number = getattr(self._kept, "fileno", None)
+        if sys.platform != "linux" or number is None:
+            return 0
+        with suppress(OSError):  # between unlike file systems it refuses
+            while copied < length and not self._ended.is_set():
+                count = os.copy_file_range(
+                    number(),
+                    self._target.fileno(),
+                    min(length - copied, 64 << 20),
+                    origin + copied,
+                    piece.start + copied,
+                )
+                if not count:
+                    break
+                copied += count
+        return copied
+
+
+class _Remote:
+    """Ask for parts of a remote wheel, all of the same state of it."""
+
+    def __init__(self, client: Client, file: File, likely: int) -> None:
+        self._client = client
+        self._validator: str | None = None
+        self.file = file
+        self.where = redact(file.url)
+        self.fetched = 0
+        self.directory = self._read_directory(likely)
+
+    def fetch(self, asked: Range) -> Part:
+        """Fetch a part.
+
+        :raises StartOver: it is of another state of the wheel.
+        """
+        part = self._client.get_range(self.file.url, asked)
+        extent = part.extent
+        if self._validator is None:
+            self._validator = extent.validator
+        is_same = extent.total == self.file.size and extent.validator == self._validator
+        if not is_same or len(part.data) != extent.stop - extent.start:
+            raise StartOver("the file changed on the server while it was read")
+        return part
+
+    def _read_directory(self, likely: int) -> Directory:
+        part = self.fetch(Suffix(likely))
+        tail, start = part.data, part.extent.start
+        size = part.extent.total
+        end = find_end(tail, size, where=self.where)
+        if end.size > _LARGEST_DIRECTORY:
+            raise InvalidWheel(f"its central directory has {end.size} bytes", where=self.where)
+        if end.offset < start:
+            tail, start = self.fetch(Span(end.offset, start)).data + tail, end.offset
+        self.fetched = len(tail)
+        directory = tail[end.offset - start : end.stop - start]
+        members = parse_directory(directory, end, where=self.where)
+        return Directory(members, end, size, start, tail)
+
+
+def _likely_tail(sibling: Directory) -> int:
+    """Return how many bytes at the end probably hold directory and dist-info.
+
+    In most wheels dist-info comes last, and it is what differs for certain.
+    """
+    first = sibling.end.offset
+    for member in sorted(sibling.members, key=lambda member: -member.offset):
+        if not member.name.partition("/")[0].endswith(".dist-info"):
+            break
+        first = member.offset
+    likely = sibling.size - first + _SLACK
+    return min(max(likely, _LEAST_TAIL), _MOST_TAIL)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, StartOver):
+        return error.reason
+    if isinstance(error, WheelfitError):
+        return error.message
+    return str(error) or type(error).__name__
