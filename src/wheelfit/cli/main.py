@@ -78,9 +78,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     # of them is a tenth of the work of a resolution, and one look a tenth of a short command.
     gc.set_threshold(200_000, 10, 10)
     # An error in the arguments must be rendered too, so what can be told before parsing is.
-    return _guarded(
-        lambda: _dispatch(words), lambda: _lenient_output(words), debug="--debug" in words
-    )
+    try:
+        return _guarded(
+            lambda: _dispatch(words), lambda: _lenient_output(words), debug="--debug" in words
+        )
+    finally:
+        if argv is None:  # the process ends with it
+            # Python looks for cycles in all there is before it ends: a tenth of a short command.
+            gc.freeze()
 
 
 def _guarded(work: Callable[[], int], output: Callable[[], Output], *, debug: bool) -> int:
