@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
     from random import Random
 
@@ -68,6 +68,8 @@ class _Node:
     """The time of its last change, by its own word."""
     synced: list[int] = field(default_factory=list)
     """When its content was waited for."""
+    number: int = 0
+    """Its file number."""
 
 
 @dataclass(eq=False, slots=True)
@@ -106,17 +108,23 @@ class Disk:
     :param root: the folder itself, which the calls name.
     :param calls: as the stepper reports them.
     :param data: the file in which it put what was written.
+    :param numbers: the file numbers before, by path below the folder.
     :raises NotFollowed: something was done that the model does not know.
     """
 
     def __init__(
-        self, before: Path, root: Path, calls: Sequence[dict[str, Any]], data: Path
+        self,
+        before: Path,
+        root: Path,
+        calls: Sequence[dict[str, Any]],
+        data: Path,
+        numbers: Mapping[str, int],
     ) -> None:
         self._root_path = os.path.realpath(root)
         self._data = data.read_bytes()
         self._names: list[_Naming] = []
         self._waits: list[tuple[int, _Node | None]] = []
-        self._root = _load(before, {})
+        self._root = _load(before, before, numbers, {})
         self.calls = len(calls)
         """How many calls there were; the power may go before or after any."""
         for number, call in enumerate(calls):
@@ -148,9 +156,9 @@ class Disk:
         elif name in {"ftruncate", "truncate", "fallocate"}:
             self._node(paths[0]).writes.append(_Write(number, call["size"], None))
         elif name in {"mkdir", "mkdirat"}:
-            self._add(number, paths[0], _Node(call["mode"], entries={}))
+            self._add(number, paths[0], _Node(call["mode"], entries={}, number=call["number"]))
         elif name in {"symlink", "symlinkat"}:
-            self._add(number, paths[0], _Node(0o777, target=call["target"]))
+            self._add(number, paths[0], _Node(0o777, target=call["target"], number=call["number"]))
         elif name in {"link", "linkat"}:
             self._add(number, paths[1], self._node(paths[0]))
         elif name.startswith("rename"):
@@ -166,7 +174,8 @@ class Disk:
     def _opened(self, number: int, call: dict[str, Any]) -> None:
         path = call["paths"][0]
         if call["created"]:
-            self._add(number, path, _Node(call["mode"], changed=call["changed"]))
+            node = _Node(call["mode"], changed=call["changed"], number=call["number"])
+            self._add(number, path, node)
         elif call["truncated"]:
             self._node(path).writes.append(_Write(number, 0, None))
 
@@ -220,13 +229,16 @@ class Disk:
 
     # --- what the disk has of it -----------------------------------------------------------
 
-    def after_a_cut(self, target: Path, at: int, random: Random, *, ordered: bool) -> None:
+    def after_a_cut(
+        self, target: Path, at: int, random: Random, *, ordered: bool
+    ) -> dict[int, int]:
         """Make a folder as it may be found after a power cut.
 
         :param target: the folder to make.
         :param at: the call before which the power goes; `calls` for after the last.
         :param random: decides what had reached the disk.
         :param ordered: whether names reach it in the order in which they were changed.
+        :return: which number each file would have on that disk, by the one it has on this.
         """
         names = [naming for naming in self._names if naming.number < at]
         kept = self._ordered(names, at, random) if ordered else self._loose(names, at, random)
@@ -239,7 +251,9 @@ class Disk:
         mixed = (1, 1, 1, 1)
         # There, missing, cut, zeros: often all files fare alike.
         weather = random.choice([(1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 0, 1), mixed, mixed])
-        _Making(found, at, self._all_waits(at), random, weather).make(target, self._root)
+        making = _Making(found, at, self._all_waits(at), random, weather)
+        making.make(target, self._root)
+        return making.numbers
 
     def _all_waits(self, at: int) -> int:
         return max(
@@ -278,17 +292,20 @@ class Disk:
         )
 
 
-def _load(path: Path, known: dict[tuple[int, int], _Node]) -> _Node:
+def _load(
+    path: Path, root: Path, numbers: Mapping[str, int], known: dict[tuple[int, int], _Node]
+) -> _Node:
     found = path.lstat()
-    mode = stat.S_IMODE(found.st_mode)
-    if path.is_symlink():
-        return _Node(mode, path, target=os.readlink(path))  # noqa: PTH115
-    if path.is_dir():
-        entries = {entry.name: _load(entry, known) for entry in path.iterdir()}
-        return _Node(mode, path, entries=entries, now=dict(entries))
     identity = (found.st_dev, found.st_ino)
     if identity not in known:
-        known[identity] = _Node(mode, path, changed=found.st_mtime_ns)
+        node = _Node(stat.S_IMODE(found.st_mode), path, changed=found.st_mtime_ns)
+        node.number = numbers[str(path.relative_to(root))]
+        if path.is_symlink():
+            node.target = os.readlink(path)  # noqa: PTH115
+        elif path.is_dir():
+            inner = {entry.name: _load(entry, root, numbers, known) for entry in path.iterdir()}
+            node.entries, node.now = inner, dict(inner)
+        known[identity] = node
     return known[identity]
 
 
@@ -309,9 +326,14 @@ class _Making:
         self._random = random
         self._weather = tuple(weather)
         self._made: dict[_Node, Path] = {}
+        self.numbers: dict[int, int] = {}
 
     def make(self, path: Path, node: _Node) -> None:
         """Make a file, a link, or a folder with all in it."""
+        self._make(path, node)
+        self.numbers[path.lstat().st_ino] = node.number
+
+    def _make(self, path: Path, node: _Node) -> None:
         if node.target is not None:
             path.symlink_to(node.target)
         elif node.entries is not None:

@@ -21,12 +21,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["STEPPER", "Ended", "Scene", "Step", "can_step", "difference", "snapshot"]
+__all__ = ["HANGS", "STEPPER", "Ended", "Scene", "Step", "can_step", "difference", "snapshot"]
 
 STEPPER = Path(__file__).with_name("stepper.py")
 """The program that stops commands, see there."""
 
-_PATIENCE = 120.0
+HANGS = 124
+"""The exit code of a command that had to be stopped, as ``timeout`` has it."""
+
+_PATIENCE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class Step:
     """Names of the calls that fail; empty for any."""
     data: Path | None = None
     """Where to put what is written."""
+    numbers: Mapping[int, int] = field(default_factory=dict)
+    """Which file numbers to pretend in place of which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,20 +168,24 @@ class Scene:
                         "errno": step.errno,
                         "only": step.only,
                         "data": "" if step.data is None else str(step.data),
+                        "numbers": dict(step.numbers),
                     }
                 )
             )
             line = [sys.executable, "-I", "-S", str(STEPPER), str(orders), "--", *line]
-        done = subprocess.run(
-            line,
-            env=self.environ(),
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                line,
+                env=self.environ(),
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_PATIENCE,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            return Ended(HANGS, "", f"still running after {_PATIENCE:g} s: {error.stderr!r}")
         if step is None:
             return Ended(done.returncode, done.stdout, done.stderr)
         found = json.loads(report.read_text())
@@ -184,6 +193,13 @@ class Scene:
         orders.unlink()
         calls = tuple(found["calls"])
         return Ended(found["status"], done.stdout, done.stderr, found["fired"], calls)
+
+    def numbers(self) -> dict[str, int]:
+        """Return the number of each file, by its path below `state`."""
+        return {
+            str(path.relative_to(self.state)): path.lstat().st_ino
+            for path in (self.state, *self.state.rglob("*"))
+        }
 
     def keep(self, name: str) -> None:
         """Keep everything as it is now, to come back to it."""

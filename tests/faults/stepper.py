@@ -12,8 +12,9 @@ that count happen one at a time, so that threads cannot blur what happened first
 Orders, a JSON object: ``roots`` (folders), ``report`` (a file to write), ``at`` (which call,
 from 1; 0: none), ``act`` (``kill``, ``kill-after``, ``fail``, ``fail-from``), ``errno``,
 ``only`` (names of calls that fail; empty: all), ``data`` (a file that takes what is written,
-for `faults.disk`; empty: not wanted). The report has ``calls``, the list of all that counted,
-``fired``, and ``status`` as ``subprocess`` has it.
+for `faults.disk`; empty: not wanted), ``numbers`` (which file number, st_ino, to pretend in
+place of which: a disk that was made anew has others than the one that lost power). The report
+has ``calls``, the list of all that counted, ``fired``, and ``status`` as ``subprocess`` has it.
 
 For Linux on x86-64. Standard library only, so that it starts quickly with ``-I -S``.
 """
@@ -106,6 +107,10 @@ CALLS: dict[str, tuple[int, str]] = {
 }
 """The calls that may change files: number on x86-64, and what their arguments are."""
 
+# Where in the arguments the answer goes, and where in that the file number is.
+_LOOKS = {4: (1, 8), 5: (1, 8), 6: (1, 8), 262: (2, 8), 332: (4, 32)}
+_ELSEWHERE = 1 << 40
+
 _NAMES = {number: name for name, (number, _) in CALLS.items()}
 _OPENING = {"open", "openat", "openat2", "creat"}
 _DATA = {"write", "pwrite64", "writev", "pwritev", "pwritev2", "sendfile", "copy_file_range"}
@@ -133,6 +138,7 @@ class _Orders:
     errno: int = 0
     only: tuple[str, ...] = ()
     data: str = ""
+    numbers: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -151,27 +157,30 @@ def main(words: list[str]) -> int:
     orders.roots = tuple(os.path.realpath(root) for root in orders.roots)
     child = os.fork()
     if not child:
-        _become(words[2:])
+        _become(words[2:], looks=bool(orders.numbers))
     report = _Tracer(orders, child).follow()
     with open(orders.report, "w", encoding="utf-8") as file:
         json.dump({"calls": report.calls, "fired": report.fired, "status": report.status}, file)
     return report.status if report.status >= 0 else 128 - report.status
 
 
-def _become(command: list[str]) -> NoReturn:
+def _become(command: list[str], *, looks: bool) -> NoReturn:
     """Replace this process by the command, stopped at first and filtered."""
     try:
         _ptrace(_TRACEME, 0)
         os.kill(os.getpid(), signal.SIGSTOP)
-        _install_filter()
+        _install_filter(looks=looks)
         os.execvp(command[0], command)
     except BaseException as error:  # noqa: BLE001 - nobody above may go on in this process
         os.write(2, f"stepper: {error!r}\n".encode())
         os._exit(125)
 
 
-def _install_filter() -> None:
-    """Let the kernel stop this process, and all it starts, at the calls of `CALLS` alone."""
+def _install_filter(*, looks: bool) -> None:
+    """Let the kernel stop this process, and all it starts, at the calls of `CALLS` alone.
+
+    :param looks: stop at those as well that tell the numbers of files.
+    """
     load, equal, masked, answer = 0x20, 0x15, 0x45, 0x06
     allow, trace = 0x7FFF0000, 0x7FF00000
     code = [(load, 0, 0, 4), (equal, 1, 0, 0xC000003E), (answer, 0, 0, allow), (load, 0, 0, 0)]
@@ -185,6 +194,8 @@ def _install_filter() -> None:
         "mmap": [argument(3), (masked, 0, 1, _SHARED)],
         "ioctl": [argument(1), (equal, 1, 0, _FICLONE), (equal, 0, 1, _FICLONERANGE)],
     }
+    for number in _LOOKS if looks else ():
+        code += [(equal, 0, 1, number), (answer, 0, 0, trace)]
     for name, (number, _) in CALLS.items():
         test = special.get(name, [])
         # Where the test fails, its last line jumps over the answer to the next.
@@ -221,6 +232,7 @@ class _Tracer:
         self._known = {child}
         self._inside: tuple[int, _Call] | None = None
         self._waiting: list[int] = []
+        self._looking: dict[int, int] = {}
         self._dying = False
         self._info = ctypes.create_string_buffer(88)
         self._data: BinaryIO | None = open(orders.data, "wb") if orders.data else None  # noqa: SIM115
@@ -259,6 +271,8 @@ class _Tracer:
         self._known.add(process)
         what, event = os.WSTOPSIG(status), status >> 16
         if event == _EVENT_SECCOMP:
+            if self._orders.numbers and self._looks(process):
+                return
             if self._inside is None:
                 self._begins(process)
             else:
@@ -318,7 +332,32 @@ class _Tracer:
         self._inside = (process, call)
         self._resume(process, _SYSCALL)
 
+    def _looks(self, process: int) -> bool:
+        """Let a process look at a file, and remember where it wants the answer."""
+        number, arguments = self._entry(process)
+        if number not in _LOOKS:
+            return False
+        argument, offset = _LOOKS[number]
+        self._looking[process] = arguments[argument] + offset
+        self._resume(process, _SYSCALL)
+        return True
+
+    def _pretend(self, process: int) -> None:
+        """Change the number of a file that a process has looked at."""
+        address = self._looking.pop(process)
+        if self._result(process) == 0:
+            with open(f"/proc/{process}/mem", "r+b", 0) as file:
+                file.seek(address)
+                number = struct.unpack("<Q", file.read(8))[0]
+                number = self._orders.numbers.get(str(number), number + _ELSEWHERE)
+                file.seek(address)
+                file.write(struct.pack("<Q", number))
+        self._resume(process)
+
     def _ends(self, process: int) -> None:
+        if process in self._looking:
+            self._pretend(process)
+            return
         if self._inside is None or self._inside[0] != process:
             self._resume(process)
             return
@@ -337,10 +376,8 @@ class _Tracer:
 
     def _read_call(self, process: int) -> _Call | None:
         """Return the call at which a process stands if it is about one of our folders."""
-        size = len(self._info)
-        _ptrace(_GET_SYSCALL_INFO, process, size, ctypes.addressof(self._info))
-        number, *values = struct.unpack_from("<7Q", self._info.raw, 24)
-        name, arguments = _NAMES[number], tuple(values)
+        number, arguments = self._entry(process)
+        name = _NAMES[number]
         signs = CALLS[name][1]
         paths = []
         if name == "mmap" and not arguments[2] & _PROT_WRITE:
@@ -360,6 +397,12 @@ class _Tracer:
         if name in _OPENING:
             call.existed = os.path.lexists(paths[0])
         return call
+
+    def _entry(self, process: int) -> tuple[int, tuple[int, ...]]:
+        size = len(self._info)
+        _ptrace(_GET_SYSCALL_INFO, process, size, ctypes.addressof(self._info))
+        number, *arguments = struct.unpack_from("<7Q", self._info.raw, 24)
+        return number, tuple(arguments)
 
     def _opens_for_writing(self, process: int, address: int) -> bool:
         flags: int = struct.unpack("<Q", _memory(process, address, 8))[0]
@@ -383,6 +426,7 @@ class _Tracer:
             entry["truncated"] = bool(flags & os.O_TRUNC) and call.existed
             found = os.stat(f"/proc/{process}/fd/{result}")
             entry["mode"], entry["changed"] = found.st_mode & 0o7777, found.st_mtime_ns
+            entry["number"] = found.st_ino
         elif name in _DATA and result + (name == "ioctl") > 0:
             self._describe_data(process, call, result, entry)
         elif name in {"ftruncate", "truncate"}:
@@ -390,12 +434,14 @@ class _Tracer:
         elif name == "fallocate":
             entry["size"] = os.stat(f"/proc/{process}/fd/{arguments[0]}").st_size
         elif name in {"mkdir", "mkdirat"}:
-            entry["mode"] = os.lstat(call.paths[0]).st_mode & 0o7777
+            found = os.lstat(call.paths[0])
+            entry["mode"], entry["number"] = found.st_mode & 0o7777, found.st_ino
         elif name in {"chmod", "fchmod", "fchmodat", "fchmodat2"}:
             path = f"/proc/{process}/fd/{arguments[0]}" if name == "fchmod" else call.paths[0]
             entry["mode"] = os.stat(path).st_mode & 0o7777
         elif name in {"symlink", "symlinkat"}:
             entry["target"] = os.readlink(call.paths[0])
+            entry["number"] = os.lstat(call.paths[0]).st_ino
         elif name == "renameat2":
             entry["exchanged"] = bool(arguments[4] & 2)
         elif name == "unlinkat":

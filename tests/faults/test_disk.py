@@ -33,12 +33,13 @@ def cuts(tmp_path: Path) -> Cuts:
 
     def possible(program: str, *, ordered: bool = True, at: int | None = None) -> set[str]:
         scene.back_to("before")
+        numbers = scene.numbers()
         data = tmp_path / "data"
         words = [sys.executable, "-c", f"import ctypes, os\nos.chdir({str(scene.state)!r})\n"]
         words[2] += program
         ended = scene.run_line(words, Step(data=data))
         assert ended.code == 0, ended
-        disk = Disk(scene.kept("before"), scene.state, ended.calls, data)
+        disk = Disk(scene.kept("before"), scene.state, ended.calls, data, numbers)
         found = set()
         for seed in range(250):
             target = tmp_path / "after"
@@ -103,12 +104,16 @@ with open("d/b/x", "r+") as file:
     file.truncate(0); file.write("longer"); file.seek(3); file.write("!")
 os.sync()
 """
-    ended = scene.run_line([sys.executable, "-c", program], Step(data=tmp_path / "data"))
+    numbers, data = scene.numbers(), tmp_path / "data"
+    ended = scene.run_line([sys.executable, "-c", program], Step(data=data))
     assert ended.code == 0, ended
-    disk = Disk(scene.kept("before"), scene.state, ended.calls, tmp_path / "data")
+    disk = Disk(scene.kept("before"), scene.state, ended.calls, data, numbers)
     for ordered in (True, False):
         target = tmp_path / f"after {ordered}"
-        disk.after_a_cut(target, disk.calls, Random(1), ordered=ordered)
+        pretended = disk.after_a_cut(target, disk.calls, Random(1), ordered=ordered)
+        for path in target.rglob("*"):
+            alike = scene.state / path.relative_to(target)
+            assert pretended[path.lstat().st_ino] == alike.lstat().st_ino
         assert snapshot(target) == snapshot(scene.state)
         assert (target / "d/link").samefile(target / "d/b/x")
         start = tmp_path / f"before {ordered}"

@@ -146,6 +146,21 @@ for n in range(4):
     ]
 
 
+def test_other_file_numbers(scene: Scene) -> None:
+    """A program is told of the numbers that it shall believe in, however it asks."""
+    path = scene.state / "file"
+    path.write_text("")
+    program = f"""
+import os
+path = {str(path)!r}
+folder = os.open({str(scene.state)!r}, os.O_RDONLY)
+print(os.stat(path).st_ino, os.lstat(path).st_ino, os.fstat(os.open(path, os.O_RDONLY)).st_ino)
+print(os.stat("file", dir_fd=folder).st_ino, os.fstat(folder).st_ino > 1 << 40)
+"""
+    step = Step(numbers={path.stat().st_ino: 42})
+    assert scene.run_line([sys.executable, "-c", program], step).out == "42 42 42\n42 True\n"
+
+
 def test_a_naive_installer_is_found_out(scene: Scene, wheels: Path) -> None:
     """One that deletes and unpacks leaves neither old nor new at nearly every call."""
     line = [sys.executable, "-c", NAIVE, str(scene.library)]

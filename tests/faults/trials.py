@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from faults.changes import Change
     from faults.scene import Ended
 
-_LINES = 8
+_LINES, _EXAMPLES = 8, 6
 
-__all__ = ["Outcome", "Prepared", "spread"]
+__all__ = ["MARK", "Outcome", "Prepared", "spread"]
+
+MARK = ".wheelfit"
+"""What is in the name of everything that is there only for a while."""
 
 
 @dataclass(slots=True)
@@ -37,6 +40,11 @@ class Outcome:
     def trials(self) -> int:
         """How many accidents there were."""
         return self.found.total() + len(self.broken)
+
+    def report(self) -> str:
+        """Return what was wrong, the first few in full."""
+        more = len(self.broken) - _EXAMPLES
+        return "\n".join(self.broken[:_EXAMPLES]) + (f"\nand {more} more" if more > 0 else "")
 
     def __str__(self) -> str:
         return (
@@ -61,6 +69,7 @@ class Prepared:
         for words in change.before:
             self.scene.must(*words)
         self.scene.keep("before")
+        self.numbers = self.scene.numbers()
         self.old = snapshot(self.scene.environment)
         self.plain = self.scene.run(*change.words, step=Step(data=folder / "written"))
         assert self.plain.code == 0, self.plain
@@ -80,9 +89,14 @@ class Prepared:
         self.scene.back_to("before")
         return self.scene.run(*self.change.words, step=step)
 
-    def state(self) -> str:
-        """Say what the environment is now: old, new, or in what it differs from both."""
+    def state(self, *, leftovers: bool = False) -> str:
+        """Say what the environment is now: old, new, or in what it differs from both.
+
+        :param leftovers: leave aside what the next command will remove.
+        """
         found = snapshot(self.scene.environment)
+        if leftovers:
+            found = {name: what for name, what in found.items() if MARK not in name}
         if found == self.new:
             return "new"
         if found == self.old:
@@ -95,20 +109,28 @@ class Prepared:
         scene = self.scene
         found = [str(path) for path in scene.temporary.rglob("*")]
         for folder, folders, files in os.walk(scene.environment):
-            found += [f"{folder}/{name}" for name in folders + files if ".wheelfit" in name]
+            found += [f"{folder}/{name}" for name in folders + files if MARK in name]
         return found
 
-    def mend(self, outcome: Outcome, what: str, *words: str, wanted: str = "") -> None:
+    def mend(
+        self,
+        outcome: Outcome,
+        what: str,
+        *words: str,
+        wanted: str = "",
+        step: Step | None = None,
+    ) -> None:
         """Look at what an accident left, let the next command mend it, and judge.
 
         :param outcome: where to count it.
         :param what: the accident, for people.
         :param words: the next command.
         :param wanted: the state to be in; either of old and new if empty.
+        :param step: how the next command is run.
         """
         if self.state() not in {"old", "new"}:
             outcome.between += 1
-        ended = self.scene.run(*words)
+        ended = self.scene.run(*words, step=step)
         state = self.state()
         faults = []
         if ended.code or "Traceback" in ended.err:
