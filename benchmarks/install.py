@@ -83,14 +83,16 @@ SCENARIOS = {
     "warm-torch": Scenario(TORCH, "warm", in_memory=True, goals={"uv": 0.75}, rounds=FEW),
     "warm-torch-disk": Scenario(TORCH, "warm", goals={"uv": 0.75}, rounds=NONE),
     "reinstall-torch": Scenario(TORCH, "reinstall", in_memory=True, goals={"uv": 0.75}, rounds=FEW),
-    "cold-tree": Scenario(TREE, shelf="tree", deps=True, in_memory=True, goals={"MB": 200}),
+    "cold-tree": Scenario(
+        TREE, shelf="tree", deps=True, in_memory=True, goals={"MB": 200}, rounds=FEW
+    ),
     "warm-tree": Scenario(
         TREE, "warm", "tree", deps=True, in_memory=True, goals={"uv": 1.5}, rounds=FEW
     ),
     "exchange-cublas": Scenario(CUBLAS, "exchange", goals={"uv": 0.25}, rounds=NONE),
     "exchange-torch": Scenario(TORCH, "exchange", in_memory=True, goals={"uv": 0.25}, rounds=NONE),
     "slow-exchange-cublas": Scenario(
-        CUBLAS, "exchange", rate=SLOW[0], delay=SLOW[1], goals={"uv": 0.05}, rounds=NONE
+        CUBLAS, "exchange", rate=SLOW[0], delay=SLOW[1], goals={"uv": 0.05}, rounds=NONE | {"uv": 3}
     ),
 }
 START_UP = "start-up"
