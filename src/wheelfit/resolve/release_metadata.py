@@ -29,7 +29,6 @@ from wheelfit.errors import (
 )
 from wheelfit.sources.repository import TooCostly
 from wheelfit.values import dataclass, field, replace
-from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -399,6 +398,8 @@ class _Reading:
         # F-125: what the user named is fetched anyway.
         with TemporaryDirectory(prefix="wheelfit-") as folder:
             path = self._repository.download(wheel.file, Path(folder))
+            from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up
+
             with WheelArchive(path, wheel.filename) as archive:
                 return archive.variant_document()
 

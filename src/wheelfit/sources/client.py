@@ -26,7 +26,6 @@ from wheelfit.sources.urls import (
     without_fragment,
 )
 from wheelfit.values import dataclass
-from wheelfit.wheels.remote import Part, announced_extent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.credentials import Credentials
     from wheelfit.sources.transport import Response, Transport
     from wheelfit.sources.urls import Origin
-    from wheelfit.wheels.remote import Range
+    from wheelfit.wheels.remote import Part, Range
 
 
 __all__ = ["Answer", "Client", "unexpected", "unreachable"]
@@ -130,6 +129,7 @@ class Client:
         :raises Unreachable: there was no complete answer, repeatedly.
         :raises UnexpectedStatus: another status, or other bytes than asked for.
         """
+        from wheelfit.wheels.remote import Part, announced_extent  # noqa: PLC0415 - start-up
 
         def read(response: Response, where: str) -> Part:
             if response.status in _MISSING:

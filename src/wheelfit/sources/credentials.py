@@ -7,8 +7,6 @@ go to URLs of its own origin only, whatever a page or a redirect says.
 
 from __future__ import annotations
 
-import base64
-import netrc
 import stat
 import threading
 from typing import TYPE_CHECKING, NamedTuple
@@ -47,6 +45,8 @@ class Login(NamedTuple):
     def header(self) -> str:
         """The value of the ``Authorization`` header."""
         text = f"{self.user}:{self.password}".encode()
+        import base64  # noqa: PLC0415 - few have a login
+
         return "Basic " + base64.b64encode(text).decode("ascii")
 
 
@@ -73,12 +73,18 @@ def read_netrc(
     paths = [home.joinpath(named)] if named else [home / ".netrc", home / "_netrc"]
     for path in paths:
         try:
-            if (problem := _no_netrc(path)) is not None:
-                note(f"{path} is not used: {problem}")
-                continue
-            entries = netrc.netrc(str(path)).hosts
+            problem = _no_netrc(path)
         except FileNotFoundError:
             continue
+        except OSError as error:
+            problem = str(error)
+        if problem is not None:
+            note(f"{path} is not used: {problem}")
+            continue
+        import netrc  # noqa: PLC0415 - few have one
+
+        try:
+            entries = netrc.netrc(str(path)).hosts
         except (OSError, UnicodeDecodeError) as error:
             note(f"{path} is not used: {error}")
             continue

@@ -19,12 +19,11 @@ from wheelfit.sources.repository import READ_LIMIT
 from wheelfit.sources.size import FileSize
 from wheelfit.sources.urls import file_path, redact
 from wheelfit.sources.wheel_store import WheelStore
-from wheelfit.wheels.remote import Extent, Part, Suffix, read_members, read_sizes
 
 if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
-    from wheelfit.wheels.remote import Range
+    from wheelfit.wheels.remote import Part, Range
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
@@ -136,6 +135,8 @@ def read_local_members(path: Path, names: list[str], filename: str) -> dict[str,
     :raises InvalidFilename: it is not the name of a wheel.
     :raises InvalidWheel: the wheel is not sound.
     """
+    from wheelfit.wheels.remote import read_members  # noqa: PLC0415 - start-up
+
     parsed = parse_wheel_filename(filename)
     try:
         with path.open("rb") as file:
@@ -154,6 +155,8 @@ def size_of_local(path: Path, *, unpacked: bool) -> FileSize:
             total = os.fstat(file.fileno()).st_size
             if not unpacked:
                 return FileSize(total, is_here=True)
+            from wheelfit.wheels.remote import read_sizes  # noqa: PLC0415 - start-up
+
             return FileSize(*read_sizes(partial(_part, file), where=str(path)), is_here=True)
     except OSError as error:
         return FileSize(None, is_here=True, why_unknown=problem(path, error).message)
@@ -163,6 +166,8 @@ def size_of_local(path: Path, *, unpacked: bool) -> FileSize:
 
 def _part(file: BinaryIO, asked: Range) -> Part:
     """Return a range of the bytes of an open file."""
+    from wheelfit.wheels.remote import Extent, Part, Suffix  # noqa: PLC0415 - start-up
+
     total = os.fstat(file.fileno()).st_size
     if isinstance(asked, Suffix):
         start, stop = max(0, total - asked.length), total
