@@ -189,6 +189,7 @@ def test_mapping(variant: Pin) -> None:
                 "url": variant.file.url,
                 "size": variant.file.size,
                 "hashes": dict(variant.file.hashes),
+                "built_from": None,
                 "reason": "the only wheel",
             }
         ],

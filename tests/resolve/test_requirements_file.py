@@ -75,7 +75,6 @@ def test_options_say_where_files_come_from() -> None:
 @pytest.mark.parametrize(
     ("line", "kind", "message"),
     [
-        ("-e .", UserError, "editable installations are not supported"),
         ("numpy --config-settings=x=y", UserError, "the option --config-settings"),
         ("numpy --hash=md5:aa", InvalidRequirement, "a hash is written"),
         ("--no-such-option", UserError, "the line cannot be read"),

@@ -18,14 +18,16 @@ from wheelfit.core.metadata import DEFAULT_LIMITS
 from wheelfit.core.ordering import Preferences, parse_preference
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import FileProblem, InvalidRequirement, UsageError, UserError
+from wheelfit.projects.names import is_archive, is_repository_url
 from wheelfit.resolve.release_metadata import MetadataPolicy
-from wheelfit.resolve.request import Asked, GivenWheel, given_wheel
+from wheelfit.resolve.request import Asked, GivenSource, GivenWheel, given_wheel
 from wheelfit.resolve.requirements_file import (
     RequirementLine,
     RequirementsFile,
     read_requirements_file,
 )
-from wheelfit.sources.urls import redact
+from wheelfit.sources.hashes import KNOWN_HASHES
+from wheelfit.sources.urls import last_segment, redact
 from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -70,7 +72,9 @@ class Wanted:
     excluded: frozenset[NormalizedName] = frozenset()
     """Projects that nobody gets."""
     given_urls: tuple[str, ...] = field(default=(), repr=False)
-    """URLs of wheels as they were written, with the login that some of them hold."""
+    """URLs of files as they were written, with the login that some of them hold."""
+    sources: tuple[GivenSource, ...] = ()
+    """Projects to build, named as folders, archives or repositories."""
 
 
 def read_wanted(
@@ -81,17 +85,10 @@ def read_wanted(
     :param arguments: the options of `wheelfit.cli.options.add_requirements`.
     :param environ: values of variables in requirements files.
     :param or_project: whether a project is worked on, so that nothing need be named.
-    :raises UsageError: nothing was asked for, not even in a file; or an editable installation.
+    :raises UsageError: nothing was asked for, not even in a file.
     :raises InvalidRequirement: something is no requirement.
     :raises FileProblem: a file cannot be read.
     """
-    if arguments.editable is not None:
-        raise UsageError(
-            "editable installations are not supported",
-            where=f"--editable {arguments.editable}",
-            hint="build a wheel of the project and name that; or let pip install the project "
-            "into the same environment (pip install --no-deps -e), and wheelfit the rest",
-        )
     projects = [name for name in arguments.requirement if is_project_file(name)]
     files = [
         read_requirements_file(name, _read, environ)
@@ -103,6 +100,7 @@ def read_wanted(
         for name in arguments.constraint
     ]
     lines = [RequirementLine(text, "") for text in arguments.requirements]
+    lines += [RequirementLine(text, "", editable=True) for text in arguments.editable]
     lines += [line for file in files for line in file.requirements]
     is_named = lines or files or projects or arguments.of_group
     if not (is_named or or_project or getattr(arguments, "refit", False)):
@@ -110,12 +108,19 @@ def read_wanted(
     overrides, replacing = _overrides(arguments, environ)
     requirements = [asked for name in projects for asked in open_project(name).dependencies]
     requirements += [asked for text in arguments.of_group for asked in group_of(text)]
-    wheels = []
+    wheels: list[GivenWheel] = []
+    sources: list[GivenSource] = [
+        source for asked in requirements if (source := _source_of(asked)) is not None
+    ]
+    requirements = [asked for asked in requirements if _source_of(asked) is None]
     hashes: dict[NormalizedName, set[tuple[str, str]]] = {}
     for line in lines:
-        found = _requirement_or_wheel(line)
+        found = _requirement_or_file(line)
         if isinstance(found, GivenWheel):
             wheels.append(found)
+            continue
+        if isinstance(found, GivenSource):
+            sources.append(found)
             continue
         requirements.append(found)
         if line.hashes:
@@ -130,7 +135,8 @@ def read_wanted(
         (*files, *limits, *replacing),
         overrides,
         frozenset(map(_name, (*arguments.exclude, *arguments.excludes))),
-        tuple(_url(line.text) for line in lines if "://" in line.text),
+        tuple(url for url in map(_url, _with_urls(lines)) if not is_repository_url(url)),
+        tuple(dict.fromkeys(sources)),
     )
 
 
@@ -191,6 +197,10 @@ def limited(
     return replace(wanted, constraints=(*wanted.constraints, *more), files=(*wanted.files, *files))
 
 
+def _with_urls(lines: Iterable[RequirementLine]) -> Iterable[str]:
+    return (line.text for line in lines if "://" in line.text)
+
+
 def _url(text: str) -> str:
     """Return the URL in what names one: ``name @ URL ; marker``, or the URL alone."""
     named = _NAMED_URL.match(text)
@@ -228,16 +238,23 @@ _NAMED_URL = re.compile(
 )
 
 
-def _requirement_or_wheel(line: RequirementLine) -> Asked | GivenWheel:
+def _requirement_or_file(line: RequirementLine) -> Asked | GivenWheel | GivenSource:
     text = line.text
     promised = dict(line.hashes)
-    # "name @ URL" is a requirement; a bare URL or path is a wheel. A path is told from a name by
-    # its separator or its ending, never by what happens to lie in the current folder.
+    # "name @ URL" is a requirement; a bare URL or path is a wheel or a project. A path is told
+    # from a name by its separator or its ending, never by what happens to lie in the current
+    # folder.
+    if line.editable:
+        return _editable(line)
     if _NAMED_URL.match(text):
-        return Asked(_requirement(line), line.where)
+        asked = Asked(_requirement(line), line.where)
+        source = _source_of(asked)
+        return asked if source is None else replace(source, hashes=_hashes(source.url, line))
     path, extras = _split_extras(text)
     if _is_url(path, line.where):
-        return given_wheel(path, extras=extras, hashes=promised, where=line.where)
+        if not _names_source(path):
+            return given_wheel(path, extras=extras, hashes=promised, where=line.where)
+        return GivenSource(path, None, extras, _hashes(path, line), where=line.where)
     if is_project_file(path) or path.endswith(".txt"):
         # As a name it could be had from an index, and whoever owns it there waits for this slip.
         raise UserError(
@@ -245,19 +262,68 @@ def _requirement_or_wheel(line: RequirementLine) -> Asked | GivenWheel:
             where=line.where or None,
             hint=f"-r {path} reads it",
         )
-    if path.endswith(".whl") or path.startswith((".", "/", "~")) or "\\" in path:
+    is_path = path.startswith((".", "/", "~")) or "\\" in path or "/" in path.partition(";")[0]
+    if is_path or path.endswith(".whl") or is_archive(path):
         place = Path(os.path.expanduser(path))  # noqa: PTH111  # an unknown user is no error yet
-        if place.suffix == ".whl" and not place.is_file():
-            named = f"it is named in {line.where}" if line.where else None
-            raise FileProblem("there is no such wheel", where=str(place), note=named)
-        url = place.resolve().as_uri()
-        return given_wheel(url, extras=extras, hashes=promised, where=line.where)
+        if place.suffix == ".whl" and not place.is_dir():
+            if not place.is_file():
+                raise FileProblem("there is no such wheel", where=str(place), note=_named(line))
+            url = place.resolve().as_uri()
+            return given_wheel(url, extras=extras, hashes=promised, where=line.where)
+        return GivenSource(_place(place, line), None, extras, _hashes("", line), where=line.where)
     return Asked(_requirement(line), line.where)
+
+
+def _editable(line: RequirementLine) -> GivenSource:
+    path, extras = _split_extras(line.text)
+    if is_repository_url(path) or _is_url(path, line.where):
+        url = path
+    else:
+        url = _place(Path(os.path.expanduser(path)), line)  # noqa: PTH111
+    return GivenSource(url, None, extras, _hashes(url, line), editable=True, where=line.where)
+
+
+def _place(path: Path, line: RequirementLine) -> str:
+    """Return the URL of a folder or archive that was named by its path."""
+    if not path.exists():
+        raise FileProblem("there is nothing of that name", where=str(path), note=_named(line))
+    return Path(os.path.abspath(path)).as_uri()  # noqa: PTH100  # links stay as named
+
+
+def _named(line: RequirementLine) -> str | None:
+    return f"it is named in {line.where}" if line.where else None
+
+
+def _source_of(asked: Asked) -> GivenSource | None:
+    """Return the project that a requirement with a URL means; None if it means a wheel."""
+    one = asked.requirement
+    if one.url is None or not _names_source(one.url):
+        return None
+    hashes = _hashes(one.url, None)
+    return GivenSource(one.url, one.name, one.extras, hashes, False, one.marker, asked.where)
+
+
+def _names_source(url: str) -> bool:
+    """Tell whether a URL names a project and no wheel: a repository, an archive, a folder."""
+    if is_repository_url(url):
+        return True
+    name = last_segment(url)
+    return is_archive(name) or (url.startswith("file:") and not name.endswith(".whl"))
+
+
+def _hashes(url: str, line: RequirementLine | None) -> frozenset[tuple[str, str]]:
+    """Return the digests that a line and the fragment of its URL promise."""
+    promised = set(() if line is None else line.hashes)
+    for part in url.partition("#")[2].split("&"):
+        algorithm, _, digest = part.partition("=")
+        if algorithm in KNOWN_HASHES and digest:
+            promised.add((algorithm, digest.lower()))
+    return frozenset(promised)
 
 
 def _is_url(text: str, where: str) -> bool:
     try:
-        return urlsplit(text).scheme in ("http", "https", "file")
+        return urlsplit(text).scheme in ("http", "https", "file") or is_repository_url(text)
     except ValueError as error:
         raise UserError(
             f"this URL cannot be read: {error}", where=where or None, note=redact(text)

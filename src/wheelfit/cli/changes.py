@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from wheelfit.cli.building import build_planned
 from wheelfit.cli.environments import tell_unnamed_environment
 from wheelfit.cli.pip_rules import check_changes, check_place
 from wheelfit.cli.sizes import size_table, sized, sizes_of, unknown_sizes
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
     from wheelfit.cli.progress import Bars
+    from wheelfit.install.builds.building import Building
     from wheelfit.install.choice import Circumstances
     from wheelfit.install.environment import Environment
     from wheelfit.install.installed import Installed
@@ -59,6 +61,10 @@ class Ground(Protocol):
     @property
     def candidates(self) -> Candidates:
         """What chooses and fetches them."""
+
+    @property
+    def building(self) -> Building | None:
+        """What builds those that are not there yet; None where nothing may be built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +269,9 @@ def carry_out(
     left = PLANS
     with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder, Bars(output) as bars:
         while decision.planned:
+            if build_planned(decision.planned, ground.building, ground.candidates):
+                decision = decide()
+                continue
             if not _fetch(decision.planned, wheels, Path(folder), ground, output, bars):
                 decision = decide()
                 continue
@@ -431,6 +440,8 @@ def _tell_plan(planned: Plan, output: Output, *, dry_run: bool) -> None:
             verdict.filename.label for verdict in pin.choice.selection.verdicts
         )
         why = f": {pin.reason}" if had_choice else ""
+        if pin.file.origin is not None:
+            replaced += f", {'to be ' if dry_run else ''}built from {pin.file.origin.name}"
         output.result(f"{'would install' if dry_run else 'installed'} {pin}{replaced}{why}")
     for entry in old.values():
         output.result(f"{'would remove' if dry_run else 'removed'} {entry}")

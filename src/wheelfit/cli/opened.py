@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from wheelfit.cli.asked import choice_policy, limited, read_wanted
+from wheelfit.cli.building import may_build, open_building
 from wheelfit.cli.environments import open_environment_of
 from wheelfit.cli.indexes import open_indexes, read_settings
 from wheelfit.cli.machine import choose_machine
@@ -15,11 +16,14 @@ from wheelfit.values import dataclass
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Mapping
+    from types import TracebackType
 
     from wheelfit.cli.asked import Wanted
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
+    from wheelfit.install.builds.building import Building
     from wheelfit.install.environment import Environment
+    from wheelfit.resolve.request import GivenWheel
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.remembered import Remembered
 
@@ -43,6 +47,35 @@ class Opened:
     """What pip is told about installing."""
     prereleases: bool
     """Whether pre-releases count, whoever says so."""
+    building: Building | None = None
+    """Builds what may be built; None: nothing may."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.building is not None:
+            self.building.close()
+        self.repository.close()
+
+    def wheels(self) -> tuple[GivenWheel, ...]:
+        """Return what the user named by path or URL; projects as the wheels they stand for.
+
+        :raises WheelfitError: a project cannot be had, or its metadata not be found out.
+        """
+        if self.building is None:
+            return self.wanted.wheels
+        environment = self.candidates.target.environment
+        return self.wanted.wheels + tuple(
+            self.building.given(source)
+            for source in self.wanted.sources
+            if source.marker is None or source.marker.evaluate(environment)
+        )
 
 
 def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Output) -> Opened:
@@ -64,8 +97,13 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
         arguments, environ, wanted.files, prefix=environment.interpreter.prefix
     )
     repository = open_indexes(arguments, settings, environ, output, wanted.given_urls)
+    building = None
+    if may_build(arguments, wanted):
+        building = open_building(
+            arguments, environ, output, repository, environment, machine, policy, wanted, rules
+        )
     candidates = Candidates(
-        repository,
+        building or repository,
         machine.target,
         machine.detector,
         policy,
@@ -73,4 +111,6 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
         plugins=machine.plugins(environment, repository, settings, arguments, output),
     )
     prereleases = arguments.pre or rules.pre or any(file.pre for file in wanted.files)
-    return Opened(environment, machine, repository, candidates, wanted, rules, prereleases)
+    return Opened(
+        environment, machine, repository, candidates, wanted, rules, prereleases, building
+    )

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, _ArgumentGroup
 
 __all__ = [
+    "add_building",
     "add_changing",
     "add_bounds",
     "add_choice",
@@ -54,7 +55,8 @@ def add_requirements(parser: ArgumentParser) -> None:
         "requirements",
         nargs="*",
         metavar="REQUIREMENT",
-        help="a requirement (torch, 'numpy>=2'), a wheel file or the URL of one",
+        help="a requirement (torch, 'numpy>=2'); or the path or URL of a wheel, or of a project to "
+        "be built: a folder, an archive, a repository (git+https://…)",
     )
     group = parser.add_argument_group("requirements")
     group.add_argument(
@@ -94,10 +96,43 @@ def add_requirements(parser: ArgumentParser) -> None:
     # What files and variables say of these knows where it was written.
     parser.set_defaults(constraints=(), overrides=(), excludes=(), of_group=[])
     group.add_argument(
-        "-e", "--editable", metavar="PATH", help="not supported: build a wheel, and name that"
+        "-e",
+        "--editable",
+        type=given,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a project in a folder, used where it lies (PEP 660)",
     )
     group.add_argument("--pre", action="store_true", help="take pre-releases too")
     group.add_argument("--no-deps", action="store_true", help="leave dependencies alone")
+
+
+def add_building(parser: ArgumentParser) -> None:
+    """Add what may be built from source, and how; without consent nothing ever is."""
+    group = parser.add_argument_group("building from source (runs code of the project)")
+    group.add_argument(
+        "--allow-source",
+        type=given,
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="build source distributions of this project where no wheel fits; :all: for any that "
+        "has no variants",
+    )
+    group.add_argument(
+        "-C",
+        "--config-settings",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="tell this to build backends",
+    )
+    group.add_argument(
+        "--no-build-isolation",
+        action="store_true",
+        help="build with what the environment has, and not in one made for that",
+    )
 
 
 def add_groups(parser: ArgumentParser) -> None:

@@ -431,6 +431,11 @@ def _name(text: str) -> None:
         raise InvalidConfiguration(f"{text[:80]!r} is no name of a package") from None
 
 
+def _buildable(text: str) -> None:
+    if text != ":all:":
+        _name(text)
+
+
 def _project_of(text: str) -> str:
     """Return the normal form of the name that a text begins with."""
     name = re.match(r"\s*([A-Za-z0-9._-]+)", text)
@@ -581,6 +586,7 @@ SETTINGS: Mapping[str, Setting] = {
         _Rows(_agreement, _shown_agreement), ProjectMay.SET_IT, destination="agreement_table"
     ),
     "allow-mixed": Setting(_TEXTS, ProjectMay.SET_IT),
+    "allow-source": Setting(_Texts(_buildable), why="building from source runs code"),
     "allow-variant-change": Setting(_FLAG, why="to agree is up to whoever runs the command"),
     "compare-sources": Setting(_FLAG),
     "constraints": Setting(_Requirements(_requirement), ProjectMay.SET_IT),

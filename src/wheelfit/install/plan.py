@@ -42,11 +42,12 @@ class Plan:
                 {
                     "name": pin.name,
                     "version": str(pin.version),
-                    "filename": pin.filename.text,
+                    "filename": _filename(pin),
                     "label": pin.label,
                     "url": pin.file.url,
                     "size": pin.file.size,
                     "hashes": dict(pin.file.hashes),
+                    "built_from": None if pin.file.origin is None else pin.file.origin.name,
                     "reason": pin.reason,
                 }
                 for pin in self.install
@@ -54,6 +55,12 @@ class Plan:
             "remove": [_installed(entry) for entry in self.remove],
             "keep": [_installed(entry) for entry in self.keep],
         }
+
+
+def _filename(pin: Pin) -> str | None:
+    """Return the name of a wheel, which nobody knows before it is built."""
+    origin = pin.file.origin
+    return pin.filename.text if origin is None or origin.is_built else None
 
 
 def _installed(entry: Installed) -> dict[str, object]:

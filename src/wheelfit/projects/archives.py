@@ -21,10 +21,8 @@ import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple
 
-from packaging.utils import InvalidSdistFilename, parse_sdist_filename
-from packaging.version import InvalidVersion
-
 from wheelfit.errors import FileProblem, InvalidSource, InvalidWheel
+from wheelfit.projects.names import ENDINGS
 from wheelfit.wheels.paths import collision_faults, path_fault
 from wheelfit.wheels.zip_directory import TAIL_SIZE, check_extents, find_end, parse_directory
 
@@ -32,10 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from packaging.utils import NormalizedName
-    from packaging.version import Version
-
-__all__ = ["Limits", "is_archive", "release_of", "unpack_archive"]
+__all__ = ["Limits", "unpack_archive"]
 
 
 def __dir__() -> list[str]:
@@ -51,31 +46,7 @@ class Limits(NamedTuple):
 
 
 _PIECE = 1 << 20
-_ENDINGS = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 _TAR_BLOCK = 512
-
-
-def is_archive(name: str) -> bool:
-    """Tell whether a file is an archive of a project by its name.
-
-    >>> is_archive("demo-1.0.tar.gz"), is_archive("demo-1.0-py3-none-any.whl")
-    (True, False)
-    """
-    return name.lower().endswith(_ENDINGS)
-
-
-def release_of(name: str) -> tuple[NormalizedName, Version] | None:
-    """Return the release that a file name promises; None if it is not named like a release.
-
-    >>> release_of("Demo_Project-1.0.tar.gz")
-    ('demo-project', <Version('1.0')>)
-
-    :param name: of an archive.
-    """
-    try:
-        return parse_sdist_filename(name)
-    except (InvalidSdistFilename, InvalidVersion, ValueError):
-        return None
 
 
 def unpack_archive(
@@ -95,7 +66,7 @@ def unpack_archive(
     try:
         if lower.endswith(".zip"):
             top = _unpack_zip(path, folder, where, limits)
-        elif lower.endswith(_ENDINGS):
+        elif lower.endswith(ENDINGS):
             plain = folder / ".tar"
             _inflate(path, plain, lower, where, limits)
             top = _unpack_tar(plain, folder, where, limits)
@@ -104,7 +75,7 @@ def unpack_archive(
             raise InvalidSource(
                 "this is no archive of a project",
                 where=where,
-                hint=f"its name must end in one of {', '.join(_ENDINGS)}",
+                hint=f"its name must end in one of {', '.join(ENDINGS)}",
             )
     except OSError as error:
         raise FileProblem(

@@ -7,8 +7,10 @@ backend prints goes into a log; its end is in the error when it fails, and the w
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import warnings
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -234,13 +236,14 @@ class Backend:
 
     def _failure(self, what: str, why: str) -> BuildFailed:
         last = _last_lines(self._log)
+        kept = _kept(self._log) if last else None
         return BuildFailed(
             f"{self._name} cannot be {what}: {why}",
-            where=str(self._log) if last else None,
+            where=None if kept is None else str(kept),
             note="\n".join(last) or None,
-            hint="that file has everything its build backend printed"
-            if last
-            else "tell whoever maintains the project",
+            hint="tell whoever maintains the project"
+            if kept is None
+            else "that file has everything its build backend printed",
         )
 
 
@@ -249,6 +252,16 @@ _THING = {"wheel": "a wheel", "editable": "an editable wheel"}
 
 def _how(code: int) -> str:
     return f"its backend was ended by signal {-code}" if code < 0 else "its build backend failed"
+
+
+def _kept(log: Path) -> Path | None:
+    """Return a copy of a log that stays when the folder of the build goes."""
+    try:
+        handle, name = tempfile.mkstemp(prefix="wheelfit-build-", suffix=".log")
+        os.close(handle)
+        return Path(shutil.copyfile(log, name))
+    except OSError:
+        return None
 
 
 def _last_lines(log: Path) -> list[str]:

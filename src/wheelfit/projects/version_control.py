@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["RepositoryUrl", "check_out", "is_repository_url", "parse_repository_url"]
+__all__ = ["RepositoryUrl", "check_out", "parse_repository_url"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-_OTHERS = ("hg", "svn", "bzr")
 _TRANSPORTS = ("https", "http", "ssh", "git", "file")
 _REVISION = re.compile(r"(?!-)[^\s\x00-\x1f\x7f~^:?*\[\\]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -66,16 +65,6 @@ class RepositoryUrl:
             info["requested_revision"] = self.revision
         folder = {"subdirectory": self.subdirectory} if self.subdirectory else {}
         return {"url": self.url, "vcs_info": info, **folder}
-
-
-def is_repository_url(text: str) -> bool:
-    """Tell whether a URL names a repository.
-
-    >>> is_repository_url("git+https://example.org/x"), is_repository_url("https://example.org/x")
-    (True, False)
-    """
-    system, plus, _ = text.partition("://")[0].partition("+")
-    return bool(plus) and system.lower() in ("git", *_OTHERS)
 
 
 def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:

@@ -1,8 +1,8 @@
 """Requirements files in pip's format, as values.
 
 One requirement per line, with comments, continuation lines, ``${VARIABLES}``, ``--hash`` options,
-nested ``-r`` and ``-c`` files, and the options that say where files come from. What pip accepts and
-wheelfit does not do (editable installs, build options) is an error that says so, never skipped.
+nested ``-r`` and ``-c`` files, editable projects, and the options that say where files come from.
+What pip accepts and wheelfit does not do (build options) is an error that says so, never skipped.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class RequirementLine:
     """File and line, as ``requirements.txt:3``."""
     hashes: tuple[tuple[str, str], ...] = ()
     """Allowed digests as (algorithm, lower-case hexadecimal); empty: any file will do."""
+    editable: bool = False
+    """Whether it is a project that shall be used where it lies (``-e``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +162,11 @@ def _read_line(line: str, where: str, content: _Content, *, as_constraints: bool
         return
     options = _OptionParser(line, where).parse()
     if options.editable:
-        raise UserError(
-            "editable installations are not supported",
-            where=where,
-            hint="build a wheel of the project and name that",
+        if as_constraints:
+            raise UserError("an editable project cannot be a constraint", where=where)
+        line_of_it = RequirementLine(options.editable, where, editable=True)
+        content.value = replace(
+            content.value, requirements=(*content.value.requirements, line_of_it)
         )
     if options.requirement:
         content.nested.append((options.requirement, False))
@@ -192,7 +195,7 @@ def _requirement(line: str, where: str) -> RequirementLine:
             raise UserError(
                 f"the option {name} of a requirement is not supported",
                 where=where,
-                hint="wheelfit installs wheels and passes no build options",
+                hint="--config-settings of wheelfit install tells build backends something",
             )
         if algorithm not in ("sha256", "sha384", "sha512") or not re.fullmatch(
             r"[0-9a-fA-F]+", digest

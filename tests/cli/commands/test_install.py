@@ -290,11 +290,3 @@ def test_what_a_host_file_leaves_out(shop: Shop) -> None:
     said = shop.install("--for", host, "needy").err
     assert f"note: needy 1.0: acme: not in host file {host}, so unsupported" in said
     assert "warning" not in said
-
-
-@pytest.mark.parametrize("words", [("-e", "."), ("--editable", "./some"), ("plain", "-e.")])
-def test_editable(words: tuple[str, ...], shop: Shop) -> None:
-    """The answer says that there is no such thing here, and what to do."""
-    said = shop.install(*words, code=2)
-    assert "editable installations are not supported" in said.err
-    assert "build a wheel" in said.err

@@ -64,12 +64,15 @@ def test_remarks(target: Path, run: Runner) -> None:
     (target / "old-1.0.egg-info").write_text("Metadata-Version: 1.0\nName: old\nVersion: 1.0\n")
     lines = run("list", "--target", target).out.splitlines()
     assert lines[0].split() == ["Package", "Version", "Variant", "Remark"]
-    assert lines[3].split() == ["linked", "1.0", "editable"]
+    assert lines[3].split() == ["linked", "1.0", "editable:", "/source"]
     assert lines[4].split() == ["old", "1.0", "legacy"]
     packages = run("list", "--target", target, "--json").object["packages"]
     assert {entry["name"]: entry["editable"] for entry in packages} == {
         "fast": False, "linked": True, "old": False, "plain": False,
     }  # fmt: skip
+    assert {entry["name"]: entry["project"] for entry in packages if entry["project"]} == {
+        "linked": "/source"
+    }
 
 
 def test_what_is_broken_is_said(target: Path, run: Runner) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.cli.options import (
     add_bounds,
+    add_building,
     add_choice,
     add_environment,
     add_groups,
@@ -52,6 +53,7 @@ def configure(parser: ArgumentParser) -> None:
         help="show every label of the release, whatever the machine, and which machines take it",
     )
     add_bounds(parser, downloads=False)
+    add_building(parser)
     add_environment(parser)
     add_sources(parser)
     add_machine(parser)
@@ -68,7 +70,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     opened = open_for_choice(arguments, environ, output)
     if arguments.all:
         return _for_everybody(arguments, opened, environ, output)
-    with opened.repository:
+    with opened:
         explanations, held = (
             _together(arguments, opened, output) if arguments.with_deps else (_apart(opened), ())
         )
@@ -174,7 +176,7 @@ def _wheels_and_others(opened: Opened) -> tuple[list[GivenWheel], list[Requireme
     """Return what is asked for: wheels by their URL, and requirements without one."""
     from wheelfit.resolve.request import given_wheel
 
-    wheels = list(opened.wanted.wheels)
+    wheels = list(opened.wheels())
     others = []
     for asked in _asked(opened):
         if asked.requirement.url is None:
@@ -218,7 +220,7 @@ def _together(
     wanted = opened.wanted
     request = Request(
         requirements=wanted.requirements,
-        wheels=wanted.wheels,
+        wheels=opened.wheels(),
         constraints=wanted.constraints,
         overrides=wanted.overrides,
         excluded=wanted.excluded,
@@ -257,7 +259,7 @@ def _for_everybody(
     from wheelfit.resolve.overview import metadata_of, overview
 
     overviews = []
-    with opened.repository:
+    with opened:
         for release in _releases(opened):
             metadata = metadata_of(opened.candidates, release)
             asked = onlookers(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.cli.options import (
     add_bounds,
+    add_building,
     add_changing,
     add_choice,
     add_consent,
@@ -60,6 +61,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     add_changing(group)
     add_bounds(parser)
+    add_building(parser)
     add_consent(parser)
     add_environment(parser)
     add_sources(parser)
@@ -74,13 +76,13 @@ def _add_pip_habits(parser: ArgumentParser) -> None:
     for name, meaning in _PIP_SWITCHES.items():
         group.add_argument(name, action="store_true", help=meaning)
     group.add_argument(
-        "--only-binary", action="append", metavar="NAMES", help="only wheels are ever installed"
+        "--only-binary", action="append", metavar="NAMES", help="what is not named is never built"
     )
     group.add_argument("--progress-bar", metavar="KIND", help="see --no-progress")
 
 
 _PIP_SWITCHES = {
-    "--prefer-binary": "only wheels are ever installed",
+    "--prefer-binary": "a wheel that fits is always preferred",
     "--no-compile": "bytecode is written on request only",
     "--no-input": "nothing is ever asked",
     "--no-warn-script-location": "nothing is said of PATH",
@@ -95,7 +97,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.opened import open_for_choice
 
     opened = open_for_choice(arguments, environ, output)
-    with opened.repository:
+    with opened:
         check_ground(arguments, environ, opened.environment, opened.rules, output)
 
         def decide() -> Decided:
@@ -149,7 +151,7 @@ def _request(arguments: Namespace, opened: Opened, present: Present) -> Request:
         requirements = tuple(Asked(Requirement(name)) for name in present.misfits)
     return Request(
         requirements=requirements,
-        wheels=wanted.wheels,
+        wheels=opened.wheels(),
         constraints=wanted.constraints,
         overrides=wanted.overrides,
         excluded=wanted.excluded,
@@ -186,7 +188,7 @@ def _named(opened: Opened) -> frozenset[NormalizedName]:
 
 def _is_only_refit(arguments: Namespace, opened: Opened) -> bool:
     wanted = opened.wanted
-    return bool(arguments.refit) and not (wanted.requirements or wanted.wheels)
+    return bool(arguments.refit) and not (wanted.requirements or wanted.wheels or wanted.sources)
 
 
 def _as_requested_before(

@@ -60,12 +60,31 @@ def _mapping(entry: Installed) -> dict[str, object]:
         "installer": entry.installer or None,
         "editable": entry.editable,
         "location": str(entry.location),
+        "project": _project(entry),
     }
+
+
+def _project(entry: Installed) -> str | None:
+    """Return where the source tree of an editable installation lies (PEP 610)."""
+    from wheelfit.sources.urls import file_path
+
+    url = "" if entry.direct_url is None else str(entry.direct_url.get("url", ""))
+    if not entry.editable or not url.startswith("file:"):
+        return None
+    try:
+        return file_path(url)
+    except ValueError:
+        return None
+
+
+def _editable(entry: Installed) -> str:
+    place = _project(entry)
+    return f"editable: {place}" if place else "editable"
 
 
 def _remark(entry: Installed) -> str:
     remarks = {
-        "editable": entry.editable,
+        _editable(entry): entry.editable,
         "outside this environment": entry.outside,
         "legacy": entry.legacy and not entry.editable,
     }

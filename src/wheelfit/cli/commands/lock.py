@@ -360,6 +360,15 @@ def _request(
 
     is_project = works_on_project(arguments)
     wanted = read_wanted(arguments, environ, or_project=is_project)
+    if wanted.sources:
+        from wheelfit.errors import UserError
+
+        raise UserError(
+            "a lock is made of wheels, and this would have to be built",
+            where=wanted.sources[0].where or None,
+            note="\n".join(map(str, wanted.sources)),
+            hint="build a wheel of it and lock that; or install it beside: wheelfit install",
+        )
     if rules.constraints:
         wanted = limited(wanted, rules.constraints, environ, rules.said_by("constraint"))
     project = project_request(arguments) if is_project else LockRequest()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
+    from wheelfit.install.builds.building import Building
     from wheelfit.install.environment import Environment
     from wheelfit.install.variant_change import VariantChange
     from wheelfit.lock.selection import LockCandidates
@@ -61,6 +62,7 @@ class _Ground(NamedTuple):
     environment: Environment
     machine: ChosenMachine
     candidates: Candidates
+    building: Building | None = None
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:

@@ -1,0 +1,145 @@
+"""Building from source for one command: opened from its arguments, when something may be built."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import UsageError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping, Sequence
+
+    from wheelfit.cli.asked import Wanted
+    from wheelfit.cli.machine import ChosenMachine
+    from wheelfit.cli.output import Output
+    from wheelfit.install.builds.building import Building
+    from wheelfit.install.environment import Environment
+    from wheelfit.install.plan import Plan
+    from wheelfit.resolve.candidates import Candidates, ChoicePolicy
+    from wheelfit.sources.pip_configuration import InstallRules
+    from wheelfit.sources.repository import Repository
+
+__all__ = ["build_planned", "may_build", "open_building"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def may_build(arguments: Namespace, wanted: Wanted) -> bool:
+    """Tell whether the user agreed that anything is built.
+
+    :param arguments: the options of `wheelfit.cli.options.add_building`.
+    :param wanted: what was asked for.
+    """
+    return bool(wanted.sources or arguments.allow_source)
+
+
+def open_building(
+    arguments: Namespace,
+    environ: Mapping[str, str],
+    output: Output,
+    repository: Repository,
+    environment: Environment,
+    machine: ChosenMachine,
+    policy: ChoicePolicy,
+    wanted: Wanted,
+    rules: InstallRules,
+) -> Building:
+    """Return the sources, with what may be built of them.
+
+    :param arguments: the options of `wheelfit.cli.options.add_building` and others.
+    :param environ: the environment of the process.
+    :param output: told what is being done.
+    :param repository: the sources.
+    :param environment: whose interpreter builds.
+    :param machine: what wheels are chosen for.
+    :param policy: how they are chosen.
+    :param wanted: what was asked for.
+    :param rules: what pip is told about installing.
+    :raises UsageError: something cannot be built for another machine; or a setting is none.
+    """
+    from pathlib import Path
+
+    from wheelfit.cli.indexes import cache_folder
+    from wheelfit.install.builds.building import Building, BuildPolicy
+    from wheelfit.install.builds.cache import FOLDER, BuiltWheels
+    from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
+    from wheelfit.resolve.candidates import Candidates, ChoicePolicy
+    from wheelfit.resolve.request import Request
+
+    interpreter, target = environment.interpreter, environment.target()
+    if tuple(machine.target.tags) != tuple(target.tags):
+        raise UsageError(
+            f"nothing can be built for {machine.name}: building is done where it will run",
+            hint="leave out --for, or build a wheel there and name that",
+        )
+    places: IsolatedPlaces | OwnPlaces
+    if arguments.no_build_isolation:
+        places = OwnPlaces(interpreter, environment.schemes.scripts, environ)
+    else:
+        # A wish is about what gets installed; how builds are told apart holds here too.
+        rule = ChoicePolicy(
+            providers=policy.providers, metadata=policy.metadata, hashes=policy.hashes
+        )
+        places = IsolatedPlaces(
+            interpreter,
+            lambda: Candidates(
+                building, target, machine.detector, rule, user_lists=machine.user_lists
+            ),
+            environ,
+            Request(
+                constraints=wanted.constraints,
+                require_hashes=getattr(arguments, "require_hashes", False)
+                or rules.require_hashes
+                or any(file.require_hashes for file in wanted.files),
+                hashes_required_by=rules.said_by("require-hashes") if rules.require_hashes else "",
+            ),
+        )
+    folder = None
+    if not arguments.no_cache_dir:
+        folder = Path(cache_folder(arguments.cache_dir, environ)).absolute() / FOLDER
+    building = Building(
+        repository,
+        places,
+        BuiltWheels(folder, output.warn),
+        BuildPolicy(
+            frozenset(arguments.allow_source),
+            _settings(arguments.config_settings),
+            (interpreter.implementation, *map(str, (*interpreter.version, interpreter.tags[0]))),
+        ),
+        environ=environ,
+        tell=lambda text: output.say(text, "dim"),
+        echo=output.say if arguments.debug or output.verbosity > 0 else None,
+    )
+    return building
+
+
+def _settings(texts: Sequence[str]) -> Mapping[str, str | Sequence[str]]:
+    """Read ``KEY=VALUE``; a key that is there again has a list of values."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key.strip() or not equals:
+            raise UsageError(f"--config-settings {text!r} sets nothing", hint="write KEY=VALUE")
+        found.setdefault(key.strip(), []).append(value)
+    return {key: values[0] if len(values) == 1 else values for key, values in found.items()}
+
+
+def build_planned(planned: Plan, building: Building | None, candidates: Candidates) -> bool:
+    """Build what a plan has and is not there yet; tell whether anything was.
+
+    Afterwards the choice must be made anew: a wheel that is there is judged by itself.
+
+    :param planned: what shall be installed.
+    :param building: builds it; None where nothing can be built.
+    :param candidates: forget what was made up about it.
+    :raises BuildFailed: a backend failed.
+    """
+    unbuilt = [pin for pin in planned.install if building and building.is_unbuilt(pin.file)]
+    for pin in unbuilt:
+        if building is not None:
+            building.build(pin.file)
+            candidates.look_again(pin.name)
+    return bool(unbuilt)

@@ -1,0 +1,4 @@
+"""Build wheels from source: open a project, make an environment, ask the backend, keep the wheel.
+
+`building.Building` is what the rest of the house sees: a repository with wheels yet to be built.
+"""

@@ -1,0 +1,485 @@
+"""A repository with wheels that are built when they are needed; it wraps the sources.
+
+To whoever chooses, a project that can be built looks like a release with one plain wheel that
+fits everywhere (F-108). Its file name is made up until the wheel is there; then the true one takes
+its place, and whoever chose chooses anew, so that a wheel built here is judged like any other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import threading
+import time
+import weakref
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import (
+    BuildFailed,
+    InvalidFilename,
+    InvalidRequirement,
+    InvalidSource,
+    InvalidWheel,
+)
+from wheelfit.install.builds.cache import BuiltWheels, key_of
+from wheelfit.install.builds.projects import open_given, open_listed
+from wheelfit.projects.backend import Backend, Children
+from wheelfit.projects.names import is_archive, release_of
+from wheelfit.projects.static_metadata import core_metadata_of
+from wheelfit.resolve.request import GivenWheel
+from wheelfit.sources.page import File, Origin
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.size import FileSize
+from wheelfit.sources.urls import redact
+from wheelfit.values import dataclass, field, replace
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.unpacking import unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.install.builds.environments import BuildPlace, Places
+    from wheelfit.install.builds.projects import OpenProject
+    from wheelfit.projects.backend import ConfigSettings
+    from wheelfit.resolve.request import GivenSource
+    from wheelfit.sources.page import ProjectPage
+    from wheelfit.sources.progress import Progress
+    from wheelfit.sources.repository import Repository
+    from wheelfit.wheels.unpacked import UnpackedWheel
+
+__all__ = ["ALL", "Building", "BuildPolicy"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+ALL = ":all:"
+"""Stands for every project, except those with variants: they must be named."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPolicy:
+    """Hold what the user decided about building."""
+
+    allowed: frozenset[str] = frozenset()
+    """Projects whose source distributions may be taken from an index; or `ALL`."""
+    settings: ConfigSettings = field(default_factory=dict, hash=False)
+    """What backends are told."""
+    target: tuple[str, ...] = ()
+    """What makes the interpreter another one for which a wheel would have to be built anew."""
+
+    def allows(self, page: ProjectPage) -> bool:
+        """Tell whether the source distributions of a page may be built."""
+        if page.name in self.allowed:
+            return True
+        return ALL in self.allowed and not any(_has_label(file) for file in page.files)
+
+
+def _has_label(file: File) -> bool:
+    if not file.filename.endswith(".whl"):
+        return False
+    try:
+        return parse_wheel_filename(file.filename).is_variant
+    except InvalidFilename:
+        return False
+
+
+def _quietly(_name: str) -> Progress:
+    return NO_PROGRESS
+
+
+class _Product:
+    """Follow one project from its name to its wheel."""
+
+    def __init__(self, file: File, open_: Callable[[], OpenProject]) -> None:
+        self.file = file
+        """How it is listed at present."""
+        self.open = open_
+        self.project: OpenProject | None = None
+        self.place: BuildPlace | None = None
+        self.backend: Backend | None = None
+        self.metadata: bytes | None = None
+        self.wheel: Path | None = None
+
+
+class Building:
+    """Implement ``Repository``; may be used by several threads, builds one wheel at a time.
+
+    :param repository: the sources.
+    :param places: where backends run.
+    :param cache: keeps what was built.
+    :param policy: what may be built, and how.
+    :param environ: the environment of the process.
+    :param tell: told what is being done.
+    :param echo: told every line that a backend prints; None: only its log is.
+    :param progress: returns what follows the transfer of a file.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        places: Places,
+        cache: BuiltWheels,
+        policy: BuildPolicy,
+        *,
+        environ: Mapping[str, str],
+        tell: Callable[[str], None] = lambda _text: None,
+        echo: Callable[[str], None] | None = None,
+        progress: Callable[[str], Progress] = _quietly,
+    ) -> None:
+        self._repository = repository
+        self._places = places
+        self._cache = cache
+        self._policy = policy
+        self._environ = environ
+        self._tell = tell
+        self._echo = echo
+        self._progress = progress
+        self._children = Children()
+        self._lock = threading.RLock()
+        self._busy: list[str] = []
+        self._products: dict[tuple[str, str], _Product] = {}
+        self._given: dict[GivenSource, _Product] = {}
+        self._folder_: Path | None = None
+        self.name = repository.name
+
+    def close(self) -> None:
+        """End what still runs, and remove everything that is not kept."""
+        self._children.close()
+        if self._folder_ is not None:
+            shutil.rmtree(self._folder_, ignore_errors=True)
+
+    # --- what the user names ---------------------------------------------------------------
+
+    def given(self, source: GivenSource) -> GivenWheel:
+        """Return the wheel that a project stands for, whether it is there yet or not.
+
+        Its files are fetched, and its metadata read or asked for; nothing is built that need not
+        be.
+
+        :param source: what the user named.
+        :raises BuildFailed: its backend failed.
+        :raises FileProblem: there is no project.
+        :raises InvalidRequirement: it is another project than the requirement says.
+        :raises IntegrityError: it is not what was promised.
+        :raises NetworkError: it cannot be fetched.
+        """
+        with self._lock:
+            product = self._given.get(source)
+            if product is None:
+                product = self._given[source] = self._open_given(source)
+            return GivenWheel(product.file, source.extras, source.where)
+
+    def _open_given(self, source: GivenSource) -> _Product:
+        project = open_given(
+            source, self._repository, self._new_folder("given"), self._environ, self._progress
+        )
+        product = _Product(File("", project.url), lambda: project)
+        product.project = project
+        core = core_metadata_of(self._metadata(product), project.name)
+        if source.name is not None and core.name != source.name:
+            raise InvalidRequirement(
+                f"the project is {core.name}, not {source.name}",
+                source=f"{source.name} @ {redact(source.url)}",
+                where=source.where or None,
+            )
+        _check_promise(project, core)
+        product.file = File(
+            _made_up(core.name, core.version),
+            project.url,
+            project.hashes,
+            source="the request",
+            origin=Origin(project.name, project.direct_url),
+        )
+        if product.wheel is not None:  # there was no other way to its metadata
+            self._name_truly(product)
+        return self._known(product)
+
+    # --- Repository --------------------------------------------------------------------------
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project; what may be built of it are wheels there."""
+        page = self._repository.project(name)
+        if page is None or not self._policy.allows(page):
+            return page
+        with self._lock:
+            chosen = dict(self._sources(page))
+            files = tuple(
+                chosen.pop(file.filename).file if file.filename in chosen else file
+                for file in page.files
+            )
+        return replace(page, files=files)
+
+    def _sources(self, page: ProjectPage) -> Iterable[tuple[str, _Product]]:
+        """Yield one source distribution of each release, by its file name."""
+        best: dict[Version, File] = {}
+        for file in page.files:
+            release = release_of(file.filename)
+            if release is None or release[0] != page.name or not is_archive(file.filename):
+                continue
+            other = best.get(release[1])
+            if other is None or (other.filename.endswith(".zip") and other.yanked == file.yanked):
+                best[release[1]] = file
+        for version, file in best.items():
+            made_up = _made_up(page.name, version)
+            product = self._products.get((file.url, made_up))
+            if product is None:
+                product = self._known(self._listed(file, made_up))
+            yield file.filename, product
+
+    def _listed(self, file: File, made_up: str) -> _Product:
+        listed = replace(file, filename=made_up, metadata_hashes=None, origin=Origin(file.filename))
+
+        def open_() -> OpenProject:
+            folder = self._new_folder("listed")
+            return open_listed(file, self._repository, folder, self._progress)
+
+        return _Product(listed, open_)
+
+    def _known(self, product: _Product) -> _Product:
+        self._products[product.file.url, product.file.filename] = product
+        return product
+
+    def _product(self, file: File) -> _Product | None:
+        if file.origin is None:
+            return None
+        return self._products[file.url, file.filename]
+
+    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
+        """Return the content of a small file."""
+        return self._repository.read(file, limit=limit)
+
+    def metadata(self, file: File) -> bytes:
+        """Return the METADATA of a wheel; of one that is not built, what it will have."""
+        product = self._product(file)
+        if product is None:
+            return self._repository.metadata(file)
+        with self._lock:
+            return self._metadata(product)
+
+    def variant_document(self, file: File) -> bytes | None:
+        """Return the ``variant.json`` inside a variant wheel."""
+        product = self._product(file)
+        if product is None:
+            return self._repository.variant_document(file)
+        wheel = self._built(product)
+        if not parse_wheel_filename(wheel.name).is_variant:  # F-10
+            return None
+        with WheelArchive(wheel) as archive:
+            return archive.variant_document()
+
+    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
+        """Return how large a wheel is; of one that is built here only its source is known."""
+        if file.origin is None:
+            return self._repository.size(file, unpacked=unpacked)
+        is_here = file.size is None or file.origin.is_built
+        return FileSize(file.size, is_here=is_here, why_unknown="it is built here first")
+
+    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
+        """Put the whole file into a folder."""
+        product = self._product(file)
+        if product is None:
+            return self._repository.download(file, folder, progress)
+        wheel = self._built(product)
+        return Path(shutil.copyfile(wheel, folder / wheel.name))
+
+    def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
+        """Return a wheel unpacked and verified; one that was built here too."""
+        product = self._product(file)
+        if product is None:
+            return self._repository.unpacked(file, folder, progress)
+        wheel = self._built(product)
+        with wheel.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        if _of(product).identity is not None:
+            hashes = MappingProxyType({"sha256": digest})
+            local = File(wheel.name, wheel.absolute().as_uri(), hashes, source="built here")
+            return self._repository.unpacked(local, folder)
+        # What a folder holds may be another thing a minute later: no cache keeps it.
+        inside = Path(tempfile.mkdtemp(prefix="built-", dir=folder))
+        with WheelArchive(wheel, where=redact(file.url)) as archive:
+            return unpack(archive, inside, sha256=digest, advance=progress.advance)
+
+    # --- building ------------------------------------------------------------------------------
+
+    def is_unbuilt(self, file: File) -> bool:
+        """Tell whether a wheel must be built before it can be installed."""
+        return file.origin is not None and not file.origin.is_built
+
+    def build(self, file: File) -> None:
+        """Build a wheel; from then on it is listed by its true name.
+
+        :param file: as listed until now.
+        :raises BuildFailed: its backend failed, or built something else.
+        """
+        product = self._products[file.url, file.filename]
+        with self._lock:
+            self._build(product)
+            self._name_truly(product)
+
+    def _built(self, product: _Product) -> Path:
+        with self._lock:
+            return self._build(product)
+
+    def _name_truly(self, product: _Product) -> None:
+        """List a product by the wheel that there is."""
+        origin = product.file.origin
+        if product.wheel is None or origin is None:  # pragma: no cover - it was built just now
+            raise ValueError(product.file)
+        product.file = replace(
+            product.file,
+            filename=product.wheel.name,
+            requires_python=None,  # its own metadata decides
+            origin=replace(origin, is_built=True),
+        )
+        self._known(product)
+
+    def _metadata(self, product: _Product) -> bytes:
+        if product.metadata is not None:
+            return product.metadata
+        project = self._open(product)
+        if project.metadata is None:
+            project = self._ask_for_metadata(product, project)
+        if project.metadata is None:
+            self._build(product)
+        else:
+            product.metadata = project.metadata
+            _check_promise(project, core_metadata_of(project.metadata, project.name))
+        if product.metadata is None:  # pragma: no cover - building sets it
+            raise ValueError(product.file)
+        return product.metadata
+
+    def _ask_for_metadata(self, product: _Product, project: OpenProject) -> OpenProject:
+        backend = self._backend(product, project)
+        data = backend.metadata(project.kind, self._new_folder("metadata"))
+        return replace(project, metadata=data)
+
+    def _open(self, product: _Product) -> OpenProject:
+        if product.project is None:
+            product.project = product.open()
+        return product.project
+
+    def _backend(self, product: _Product, project: OpenProject) -> Backend:
+        """Return the backend of a project, in a place that has all it needs."""
+        if product.backend is not None:
+            return product.backend
+        if project.name in self._busy:
+            raise BuildFailed(
+                f"{project.name} needs itself to be built",
+                note=" needs ".join((*self._busy, project.name)),
+            )
+        self._busy.append(project.name)
+        try:
+            self._tell(f"preparing to build {project.name}")
+            place = product.place = self._places.make(self._new_folder("place"))
+            backend = Backend(
+                project.folder,
+                project.name,
+                place,
+                settings=self._policy.settings,
+                log=self._new_folder("log") / "build.log",
+                children=self._children,
+                echo=self._echo,
+            )
+            place.add(backend.requires, project.name)
+            place.add(backend.further_requires(project.kind), project.name)
+        finally:
+            self._busy.pop()
+        product.backend = backend
+        return backend
+
+    def _build(self, product: _Product) -> Path:
+        if product.wheel is not None:
+            return product.wheel
+        project = self._open(product)
+        backend = self._backend(product, project)
+        key = self._key(product, project)
+        wheel = None if key is None else self._cache.find(key)
+        if wheel is None:
+            self._tell(f"building {project.name}")
+            began = time.monotonic()
+            wheel = backend.build(project.kind, self._new_folder("wheel"))
+            product.metadata = self._check(wheel, project)
+            self._tell(f"built {wheel.name} in {time.monotonic() - began:.1f} s")
+            if key is not None:
+                wheel = self._cache.keep(key, wheel, {"source": redact(project.url)})
+        else:
+            product.metadata = self._check(wheel, project)
+        product.wheel = wheel
+        return wheel
+
+    def _key(self, product: _Product, project: OpenProject) -> str | None:
+        if project.identity is None or product.place is None:
+            return None
+        settings = dict(self._policy.settings)
+        parts = [project.identity, self._policy.target, settings, product.place.contents]
+        return key_of(parts)
+
+    @staticmethod
+    def _check(wheel: Path, project: OpenProject) -> bytes:
+        """Return the METADATA of a built wheel, after making sure that it is sound."""
+        try:
+            filename = parse_wheel_filename(wheel.name)
+            with WheelArchive(wheel, where=wheel.name) as archive:
+                archive.verify()
+                metadata = archive.metadata()
+            core = core_metadata_of(metadata, wheel.name)
+        except (InvalidFilename, InvalidWheel, InvalidSource) as error:
+            raise BuildFailed(
+                f"{project.name} was built into something that is no sound wheel: {error.message}",
+                where=wheel.name,
+                note=error.note,
+                hint="tell whoever maintains its build backend",
+            ) from None
+        expected = project.promise
+        if project.metadata is not None:
+            promised = core_metadata_of(project.metadata, project.name)
+            expected = promised.name, promised.version
+        for found in ((filename.name, filename.version), (core.name, core.version)):
+            if expected is not None and found != expected:
+                raise BuildFailed(
+                    f"{project.name} is {expected[0]} {expected[1]}, and its backend built a wheel "
+                    f"of {found[0]} {found[1]}",
+                    where=wheel.name,
+                )
+        return metadata
+
+    # --- folders -------------------------------------------------------------------------------
+
+    def _new_folder(self, what: str) -> Path:
+        if self._folder_ is None:
+            self._folder_ = Path(tempfile.mkdtemp(prefix="wheelfit-build-")).resolve()
+            weakref.finalize(self, shutil.rmtree, self._folder_, ignore_errors=True)
+        return Path(tempfile.mkdtemp(prefix=f"{what}-", dir=self._folder_))
+
+
+def _of(product: _Product) -> OpenProject:
+    if product.project is None:  # pragma: no cover - what is built was opened
+        raise ValueError(product.file)
+    return product.project
+
+
+def _check_promise(project: OpenProject, core: CoreMetadata) -> None:
+    if project.promise is not None and (core.name, core.version) != project.promise:
+        name, version = project.promise
+        raise InvalidSource(
+            f"it is named like {name} {version}, and its metadata is that of "
+            f"{core.name} {core.version}",
+            where=project.name,
+            hint="nothing was built or installed; tell its publisher",
+        )
+
+
+def _made_up(name: str, version: Version) -> str:
+    """Return a file name for a wheel that is not there yet; no published one is called so."""
+    return f"{name.replace('-', '_')}-{version}-0source-py3-none-any.whl"

@@ -1,0 +1,56 @@
+"""What names say: which files are archives of projects, which URLs name repositories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.utils import InvalidSdistFilename, parse_sdist_filename
+from packaging.version import InvalidVersion
+
+if TYPE_CHECKING:
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+__all__ = ["ENDINGS", "is_archive", "is_repository_url", "release_of"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+ENDINGS = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
+"""How the names of archives end."""
+_SYSTEMS = ("git", "hg", "svn", "bzr")
+
+
+def is_archive(name: str) -> bool:
+    """Tell whether a file is an archive of a project by its name.
+
+    >>> is_archive("demo-1.0.tar.gz"), is_archive("demo-1.0-py3-none-any.whl")
+    (True, False)
+    """
+    return name.lower().endswith(ENDINGS)
+
+
+def release_of(name: str) -> tuple[NormalizedName, Version] | None:
+    """Return the release that a file name promises; None if it is not named like a release.
+
+    >>> release_of("Demo_Project-1.0.tar.gz")
+    ('demo-project', <Version('1.0')>)
+
+    :param name: of an archive.
+    """
+    try:
+        return parse_sdist_filename(name)
+    except (InvalidSdistFilename, InvalidVersion, ValueError):
+        return None
+
+
+def is_repository_url(text: str) -> bool:
+    """Tell whether a URL names a repository.
+
+    >>> is_repository_url("git+https://example.org/x"), is_repository_url("https://example.org/x")
+    (True, False)
+    """
+    system, plus, _ = text.partition("://")[0].partition("+")
+    return bool(plus) and "://" in text and system.lower() in _SYSTEMS
