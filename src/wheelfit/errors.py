@@ -50,10 +50,12 @@ WheelfitError
 │   └── CheckoutFailed                    checkout-failed
 ├── EnvironmentUnavailable       exit 6   the environment cannot be changed now
 │   ├── EnvironmentBusy                   environment-busy
-│   └── EnvironmentReadOnly               environment-read-only
+│   ├── EnvironmentReadOnly               environment-read-only
+│   └── NotRecoverable                    not-recoverable
 ├── PolicyRefusal                exit 7   allowed by nobody
 │   ├── ExternallyManaged                 externally-managed
 │   ├── NoConsent                         no-consent
+│   ├── StartupFileRefused                startup-file
 │   ├── VariantChangeRefused              variant-change
 │   ├── TooLarge                          too-large
 │   └── UnusablePolicy                    unusable-policy
@@ -111,10 +113,12 @@ __all__ = [
     "NoFit",
     "NoSolution",
     "NotInstalled",
+    "NotRecoverable",
     "NotRemovable",
     "PolicyRefusal",
     "ProjectNotFound",
     "SourceOff",
+    "StartupFileRefused",
     "TooLarge",
     "UnexpectedStatus",
     "UnknownHost",
@@ -634,6 +638,12 @@ class EnvironmentReadOnly(EnvironmentUnavailable):
     reference = "environment-read-only"
 
 
+class NotRecoverable(EnvironmentUnavailable):
+    """A change of the environment was interrupted, and cannot be undone by itself."""
+
+    reference = "not-recoverable"
+
+
 # --- 7: allowed by nobody -------------------------------------------------------------
 
 
@@ -660,6 +670,12 @@ class TooLarge(PolicyRefusal):
     """More would be downloaded than the user allows."""
 
     reference = "too-large"
+
+
+class StartupFileRefused(PolicyRefusal):
+    """A wheel has files that run code whenever Python starts, and the user wants none."""
+
+    reference = "startup-file"
 
 
 class VariantChangeRefused(PolicyRefusal):

@@ -307,7 +307,7 @@ class TestFiles:
 
     def test_interrupted(self, patient: Patient) -> None:
         """What a killed installation leaves behind is found, ours and pip's."""
-        (patient.folder / ".wheelfit-abcd1234").mkdir()
+        (patient.folder / ".wheelfit-change").mkdir()
         (patient.folder / "~orch-2.8.0.dist-info").mkdir()
         assert patient.codes() == ["warning interrupted-installation"] * 2
 

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.core.properties import PropertySet
+from wheelfit.errors import EnvironmentBusy
 from wheelfit.install.apply import Applied, PlanOutdated, apply
 from wheelfit.install.locking import LOCK_FILE
+from wheelfit.install.places import WORKPLACE
 from wheelfit.install.plan import plan
 from wheelfit.install.uninstall import uninstall
 from wheelfit.resolve.resolution import Pin, Resolution
@@ -453,7 +455,7 @@ class TestOthersAtWork:
 
     def abandon(self, environment: Environment) -> Path:
         """Leave what a process leaves that is killed while it unpacks."""
-        stage = environment.schemes.purelib / ".wheelfit-abcdefgh" / "new-abcdefgh"
+        stage = environment.schemes.purelib / WORKPLACE / "new-abcdefgh"
         stage.mkdir(parents=True)
         (stage / "big.so").write_text("big")
         return stage.parent
@@ -464,16 +466,18 @@ class TestOthersAtWork:
         """The next installation removes what was only unpacked, and says so."""
         left = self.abandon(environment)
         applied = install(environment, build_wheel(home, "demo", "1"))
-        assert applied.notes == (f"{left} was removed: a killed process had left it",)
+        assert applied.notes == ("what an interrupted change had prepared was removed",)
         assert not left.exists()
 
     def test_nothing_is_removed_without_the_lock(
         self, environment: Environment, home: Path, install: Install
     ) -> None:
-        """Where there are no locks, another process may still be filling it."""
+        """Where there are no locks, another process may still be filling it, and is waited for."""
         left = self.abandon(environment)
         (environment.schemes.purelib / LOCK_FILE).mkdir()  # so that none can be made
-        assert install(environment, build_wheel(home, "demo", "1")).notes == ()
+        with pytest.raises(EnvironmentBusy) as caught:
+            install(environment, build_wheel(home, "demo", "1"), patience=0.1)
+        assert "wheelfit recover" in str(caught.value.hint)
         assert (left / "new-abcdefgh" / "big.so").exists()
 
     @pytest.mark.parametrize("change", ["appears", "goes", "is replaced", "is not kept"])

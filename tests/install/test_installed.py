@@ -122,14 +122,11 @@ class TestScan:
         assert "interrupted" in broken.reason
 
     def test_killed(self, tmp_path: Path) -> None:
-        """What an installation left that was killed is reported, with what becomes of it."""
-        (tmp_path / ".wheelfit-abcdefgh" / "new-abcdefgh").mkdir(parents=True)
-        (broken,) = scan([tmp_path]).broken
-        assert "the next one will remove it" in broken.reason
-        (tmp_path / ".wheelfit-abcdefgh" / "old-1").write_text("somebody's")
+        """What a change left that was killed is reported, with what puts it right."""
+        (tmp_path / ".wheelfit-change").mkdir()
         (tmp_path / ".wheelfit.lock").touch()
         (broken,) = scan([tmp_path]).broken
-        assert "killed" in broken.reason
+        assert "wheelfit recover" in broken.reason
 
     def test_unreadable_details(self, tmp_path: Path) -> None:
         """Damaged further files become notes."""

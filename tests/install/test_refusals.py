@@ -460,6 +460,7 @@ class TestEnvironment:
         """What turns out to be unwritable in the middle of an upgrade undoes the upgrade."""
         files = {"aaa/x.py": "old", "deep/sub/x.py": "old"}
         install(environment, build_wheel(home, "demo", "1", files=files))
+        install(environment, build_wheel(home, "rest", "1", files={"deep/sub/rest.py": ""}))
         before = tree(environment.interpreter.prefix)
         read_only(environment.schemes.purelib / "deep" / "sub")
         with pytest.raises(EnvironmentReadOnly) as caught:

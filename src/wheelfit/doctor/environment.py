@@ -11,7 +11,7 @@ from wheelfit.doctor import contents, diagnoses, packages
 from wheelfit.doctor.families import build_of, owned_libraries
 from wheelfit.install.fit import judge
 from wheelfit.install.installed import by_name
-from wheelfit.install.transaction import WORKPLACE
+from wheelfit.install.places import WORKPLACE
 from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ Nothing of the environment is imported or executed after it was written to.
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import EnvironmentBusy
@@ -19,14 +19,20 @@ from wheelfit.install.choice import Circumstances
 from wheelfit.install.conflicts import Layout, lay_out, scheme_folders
 from wheelfit.install.destination import Destination
 from wheelfit.install.locking import PATIENCE, locked
-from wheelfit.install.removal import Removal, plan_removal
-from wheelfit.install.transaction import Transaction, environment_error, remove_abandoned
+from wheelfit.install.places import Places
+from wheelfit.install.recovery import recover
+from wheelfit.install.removal import plan_removal
+from wheelfit.install.transaction import (
+    Transaction,
+    environment_error,
+    make_folders,
+    remove_folders,
+)
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from packaging.utils import NormalizedName
 
@@ -133,51 +139,55 @@ def _folders(
 
 
 def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
-    library = job.environment.schemes.purelib
+    places = Places.of(job.environment.schemes)
     # The library folder must exist for the lock to lie in it; a new one goes again if
     # nothing comes of the installation.
-    with Transaction() as around:
-        around.make_folder(library)
-        homes = job.environment.schemes.folders().values()
-        with locked(library, patience=patience) as held:
-            # Only with the lock is it certain that nobody is filling them.
-            removed = remove_abandoned(library) if held else ()
-            with Transaction(homes) as transaction:
+    made = make_folders(places.library)
+    try:
+        with locked(Path(places.library), patience=patience) as held:
+            # Only with the lock is it certain that nobody is at work. If the environment was
+            # not what it seemed, the plan does not fit any more; that is found out below.
+            recovered = recover(places) if held else None
+            waiting = None if held else patience
+            with Transaction(places, made=made, patience=waiting) as transaction:
                 notes = _change(job, transaction)
-    return (*notes, *(f"{path} was removed: a killed process had left it" for path in removed))
+    except BaseException:
+        remove_folders(made)
+        raise
+    found = () if recovered is None else (str(recovered), *recovered.notes)
+    return (*found, *notes, *transaction.notes)
 
 
 def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
     environment, progress = job.environment, job.progress
     staying = _staying(job.plan, environment)
     removals = tuple(plan_removal(entry, environment, staying) for entry in job.plan.remove)
+    # Two that go together may share a file.
+    leaving = {path: removal.name for removal in removals for path in removal.files}
     layouts = lay_out(
         job.checked,
         environment,
-        leaving=frozenset(path for removal in removals for path in removal.files),
+        leaving=leaving.keys(),
         staying=staying,
         replace=job.replace,
     )
     progress.start(sum(wheel.size for wheel in job.checked))
-    stages = []
     for layout in layouts:
-        stages.append(_stage(layout, environment, transaction, progress))
-        if job.compile_bytecode:
-            compile_modules(environment, stages[-1], layout.wheel.pin.name)
-    # From here on the environment changes.
-    _remove(removals, transaction)
-    for layout, stage in zip(layouts, stages, strict=True):
-        finals = scheme_folders(environment.schemes.folders(), layout.wheel.pin.name)
-        # A distribution is there when its record is: that comes last.
-        record = layout.wheel.dist_info
-        for scheme, folder in stage.items():
-            transaction.place(folder, finals[scheme], replace=job.replace, but=record)
-        root = layout.wheel.root
-        transaction.place(stage[root], finals[root], replace=job.replace)
+        _stage(layout, environment, transaction, progress)
+    if job.compile_bytecode:
+        compile_modules(environment, transaction.stage)
+    transaction.switch(leaving, changes=_in_words(job.plan), replace=job.replace)
     progress.done()
     notes = [note for removal in removals for note in removal.notes]
     notes += [note for wheel in job.checked for note in wheel.notes]
     return tuple(notes)
+
+
+def _in_words(plan: Plan) -> list[str]:
+    """Say what is done, for whoever finds the journal."""
+    coming = {pin.name for pin in plan.install}
+    gone = [entry for entry in plan.remove if entry.name not in coming]
+    return [*(f"install {pin}" for pin in plan.install), *(f"remove {entry}" for entry in gone)]
 
 
 def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
@@ -203,13 +213,14 @@ def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
 
 def _stage(
     layout: Layout, environment: Environment, transaction: Transaction, progress: Progress
-) -> dict[str, Path]:
+) -> None:
     """Put the files of a wheel into folders beside their places."""
     wheel = layout.wheel
-    finals = scheme_folders(environment.schemes.folders(), wheel.pin.name)
     used = {part.scheme for part in wheel.parts} | {wheel.root}
     used |= {"scripts"} if wheel.commands else set()
-    stages = {scheme: transaction.stage(finals[scheme]) for scheme in sorted(used)}
+    stages = {scheme: transaction.stage(scheme) for scheme in sorted(used)}
+    if "headers" in stages:
+        stages["headers"] /= wheel.pin.name
     destination = Destination(
         stages,
         scheme_folders(environment.runtime.folders(), wheel.pin.name),
@@ -219,21 +230,3 @@ def _stage(
         advance=progress.advance,
     )
     destination.fill(wheel)
-    return stages
-
-
-def _remove(removals: tuple[Removal, ...], transaction: Transaction) -> None:
-    # Two that go together may share a file.
-    files: dict[str, None] = {}
-    for removal in removals:
-        record = removal.record + os.sep
-        files |= dict.fromkeys(
-            path for path in removal.files if not (removal.record and path.startswith(record))
-        )
-    for path in files:
-        transaction.put_away(path)
-    for removal in removals:
-        for folder in removal.folders:
-            transaction.remove_empty(folder)
-        if removal.record:
-            transaction.put_away(removal.record)

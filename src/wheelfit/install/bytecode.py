@@ -5,10 +5,8 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
-from wheelfit.install.conflicts import scheme_folders
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from wheelfit.install.environment import Environment
@@ -20,26 +18,26 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def compile_modules(environment: Environment, stages: Mapping[str, Path], name: str) -> None:
+def compile_modules(environment: Environment, stage: Callable[[str], Path]) -> None:
     """Write bytecode beside the modules of a stage; modules that do not compile are skipped.
 
-    The interpreter of the environment does it, since bytecode belongs to one version. It
-    runs without the environment's ``site-packages`` (``-S``), where start-up files may lie.
+    The interpreter of the environment does it, since bytecode belongs to one version, in as
+    many processes as there are processors. It runs without the environment's
+    ``site-packages`` (``-S``), where start-up files may lie.
 
-    :param stages: staged folder by scheme.
-    :param name: name of the distribution.
+    :param stage: returns the staged folder of a scheme.
     """
-    finals = scheme_folders(environment.runtime.folders(), name)
-    for scheme in ("purelib", "platlib"):
-        if scheme not in stages:
-            continue
+    finals = environment.runtime.folders()
+    # By folder: mostly there is one library.
+    schemes = {str(stage(scheme)): scheme for scheme in ("platlib", "purelib")}
+    for folder, scheme in schemes.items():
         subprocess.run(
             [
                 str(environment.interpreter.executable),
-                *("-I", "-S", "-m", "compileall", "-q"),
+                *("-I", "-S", "-m", "compileall", "-q", "-j", "0"),
                 # Tracebacks shall name the final place.
-                *("-s", str(stages[scheme]), "-p", str(finals[scheme])),
-                str(stages[scheme]),
+                *("-s", folder, "-p", str(finals[scheme])),
+                folder,
             ],
             capture_output=True,
             check=False,

@@ -22,7 +22,7 @@ from wheelfit.wheels.record import encode_digest, row_for
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from installer.scripts import LauncherKind, ScriptSection
 
@@ -73,7 +73,7 @@ def lay_out(
     wheels: Sequence[CheckedWheel],
     environment: Environment,
     *,
-    leaving: frozenset[str],
+    leaving: Collection[str],
     staying: Iterable[Installed],
     replace: bool = False,
 ) -> tuple[Layout, ...]:
@@ -164,7 +164,7 @@ class _Ground:
     """
 
     def __init__(
-        self, leaving: frozenset[str], staying: Iterable[Installed], *, replace: bool
+        self, leaving: Collection[str], staying: Iterable[Installed], *, replace: bool
     ) -> None:
         self._leaving = leaving
         self._owners = _Owners(staying)

@@ -18,17 +18,18 @@ from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import FileProblem, UserError
 from wheelfit.install.choice import CHOICE_FILE, parse_choice
-from wheelfit.install.transaction import WORKPLACE, is_only_stage
+from wheelfit.install.places import WORKPLACE
 from wheelfit.resolve.request import Present
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from re import Pattern
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
 
-__all__ = ["Broken", "Installed", "Scan", "by_name", "scan"]
+__all__ = ["Broken", "Installed", "Scan", "by_name", "needing", "scan"]
 
 
 def __dir__() -> list[str]:
@@ -95,18 +96,29 @@ class Installed:
 
         :raises FileProblem: the file cannot be read.
         """
+        path, data = self._metadata_text()
+        return read_metadata(data, str(path))
+
+    def may_need(self, names: Pattern[bytes]) -> bool:
+        """Tell whether its core metadata may name one of some projects as needed.
+
+        :param names: what `needing` returned.
+        :raises FileProblem: the file cannot be read.
+        """
+        return names.search(self._metadata_text()[1]) is not None
+
+    def _metadata_text(self) -> tuple[Path, bytes]:
         path = _metadata_file(self.path)
         if path is None:
             raise FileProblem("the metadata of the distribution is missing", where=str(self.path))
         try:
             with path.open("rb") as stream:
-                data = stream.read(_LONGEST)
+                return path, stream.read(_LONGEST)
         except OSError as error:
             raise FileProblem(
                 f"the metadata of the distribution cannot be read: {error.strerror}",
                 where=str(path),
             ) from None
-        return read_metadata(data, str(path))
 
     def record(self, name: str) -> bytes | None:
         """Return the content of one of its records; None if it is no file that can be read.
@@ -128,6 +140,18 @@ class Installed:
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}" + (f" ({self.label})" if self.label else "")
+
+
+def needing(names: Iterable[NormalizedName]) -> Pattern[bytes]:
+    """Return a pattern that is found in all metadata by which one of some projects is needed.
+
+    :param names: of the projects, at least one.
+    """
+    spellings = "|".join(name.replace("-", "[-_.]+") for name in names)
+    return re.compile(
+        rf"(?:^|\r)requires-dist:\s*(?:{spellings})(?![A-Z0-9])".encode(),
+        re.IGNORECASE | re.MULTILINE,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,17 +224,15 @@ def _candidates(folder: Path) -> list[Path]:
     return [
         folder / name
         for name in names
-        if name.endswith((".dist-info", *_LEGACY)) or name.startswith(WORKPLACE)
+        if name.endswith((".dist-info", *_LEGACY)) or name == WORKPLACE
     ]
 
 
 def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
-    if path.name.startswith(WORKPLACE):
-        if is_only_stage(path):
-            return Broken(
-                path, "an installation is running, or was killed; the next one will remove it"
-            )
-        return Broken(path, "an installation is running, or was killed: moved files lie in it")
+    if path.name == WORKPLACE:
+        return Broken(
+            path, "a change is going on, or was interrupted; wheelfit recover puts it right"
+        )
     legacy = path.suffix in _LEGACY
     if path.name.startswith("~"):
         return Broken(path, "it was left behind by an interrupted installation")

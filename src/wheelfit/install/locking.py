@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import warnings
 from typing import TYPE_CHECKING
@@ -27,17 +28,20 @@ LOCK_FILE = ".wheelfit.lock"
 PATIENCE = 10.0
 """Seconds to wait for another process by default."""
 
+_OUT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.ENOMEM})
+
 
 @contextlib.contextmanager
 def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
     """Hold the lock of an environment for the length of a ``with`` block.
 
     Gives False, and holds nothing, where the file system cannot lock: refusing to install
-    there would help nobody.
+    there would help nobody. The workplace of a change is the lock then.
 
     :param folder: the library folder of the environment; it exists.
     :param patience: seconds to wait for another process.
     :raises EnvironmentBusy: another process still holds the lock after that.
+    :raises OSError: there is no room for a lock, nor for anything else.
     """
     path = folder / LOCK_FILE
     lock = FileLock(path, timeout=patience, poll_interval=0.05, fallback_to_soft=False)
@@ -51,7 +55,9 @@ def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
             where=str(path),
             hint="try again when it has finished",
         ) from None
-    except (OSError, NotImplementedError):
+    except (OSError, NotImplementedError) as error:
+        if getattr(error, "errno", None) in _OUT_OF:
+            raise
         # ENOLCK, ENOSYS, ENOTSUP: some network file systems. A folder that cannot be
         # written at all is found out, with a better message, by whoever writes next.
         yield False

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidWheel, NotRemovable
@@ -21,6 +20,9 @@ from wheelfit.wheels.record import parse_record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
 
     from wheelfit.install.environment import Environment
     from wheelfit.install.installed import Installed
@@ -30,6 +32,7 @@ __all__ = [
     "RealPaths",
     "Removal",
     "check_removable",
+    "files_in_record",
     "plan_removal",
     "recorded_files",
 ]
@@ -41,6 +44,7 @@ def __dir__() -> list[str]:
 
 _BYTECODE = re.compile(r"(.+?)\.[^.]+(?:\.opt-\d+)?\.pyc")
 # What an interpreter reads beside itself, or above, before anything else.
+_RECORDS = (".dist-info", ".egg-info")
 _SETTINGS = re.compile(r"pyvenv\.cfg|.*\._pth", re.IGNORECASE)
 
 
@@ -48,15 +52,12 @@ _SETTINGS = re.compile(r"pyvenv\.cfg|.*\._pth", re.IGNORECASE)
 class Removal:
     """List what one distribution leaves behind when it goes."""
 
+    name: NormalizedName
+    """Its name."""
     files: tuple[str, ...]
     """Absolute paths of files and links to remove; they exist."""
-    folders: tuple[str, ...]
-    """Folders to remove if they are empty then, the deepest first."""
     notes: tuple[str, ...] = ()
     """What stays and why, one sentence each."""
-    record: str = ""
-    """The ``.dist-info`` folder if all of it goes. As long as it is there, what is left of the
-    distribution has an owner, so it goes last and in one step."""
 
 
 # Paths are plain strings in this module: there may be tens of thousands of them.
@@ -68,12 +69,21 @@ def recorded_files(installed: Installed) -> tuple[str, ...]:
     :param installed: any distribution; one without RECORD has no files.
     :raises InvalidWheel: its RECORD cannot be read.
     """
-    record = installed.path / "RECORD"
+    return files_in_record(installed.path / "RECORD", installed.path)
+
+
+def files_in_record(record: Path, dist_info: Path) -> tuple[str, ...]:
+    """Return the files that a RECORD names, as absolute paths without ``..``.
+
+    :param record: the file; one that is not there names nothing.
+    :param dist_info: the folder that it lies in, or will or did.
+    :raises InvalidWheel: it cannot be read.
+    """
     try:
         data = record.read_bytes()
     except OSError:
         return ()
-    location = str(installed.location)
+    location = str(dist_info.parent)
     # Joining with an absolute row gives that row.
     return tuple(
         os.path.abspath(os.path.join(location, row.path))  # noqa: PTH100, PTH118
@@ -113,15 +123,9 @@ def plan_removal(
             notes.append(f"{path} stays: {reason}")
         elif _is_file_or_link(path):
             files[path] = None
-    whole = not installed.path.is_symlink() and files.keys() >= set(_inside(installed.path))
     for cache in _bytecode(files):
         files[cache] = None
-    return Removal(
-        tuple(files),
-        _folders(files, bounds),
-        tuple(notes),
-        str(installed.path) if whole else "",
-    )
+    return Removal(installed.name, tuple(files), tuple(notes))
 
 
 def check_removable(installed: Installed, environment: Environment) -> None:
@@ -227,6 +231,8 @@ class Bounds:
             self._verdicts[folder] = self._why_not_in(folder)
         if (reason := self._verdicts[folder]) is not None:
             return reason
+        if name.lower().endswith(_RECORDS) and os.path.realpath(folder) + os.sep == self._beside:
+            return "it is a record of another distribution"
         if is_interpreter_name(name) and os.path.realpath(folder) == self._scripts:
             return "it is the Python interpreter"
         if _SETTINGS.fullmatch(name) and os.path.realpath(folder) in {self._prefix, self._scripts}:
@@ -242,7 +248,7 @@ class Bounds:
         # Only beside its own: deeper ones are vendored copies of other projects.
         if real.startswith(self._beside) and not _is_below(real, self._own):
             beside = real[len(self._beside) :].partition(os.sep)[0]
-            if beside.endswith(".dist-info"):
+            if beside.lower().endswith(_RECORDS):  # Python looks for them in any case
                 return "it is a record of another distribution"
         if _is_below(real, self._stdlib) and not any(
             _is_below(real, library) for library in self._libraries
@@ -276,17 +282,3 @@ def _bytecode(files: Collection[str]) -> list[str]:
             if match is not None and match[1] in stems and path not in files:
                 found.append(path)
     return found
-
-
-def _folders(files: Iterable[str], bounds: Bounds) -> tuple[str, ...]:
-    """Return the folders that may be empty afterwards, never a root or one above it."""
-    kept = {str(folder) for root in bounds.roots for folder in (Path(root), *Path(root).parents)}
-    folders: set[str] = set()
-    for folder in {os.path.dirname(path) for path in files}:  # noqa: PTH120
-        above = folder
-        while above not in folders and os.path.realpath(above) not in kept:
-            if os.path.islink(above):  # noqa: PTH114
-                break
-            folders.add(above)
-            above = os.path.dirname(above)  # noqa: PTH120
-    return tuple(sorted(folders, key=lambda folder: (-folder.count(os.sep), folder)))

@@ -1,123 +1,189 @@
-"""Move files out of the way and into place, and undo it all if something fails.
+"""Change an environment so that whoever looks finds the old or the new, whatever happens.
 
-New files are first written to a *stage* beside their final place, old files are moved to
-a *store* beside theirs; both are folders named ``.wheelfit-…`` in the same file system, so
-every step is one rename and takes no space. The steps are remembered. Leaving the
-``with`` block by an exception undoes them in reverse order.
+1. **Stage.** What comes is put into a *workplace* beside its place, in the same file system.
+2. **Plan.** All renames are planned before the first (`wheelfit.install.steps`).
+3. **Journal.** They are written down, and that with the stage is on the disk
+   (`wheelfit.install.journal`).
+4. **Switch.** The renames are made.
+5. **Commit.** When they are on the disk, one rename of the journal says so.
+6. **Clean up.** What went is deleted, and the workplace with it.
 
-This covers errors and interrupts, not a killed process or a power cut. What those leave behind is
-told apart: a stage alone is removed by the next process, a store may hold the only copy of a file.
+An error or an interrupt before 5 undoes everything by the journal, in the same way as the next
+process would after a kill or a power cut (`wheelfit.install.recovery`).
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import os
-import re
+import secrets
 import shutil
-import tempfile
+import time
+import unicodedata
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from wheelfit.errors import EnvironmentReadOnly, EnvironmentUnavailable, FileConflict
+from wheelfit.errors import (
+    EnvironmentBusy,
+    EnvironmentReadOnly,
+    EnvironmentUnavailable,
+    NotRecoverable,
+)
+from wheelfit.install.journal import Journal, Stage, read_journal, stage_of
+from wheelfit.install.places import WORKPLACE
+from wheelfit.install.recovery import FOLDERS, Outcome, mark, recover, sync_folders, undo
+from wheelfit.install.steps import Kind, Listing, Step, plan_steps
+from wheelfit.values import dataclass
+from wheelfit.values import replace as altered
+from wheelfit.wheels.file_system import NATIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Hashable, Mapping, Sequence
     from types import TracebackType
 
-__all__ = ["WORKPLACE", "Transaction", "environment_error", "is_only_stage", "remove_abandoned"]
+    from wheelfit.install.places import Places
+    from wheelfit.wheels.file_system import FileSystem
+
+__all__ = ["Transaction", "environment_error", "make_folders", "remove_folders"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-WORKPLACE = ".wheelfit-"
-"""How the folders of stage and store begin."""
-
-_STAGE = "new-"
-# As tempfile names them, so that nothing with a name of somebody's choice is ever touched.
-_OUR_WORKPLACE = re.compile(re.escape(WORKPLACE) + "[a-z0-9_]{8}")
-_OUR_STAGE = re.compile(re.escape(_STAGE) + "[a-z0-9_]{8}")
-
+_PAUSE = 0.05
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
-def environment_error(error: OSError) -> EnvironmentUnavailable:
-    """Say in our words why the environment could not be changed, after all was undone."""
+def environment_error(
+    error: OSError, nothing: str = "nothing was changed"
+) -> EnvironmentUnavailable:
+    """Say in our words why the environment could not be changed.
+
+    :param error: what the system said.
+    :param nothing: what became of the environment.
+    """
     where = None if error.filename is None else os.fsdecode(error.filename)
     if error.errno in _DENIED:
         return EnvironmentReadOnly(
             f"the environment cannot be written: {error.strerror}",
             where=where,
-            hint="nothing was changed; use a virtual environment, or --target with a folder "
-            "of your own",
+            hint=f"{nothing}; use a virtual environment, or --target with a folder of your own",
         )
     if error.errno in _FULL:
         return EnvironmentUnavailable(
             f"there is not enough space: {error.strerror}",
             where=where,
-            hint="nothing was changed; make room and try again",
+            hint=f"{nothing}; make room and try again",
         )
     return EnvironmentUnavailable(
         f"the environment could not be changed: {error.strerror or error}",
         where=where,
-        hint="nothing was changed",
+        hint=nothing,
     )
 
 
-def is_only_stage(workplace: Path) -> bool:
-    """Tell whether a folder that was left behind holds unpacked wheels and nothing else.
+def make_folders(folder: str) -> list[str]:
+    """Create a folder and those above it, and return which, the deepest first.
 
-    :param workplace: a folder that lies beside what is installed.
+    :param folder: absolute; one that exists is left alone.
     """
-    if not _OUR_WORKPLACE.fullmatch(workplace.name) or workplace.is_symlink():
-        return False
+    missing = []
+    while not os.path.isdir(folder):  # noqa: PTH112
+        missing.append(folder)
+        folder = os.path.dirname(folder)  # noqa: PTH120
+    made: list[str] = []
     try:
-        with os.scandir(workplace) as entries:
-            return all(
-                _OUR_STAGE.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
-                for entry in entries
-            )
+        for path in reversed(missing):
+            with suppress(FileExistsError):  # of another process, a moment ago
+                os.mkdir(path)  # noqa: PTH102
+                made.insert(0, path)
     except OSError:
-        return False
+        remove_folders(made)
+        raise
+    return made
 
 
-def remove_abandoned(folder: Path) -> tuple[Path, ...]:
-    """Remove the stages that killed processes left in a folder, and return which.
+def remove_folders(made: Sequence[str]) -> None:
+    """Remove folders that `make_folders` made, if nothing is in them.
 
-    A folder into which an old file was moved stays: that file may exist nowhere else.
-
-    :param folder: one that no other process changes now, for its lock is held.
+    :param made: the deepest first.
     """
-    found = [path for path in sorted(folder.glob(f"{WORKPLACE}*")) if is_only_stage(path)]
-    for path in found:
-        shutil.rmtree(path, ignore_errors=True)
-    return tuple(path for path in found if not path.exists())
+    for folder in made:
+        with suppress(OSError):
+            os.rmdir(folder)  # noqa: PTH106
 
 
 class Transaction:
-    """Change folders so that either all of it happens or nothing.
+    """Change an environment as a whole, or not at all.
 
-    Use as a context manager; nothing else may change the same folders meanwhile.
+    Use as a context manager; the environment is locked. Fill the folders that `stage` gives,
+    then call `switch` once. Leaving the block without that removes what was staged.
 
-    :param homes: folders that are never removed, in which stage and store may lie; the first
-        one in the right file system is taken.
+    :param places: the folders of the environment; that of the library exists.
+    :param made: folders that were created for this change, the deepest first.
+    :param patience: where the file system has no locks, the workplace is the lock: seconds to
+        wait for another process; None: the environment is locked.
+    :param file_system: what changes the disk.
     """
 
-    def __init__(self, homes: Iterable[Path] = ()) -> None:
-        self._homes = tuple(homes)
-        self._undo: list[Callable[[], None]] = []
-        self._workplaces: dict[int, Path] = {}
-        self._stored = 0
-        self._stores: dict[str, str] = {}
-        self._lost: list[str] = []
+    def __init__(
+        self,
+        places: Places,
+        *,
+        made: Sequence[str] = (),
+        patience: float | None = None,
+        file_system: FileSystem = NATIVE,
+    ) -> None:
+        self._places = places
+        self._patience = patience
+        self._disk = file_system
+        # What a process left that could not be removed may still lie in the workplace.
+        self._token = secrets.token_hex(4)
+        self._made_before = tuple(made)
+        self._made: list[str] = []
+        self._devices: dict[str, Hashable] = {}
+        self._workplaces: dict[Hashable, str] = {}
+        self._stages: dict[str, str] = {}
+        self._notes: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user may want to know in the end, a sentence each."""
+        return self._notes
 
     def __enter__(self) -> Self:
+        self._claim()
+        try:
+            self._workplace(self._places.library)
+            if self._made_before:
+                self._note_folders()
+        except BaseException as error:
+            self._put_right(error)
+            raise
         return self
+
+    def _claim(self) -> None:
+        """Make sure that no other process is at work; where there are no locks, wait for it."""
+        end = time.monotonic() + (self._patience or 0)
+        while True:
+            try:
+                if stage_of(self._places) is None:
+                    self._disk.make_folder(self._places.workplace)
+                    return
+            except FileExistsError:
+                if self._patience is None:
+                    return  # what could not be removed of an earlier change
+            if time.monotonic() >= end:
+                raise EnvironmentBusy(
+                    "another process is changing the environment, or was killed",
+                    where=self._places.workplace,
+                    hint="if none is at work, wheelfit recover puts it right",
+                )
+            time.sleep(_PAUSE)
 
     def __exit__(
         self,
@@ -125,159 +191,255 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None and (lost := self._roll_back()):
+        self._put_right(error)
+
+    def _put_right(self, error: BaseException | None) -> None:
+        """Undo what is not committed, and remove the workplace."""
+        try:
+            recovered = recover(self._places, self._disk)
+        except (OSError, NotRecoverable) as failure:
+            if error is None or stage_of(self._places) is Stage.COMMITTED:
+                self._notes = (f"what was replaced could not be removed yet: {failure}",)
+                return
             raise EnvironmentUnavailable(
                 "the environment could not be changed, nor be brought back to what it was",
-                note=f"{error}\nnot restored:\n" + "\n".join(lost),
-                hint="the files moved away are in "
-                + ", ".join(str(folder) for folder in self._workplaces.values()),
+                where=self._places.workplace,
+                note=f"{error}\n{failure}",
+                hint="the next command that changes it will try again, or wheelfit recover",
             ) from error
-        for folder in self._workplaces.values():
-            shutil.rmtree(folder, ignore_errors=True)
-        self._workplaces.clear()
+        if recovered is not None:
+            self._notes = recovered.notes
+        if recovered is None or recovered.outcome is not Outcome.FINISHED:
+            remove_folders(self._made)
 
-    def stage(self, folder: Path) -> Path:
-        """Return a new empty folder in the file system of another one.
+    # --- stage ---
 
-        :param folder: where the staged files will go; created if it is missing.
+    def stage(self, scheme: str) -> Path:
+        """Return the folder that stands for one of the environment.
+
+        :param scheme: the name of one of the five.
         """
-        self.make_folder(folder)
-        return Path(tempfile.mkdtemp(prefix=_STAGE, dir=self._workplace(folder)))
+        # One tree stands for all folders that lie in each other, for two may have one in common.
+        outer = self._places.outermost(scheme)
+        root, top = self._places.roots[scheme], self._places.roots[outer]
+        workplace = self._workplace(root)
+        staged = os.path.join(workplace, f"new-{self._token}", outer)  # noqa: PTH118
+        self._stages[staged] = top
+        folder = os.path.normpath(os.path.join(staged, os.path.relpath(root, top)))  # noqa: PTH118
+        self._make(folder)
+        return Path(folder)
 
-    def make_folder(self, folder: Path) -> None:
-        """Create a folder and those above it; one that exists is left alone."""
-        missing = []
-        while not folder.is_dir():
-            missing.append(folder)
-            folder = folder.parent
-        for path in reversed(missing):
-            path.mkdir()
-            self._undo.append(partial(_remove_folder, path))
+    def _make(self, folder: str) -> None:
+        if not os.path.isdir(folder):  # noqa: PTH112
+            self._make(os.path.dirname(folder))  # noqa: PTH120
+            self._disk.make_folder(folder)
 
-    def put_away(self, path: str | Path) -> None:
-        """Move a file or a whole folder out of the environment.
-
-        :param path: what exists there; a link is moved, not what it leads to.
-        """
-        self._stored += 1
-        folder = os.path.dirname(path)  # noqa: PTH120
-        if folder not in self._stores:
-            self._stores[folder] = str(self._workplace(Path(folder)))
-        self._move(path, f"{self._stores[folder]}{os.sep}old-{self._stored}")
-
-    def remove_empty(self, folder: str | Path) -> bool:
-        """Remove a folder if nothing is in it.
-
-        :return: whether it was removed.
-        """
-        try:
-            mode = os.lstat(folder).st_mode
-            os.rmdir(folder)  # noqa: PTH106
-        except OSError:
-            return False
-
-        def restore() -> None:
-            os.mkdir(folder)  # noqa: PTH102
-            os.chmod(folder, mode & 0o7777)  # noqa: PTH101
-
-        self._undo.append(restore)
-        return True
-
-    def place(self, staged: Path, final: Path, *, replace: bool = False, but: str = "") -> None:
-        """Move the content of a staged folder into a folder of the environment.
-
-        A folder that is new moves as a whole.
-
-        :param staged: what `stage` returned, now filled.
-        :param final: created if it is missing.
-        :param replace: move what is in the way out of the environment.
-        :param but: name of an entry that is left for another call.
-        :raises FileConflict: something is in the way, and it may not be replaced.
-        """
-        self.make_folder(final)
-        with os.scandir(staged) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                if entry.name == but:
-                    continue
-                source, target = Path(entry.path), final / entry.name
-                if not os.path.lexists(target):
-                    self._move(source, target)
-                elif entry.is_dir(follow_symlinks=False) and target.is_dir():
-                    self.place(source, target, replace=replace)
-                elif replace or staged.name == "__pycache__":  # bytecode of a module long gone
-                    self.put_away(target)
-                    self._move(source, target)
-                else:
-                    raise FileConflict(
-                        "a file appeared in the environment while it was changed",
-                        where=str(target),
-                        hint="nothing was changed; try again",
-                    )
-
-    def _workplace(self, folder: Path) -> Path:
-        device = folder.stat().st_dev
+    def _workplace(self, folder: str) -> str:
+        """Return the workplace in the file system of a folder, which may not exist yet."""
+        existing = folder
+        while not os.path.isdir(existing):  # noqa: PTH112
+            existing = os.path.dirname(existing)  # noqa: PTH120
+        device = self._device(existing)
         if device not in self._workplaces:
-            homes = (home for home in self._homes if home.is_dir())
-            home = next((home for home in homes if home.stat().st_dev == device), folder)
-            workplace = Path(tempfile.mkdtemp(prefix=WORKPLACE, dir=home))
+            workplace = os.path.join(self._home(device, folder), WORKPLACE)  # noqa: PTH118
             self._workplaces[device] = workplace
-            # Gone before the folder it lies in, should that one have been created as well.
-            self._undo.append(partial(self._discard, workplace))
+            if workplace != self._places.workplace:
+                self._note_folders()
+            with suppress(FileExistsError):
+                self._disk.make_folder(workplace)
         return self._workplaces[device]
 
-    def _discard(self, workplace: Path) -> None:
-        if not self._lost:  # else it holds the only copy of something
-            shutil.rmtree(workplace, ignore_errors=True)
+    def _home(self, device: Hashable, folder: str) -> str:
+        """Return where a workplace may lie: in a folder that stays, if there is one."""
+        for root in self._places.roots.values():
+            if os.path.isdir(root) and self._device(root) == device:  # noqa: PTH112
+                return root
+        self._make_root(folder)
+        return folder
 
-    def _move(self, source: str | Path, target: str | Path) -> None:
-        _rename(source, target)
-        self._undo.append(partial(_rename, target, source))
+    def _make_root(self, folder: str) -> None:
+        if made := make_folders(folder):
+            self._made = [*made, *self._made]
+            self._note_folders()
 
-    def _roll_back(self) -> list[str]:
-        """Undo every step, the last first, and return what could not be undone."""
-        while self._undo:
-            step = self._undo.pop()
+    def _device(self, folder: str) -> Hashable:
+        if folder not in self._devices:
+            self._devices[folder] = self._disk.device_of(folder)
+        return self._devices[folder]
+
+    def _note_folders(self) -> None:
+        """Write down which folders were made, for whoever cleans up if this process cannot."""
+        made = {*self._made_before, *self._made}
+        main = self._places.workplace
+        document = {
+            "workplaces": [
+                self._places.encode(path) for path in self._workplaces.values() if path != main
+            ],
+            "made": {
+                scheme: sum(root == one or root.startswith(one + os.sep) for one in made)
+                for scheme, root in self._places.roots.items()
+                if root in made
+            },
+        }
+        final = os.path.join(main, FOLDERS)  # noqa: PTH118
+        self._disk.write(f"{final}.new", json.dumps(document).encode())
+        self._disk.replace(f"{final}.new", final)
+
+    # --- switch ---
+
+    def switch(
+        self, leaving: Mapping[str, str], *, changes: Sequence[str] = (), replace: bool = False
+    ) -> None:
+        """Let what was staged take its place, and remove what goes; all of it or nothing.
+
+        :param leaving: the owner of each file that goes, by absolute path.
+        :param changes: what this is in words, for whoever finds the journal.
+        :param replace: what is in the way may go though nobody owns it.
+        :raises FileConflict: something is in the way.
+        :raises OSError: something could not be done; leave the block, and all is as before.
+        """
+        for top in self._stages.values():
+            self._make_root(top)
+        ways = iter(_WAYS)
+        way = next(ways)
+        while True:
+            steps = self._plan(leaving, replace=replace, way=way)
             try:
-                step()
+                self._carry_out(Journal(tuple(changes), steps))
             except OSError as error:
-                self._lost.append(str(error))
-        return self._lost
+                if error.errno not in _NOT_THAT_WAY or (other := next(ways, None)) is None:
+                    raise
+                way = other
+                self._undo()
+            else:
+                return
+
+    def _plan(self, leaving: Mapping[str, str], *, replace: bool, way: _Way) -> tuple[Step, ...]:
+        ignores_case = not self._disk.is_case_sensitive(self._places.library)
+        steps = plan_steps(
+            self._stages.items(),
+            leaving,
+            look=_Looking(),
+            store=self._store,
+            kept=self._places.kept,
+            replace=replace,
+            whole_folders=way.whole_folders,
+            exchange=way.exchange,
+            fold=_fold if ignores_case else None,
+        )
+        return tuple(self._noted(self._nearby(step)) for step in steps)
+
+    def _store(self, folder: str) -> str:
+        """Return the folder to which what goes from a folder is moved."""
+        store = os.path.join(self._workplace(folder), f"old-{self._token}")  # noqa: PTH118
+        self._make(store)
+        return store
+
+    def _nearby(self, step: Step) -> Step:
+        """Bring what is staged into the file system of its place, if it is in another one.
+
+        A link or a mount within the environment may lead there.
+        """
+        if step.kind not in {Kind.PUT, Kind.SWAP}:
+            return step
+        folder = os.path.dirname(step.place)  # noqa: PTH120
+        device = self._device(os.path.realpath(folder) if os.path.islink(folder) else folder)  # noqa: PTH114
+        workplace = self._workplaces.get(device)
+        if workplace is not None and step.aside.startswith(workplace + os.sep):
+            return step
+        near = f"{self._store(folder)}{os.sep}new-{secrets.token_hex(4)}"
+        _copy(step.aside, near, self._disk)
+        return altered(step, aside=near)
+
+    def _noted(self, step: Step) -> Step:
+        coming = step.aside if step.kind in {Kind.PUT, Kind.SWAP} else ""
+        going = step.place if step.kind in {Kind.SWAP, Kind.TAKE} else ""
+        return altered(
+            step,
+            coming=os.lstat(coming).st_ino if coming else 0,
+            going=os.lstat(going).st_ino if going else 0,
+        )
+
+    def _carry_out(self, journal: Journal) -> None:
+        final = os.path.join(self._places.workplace, Stage.JOURNAL.value)  # noqa: PTH118
+        self._disk.write(f"{final}.new", journal.to_bytes(self._places))
+        for workplace in self._workplaces.values():
+            self._disk.sync_tree(workplace)
+        self._disk.replace(f"{final}.new", final)
+        self._disk.sync_folder(self._places.workplace)
+        # From here on the environment changes.
+        for step in journal.steps:
+            self._make_step(step)
+        sync_folders(journal.steps, self._disk)
+        mark(self._places, Stage.COMMITTED, self._disk)
+
+    def _make_step(self, step: Step) -> None:
+        match step.kind:
+            case Kind.PUT:
+                self._disk.move(step.aside, step.place)
+            case Kind.TAKE:
+                self._disk.move(step.place, step.aside)
+            case Kind.DROP:
+                self._disk.remove_folder(step.place)
+            case Kind.SWAP:
+                if not self._disk.exchange(step.aside, step.place):
+                    raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), step.place)
+
+    def _undo(self) -> None:
+        undo(self._places, read_journal(self._places), self._disk)
+        self._disk.remove_file(os.path.join(self._places.workplace, Stage.JOURNAL.value))  # noqa: PTH118
 
 
-def _remove_folder(folder: Path) -> None:
-    # Another process may have put something into it; then it is no longer ours to remove.
-    with suppress(OSError):
-        folder.rmdir()
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Say which renames are tried."""
+
+    whole_folders: bool = True
+    exchange: bool = True
 
 
-def _rename(source: str | Path, target: str | Path) -> None:
-    try:
-        os.rename(source, target)  # noqa: PTH104
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        # A link or a mount inside the environment leads to another file system.
-        _copy_and_delete(Path(source), Path(target))
+# Where one file system lies over another, as in containers, folders of the lower one cannot be
+# renamed, but files can; and not every file system exchanges names.
+_NOT_THAT_WAY = frozenset({errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP})
+_WAYS = (_Way(), _Way(exchange=False), _Way(whole_folders=False), _Way(False, False))
 
 
-def _copy_and_delete(source: Path, target: Path) -> None:
-    is_folder = source.is_dir() and not source.is_symlink()
-    try:
-        if is_folder:
-            shutil.copytree(source, target, symlinks=True)
-        else:
-            shutil.copy2(source, target, follow_symlinks=False)
-            source.unlink()
-    except BaseException:
-        _delete(target)
-        raise
-    if is_folder:  # whole folders are only ever ours, staged
-        _delete(source)
+class _Looking:
+    """Look at each folder once."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Listing | None] = {}
+
+    def __call__(self, folder: str) -> Listing | None:
+        """Return the names in a folder, links followed; None if it is none."""
+        if folder not in self._seen:
+            self._seen[folder] = self._list(folder)
+        return self._seen[folder]
+
+    def _list(self, folder: str) -> Listing | None:
+        folders: dict[str, int] = {}
+        files: list[str] = []
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders[entry.name] = entry.stat(follow_symlinks=False).st_dev
+                    else:
+                        files.append(entry.name)
+            return Listing(os.stat(folder).st_dev, folders, files)  # noqa: PTH116
+        except OSError:
+            return None
 
 
-def _delete(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
+def _fold(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _copy(source: str, target: str, disk: FileSystem) -> None:
+    if os.path.isdir(source) and not os.path.islink(source):  # noqa: PTH112, PTH114
+        disk.make_folder(target)
+        for name in os.listdir(source):  # noqa: PTH208
+            _copy(os.path.join(source, name), os.path.join(target, name), disk)  # noqa: PTH118
+        shutil.copymode(source, target)
     else:
-        with suppress(OSError):
-            path.unlink()
+        disk.copy(source, target)

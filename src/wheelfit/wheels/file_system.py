@@ -17,10 +17,11 @@ import sys
 import time
 from contextlib import suppress
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
     from types import ModuleType
     from typing import TypeAlias
 
@@ -50,8 +51,8 @@ class FileSystem(Protocol):
     def exists(self, path: AnyPath) -> bool:
         """Tell whether something has this name, a link that leads nowhere included."""
 
-    def device_of(self, path: AnyPath) -> int:
-        """Return a number for the file system in which a file or folder lies.
+    def device_of(self, folder: AnyPath) -> Hashable:
+        """Return what stands for the file system in which a folder lies.
 
         Only within one can things be moved by a rename and linked.
         """
@@ -132,17 +133,19 @@ class NativeFileSystem:
         """See `FileSystem`."""
         return os.path.lexists(_native(path))
 
-    def device_of(self, path: AnyPath) -> int:
+    def device_of(self, folder: AnyPath) -> Hashable:
         """See `FileSystem`."""
-        return os.stat(_native(path)).st_dev  # noqa: PTH116
+        path = _native(folder)
+        return os.stat(path).st_dev, _mount_of(path)  # noqa: PTH116
 
     def is_case_sensitive(self, folder: AnyPath) -> bool:
         """See `FileSystem`."""
         base = _native(folder)
         # Any name that is there shows it; where there is none, that of the folder itself.
         with os.scandir(base) as entries:
-            names = [(base, entry.name) for entry in entries if entry.name.swapcase() != entry.name]
-        for above, name in [*names[:1], os.path.split(os.path.realpath(base))]:
+            names = (entry.name for entry in entries if entry.name.swapcase() != entry.name)
+            inside = [(base, name) for name in islice(names, 1)]
+        for above, name in [*inside, os.path.split(os.path.realpath(base))]:
             if name.swapcase() != name:
                 path, other = os.path.join(above, name), os.path.join(above, name.swapcase())  # noqa: PTH118
                 return not (os.path.lexists(other) and _is_same(path, other))
@@ -247,6 +250,20 @@ def _calls() -> ModuleType:
 
 def _native(path: AnyPath) -> str:
     return extended(path) if sys.platform == "win32" else os.fspath(path)
+
+
+def _mount_of(folder: str) -> bytes:
+    """Return which mount a folder is seen through; one file system may have several (Linux)."""
+    if sys.platform != "linux":
+        return b""
+    with suppress(OSError):
+        number = os.open(folder, os.O_PATH)
+        try:
+            with open(f"/proc/self/fdinfo/{number}", "rb") as stream:  # noqa: PTH123
+                return next((line for line in stream if line.startswith(b"mnt_id:")), b"")
+        finally:
+            os.close(number)
+    return b""
 
 
 def _sync(number: int) -> None:

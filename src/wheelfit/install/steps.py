@@ -1,0 +1,303 @@
+"""Plan by which renames an environment gets from old to new; pure, nothing is touched.
+
+What comes lies in a stage, in folders that mirror those of the environment; what goes is
+known file by file. Where all of a folder goes it moves as one, however much is in it, and
+where another takes its place the two are exchanged, so that whoever looks sees one or the
+other. Only folders that several distributions share are gone through file by file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+from wheelfit.errors import FileConflict
+from wheelfit.values import dataclass, field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+__all__ = ["Kind", "Listing", "Look", "Step", "plan_steps"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+# A record, or something in it; what comes before the version is the project.
+_RECORD = re.compile(r"(?:^|[/\\])([^/\\-]+)[^/\\]*\.dist-info(?:[/\\]|$)")
+
+
+class Kind(StrEnum):
+    """Say what a step does."""
+
+    PUT = "put"
+    """What was staged gets its place, which was free."""
+    SWAP = "swap"
+    """What was staged and what had its place exchange their names."""
+    TAKE = "take"
+    """What was there is moved aside."""
+    DROP = "drop"
+    """A folder that is empty by now is removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Name one rename."""
+
+    kind: Kind
+    place: str
+    """The file or folder in the environment."""
+    aside: str = ""
+    """Where it comes from, or goes to; afterwards an exchanged one lies there."""
+    owners: frozenset[str] = frozenset()
+    """The distributions that what goes belonged to."""
+    coming: int = 0
+    """The file number (inode) of what comes, noted before the first step."""
+    going: int = 0
+    """The file number of what goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Hold the names in a folder."""
+
+    device: int = 0
+    """In which file system it lies."""
+    folders: Mapping[str, int] = field(default_factory=dict)
+    """The folders in it, each with its file system."""
+    files: Collection[str] = frozenset()
+    """Everything else in it: files, and links whatever they lead to."""
+
+
+class Look(Protocol):
+    """Say what lies where before the change."""
+
+    def __call__(self, folder: str) -> Listing | None:
+        """Return the names in a folder, links followed; None if it is none."""
+
+
+def plan_steps(
+    stages: Iterable[tuple[str, str]],
+    leaving: Mapping[str, str],
+    *,
+    look: Look,
+    store: Callable[[str], str],
+    kept: Collection[str],
+    replace: bool = False,
+    whole_folders: bool = True,
+    exchange: bool = True,
+    fold: Callable[[str], str] | None = None,
+) -> tuple[Step, ...]:
+    """Return the steps in their order; the records of distributions come last.
+
+    :param stages: what comes: pairs of a staged folder and the one it stands for, which exists.
+    :param leaving: the owner of each file that goes, by absolute path.
+    :param look: says what lies where.
+    :param store: names the folder to which what goes from some folder is moved.
+    :param kept: folders that stay whatever happens: those of the environment.
+    :param replace: what is in the way may be moved aside though nobody owns it.
+    :param whole_folders: False where only files can be renamed.
+    :param exchange: False where names cannot be exchanged.
+    :param fold: gives two names of one file the same spelling, where case is ignored.
+    :raises FileConflict: something is in the way, and may not be replaced.
+    """
+    planner = _Planner(look, store, replace, whole_folders, exchange, fold)
+    planner.kept.update(map(planner.key, kept))
+    for path, owner in leaving.items():
+        planner.add_leaving(path, owner)
+    for staged, final in stages:
+        planner.merge(staged, final)
+    planner.take_the_rest()
+    # The sort is stable: the new record of a project comes before the old one goes, at once.
+    return tuple(sorted(planner.steps, key=_turn))
+
+
+def _turn(step: Step) -> tuple[bool, str]:
+    """Sort the records of distributions behind everything else, by project."""
+    found = _RECORD.search(step.place)
+    return found is not None, "" if found is None else found[1].lower()
+
+
+@dataclass(slots=True)
+class _Planner:
+    """Hold what is planned so far."""
+
+    look: Look
+    store: Callable[[str], str]
+    replace: bool
+    whole_folders: bool
+    exchange: bool
+    fold: Callable[[str], str] | None
+    # Where case is ignored, everything below is found by the folded name.
+    gone: dict[str, dict[str, str]] = field(default_factory=dict)
+    """What goes by folder: for each name the owner."""
+    folders: dict[str, str] = field(default_factory=dict)
+    """The folders in which something goes, as they are written."""
+    kept: set[str] = field(default_factory=set)
+    """Folders that stay."""
+    steps: list[Step] = field(default_factory=list)
+    moved: set[str] = field(default_factory=set)
+    """What goes already, files and folders."""
+    filled: set[str] = field(default_factory=set)
+    """Folders into which something comes."""
+    verdicts: dict[str, frozenset[str] | None] = field(default_factory=dict)
+    """The owners of folders of which all goes."""
+    count: int = 0
+
+    def add_leaving(self, path: str, owner: str) -> None:
+        """Note that a file goes."""
+        folder, name = os.path.split(path)
+        key = self.key(folder)
+        self.folders.setdefault(key, folder)
+        self.gone.setdefault(key, {})[self.key(name)] = owner
+
+    # --- what comes ---
+
+    def merge(self, staged: str, final: str) -> None:
+        """Plan how the content of a staged folder gets into one that is there."""
+        coming, there = self.look(staged), self.look(final) or Listing()
+        if coming is None:
+            return
+        self.filled.add(self.key(final))
+        names = {self.key(name): name for name in (*there.files, *there.folders)}
+        for name in sorted((*coming.files, *coming.folders)):
+            aside, place = os.path.join(staged, name), os.path.join(final, name)  # noqa: PTH118
+            found = names.get(self.key(name))
+            if found is None:
+                self.steps.append(Step(Kind.PUT, place, aside))
+                continue
+            old = os.path.join(final, found)  # noqa: PTH118
+            owners = self.owners(old, is_folder=found in there.folders)
+            is_merged = name in coming.folders and self.look(old) is not None
+            is_split = not self.whole_folders and found in there.folders
+            if is_merged and (owners is None or is_split):
+                self.merge(aside, old)
+            elif owners is not None:
+                self.give_way(old, owners, place, aside)
+            elif found not in there.folders and (
+                # Bytecode of a module long gone is nobody's.
+                self.replace or os.path.basename(final) == "__pycache__"  # noqa: PTH119
+            ):
+                self.give_way(old, frozenset(), place, aside)
+            else:
+                raise FileConflict(
+                    "a file appeared in the environment while it was changed",
+                    where=old,
+                    hint="nothing was changed; try again",
+                )
+
+    def give_way(self, old: str, owners: frozenset[str], place: str, aside: str) -> None:
+        """Plan that what is there goes and what is staged comes."""
+        # Two that are exchanged keep their names as written, also where case is ignored.
+        if self.exchange and old == place and (self.whole_folders or self.look(old) is None):
+            self.steps.append(Step(Kind.SWAP, place, aside, owners))
+            self.moved.add(self.key(old))
+        else:
+            self.take(old, owners)
+            self.steps.append(Step(Kind.PUT, place, aside))
+
+    # --- what goes ---
+
+    def take_the_rest(self) -> None:
+        """Plan that everything goes that was not met yet, in as large pieces as possible."""
+        for key, names in self.gone.items():
+            folder = self.folders[key]
+            if self.is_moved(key):
+                continue
+            if (top := self.top(folder)) is not None:
+                self.take(top, self.whole(top) or frozenset())
+                continue
+            listing = self.look(folder) or Listing()
+            for name in sorted(listing.files):
+                owner = names.get(self.key(name))
+                path = os.path.join(folder, name)  # noqa: PTH118
+                if owner is not None and self.key(path) not in self.moved:
+                    self.take(path, frozenset({owner}))
+
+    def take(self, path: str, owners: frozenset[str]) -> None:
+        """Plan that a file or a folder goes."""
+        self.moved.add(self.key(path))
+        listing = None if self.whole_folders else self.real_folder(path)
+        if listing is None:
+            self.count += 1
+            aside = os.path.join(self.store(os.path.dirname(path)), str(self.count))  # noqa: PTH118, PTH120
+            self.steps.append(Step(Kind.TAKE, path, aside, owners))
+            return
+        for name in (*listing.files, *listing.folders):
+            inside = os.path.join(path, name)  # noqa: PTH118
+            if self.key(inside) not in self.moved:
+                self.take(inside, owners)
+        if self.key(path) not in self.filled:
+            self.steps.append(Step(Kind.DROP, path, owners=owners))
+
+    # --- who owns what ---
+
+    def owners(self, path: str, *, is_folder: bool) -> frozenset[str] | None:
+        """Return to whom something belongs if all of it goes; None if anything stays."""
+        if is_folder:
+            return self.whole(path)
+        folder, name = os.path.split(self.key(path))
+        owner = self.gone.get(folder, {}).get(name)
+        return None if owner is None else frozenset({owner})
+
+    def whole(self, folder: str) -> frozenset[str] | None:
+        """Return the owners of a folder if everything in it goes; None if anything stays."""
+        key = self.key(folder)
+        if key not in self.verdicts:
+            self.verdicts[key] = None if key in self.kept else self.find_whole(folder)
+        return self.verdicts[key]
+
+    def find_whole(self, folder: str) -> frozenset[str] | None:
+        listing = self.real_folder(folder)
+        if listing is None:
+            return None
+        if not (listing.files or listing.folders):
+            # Whoever made another empty folder may need it.
+            is_cache = os.path.basename(folder) == "__pycache__"  # noqa: PTH119
+            return frozenset() if is_cache else None
+        gone = self.gone.get(self.key(folder), {})
+        owners = set()
+        for name in listing.files:
+            owner = gone.get(self.key(name))
+            if owner is None:
+                return None
+            owners.add(owner)
+        for name in listing.folders:
+            found = self.whole(os.path.join(folder, name))  # noqa: PTH118
+            if found is None:
+                return None
+            owners |= found
+        return frozenset(owners)
+
+    def real_folder(self, path: str) -> Listing | None:
+        """Return the names in a folder that is no link and no other file system's root."""
+        folder, name = os.path.split(path)
+        above = self.look(folder)
+        if above is None:
+            return None
+        folders = above.folders
+        if self.fold is not None:
+            folders = {self.fold(one): device for one, device in folders.items()}
+        return self.look(path) if folders.get(self.key(name)) == above.device else None
+
+    def top(self, folder: str) -> str | None:
+        """Return the highest folder around that goes as a whole; None if this one does not."""
+        top = None
+        while self.whole(folder) is not None:
+            top, folder = folder, os.path.dirname(folder)  # noqa: PTH120
+        return top
+
+    def is_moved(self, folder: str) -> bool:
+        """Tell of a folded path whether it goes already, or a folder around it."""
+        while folder not in self.moved:
+            above = os.path.dirname(folder)  # noqa: PTH120
+            if above == folder:
+                return False
+            folder = above
+        return True
+
+    def key(self, name: str) -> str:
+        return name if self.fold is None else self.fold(name)

@@ -1,0 +1,281 @@
+"""File systems that behave as others than this machine's do, for tests.
+
+Each is the real one with something taken away: `WithoutExchange`, `WithoutLinks`, `LikeWindows`,
+`Layered`, `ReadOnly` and `Full` refuse what such a system refuses. `IgnoringCase` finds names in
+any case. `Killed` ends the process, as it were, before a change of the disk of your choice: from
+then on nothing is done any more, not even by handlers of the exception.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING, NoReturn
+
+from wheelfit.wheels.file_system import NativeFileSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wheelfit.wheels.file_system import AnyPath
+
+__all__ = [
+    "Changing",
+    "Full",
+    "IgnoringCase",
+    "Killed",
+    "Killing",
+    "Layered",
+    "LikeWindows",
+    "ReadOnly",
+    "WithoutExchange",
+    "WithoutLinks",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def _refuse(number: int, path: AnyPath) -> NoReturn:
+    raise OSError(number, os.strerror(number), os.fspath(path))
+
+
+class WithoutExchange(NativeFileSystem):
+    """Two names cannot be exchanged."""
+
+    def exchange(self, one: AnyPath, other: AnyPath) -> bool:  # noqa: ARG002
+        """Do nothing."""
+        return False
+
+
+class WithoutLinks(NativeFileSystem):
+    """A file has one name only, and shares its bytes with nobody."""
+
+    def link(self, source: AnyPath, target: AnyPath) -> None:  # noqa: ARG002
+        """Refuse."""
+        _refuse(errno.EPERM, target)
+
+    def reflink(self, source: AnyPath, target: AnyPath) -> None:  # noqa: ARG002
+        """Refuse."""
+        _refuse(errno.EOPNOTSUPP, target)
+
+
+class LikeWindows(WithoutExchange):
+    """Nothing moves that is open, nor a folder in which something is.
+
+    :param opened: paths of files that other programs have open.
+    """
+
+    def __init__(self, opened: set[str] | None = None) -> None:
+        self.opened = set() if opened is None else opened
+
+    def _check(self, path: AnyPath) -> None:
+        text = os.fspath(path)
+        if any(one == text or one.startswith(text + os.sep) for one in self.opened):
+            _refuse(errno.EACCES, path)
+
+    def move(self, source: AnyPath, target: AnyPath) -> None:
+        """Refuse what is open, and what is there."""
+        self._check(source)
+        super().move(source, target)
+
+    def replace(self, source: AnyPath, target: AnyPath) -> None:
+        """Refuse what is open."""
+        self._check(source)
+        self._check(target)
+        super().replace(source, target)
+
+    def remove_file(self, path: AnyPath) -> None:
+        """Refuse what is open."""
+        self._check(path)
+        super().remove_file(path)
+
+
+class Layered(NativeFileSystem):
+    """What is there lies in a lower layer, as in a container: its folders cannot be renamed.
+
+    :param below: the folder in which that is so.
+    """
+
+    def __init__(self, below: str) -> None:
+        self.lower = {os.stat(base).st_ino for base, _, _ in os.walk(below)}  # noqa: PTH116
+
+    def _check(self, path: AnyPath) -> None:
+        if os.lstat(path).st_ino in self.lower:
+            _refuse(errno.EXDEV, path)
+
+    def move(self, source: AnyPath, target: AnyPath) -> None:
+        """Refuse folders of the lower layer."""
+        self._check(source)
+        super().move(source, target)
+
+    def exchange(self, one: AnyPath, other: AnyPath) -> bool:
+        """Refuse folders of the lower layer."""
+        self._check(one)
+        self._check(other)
+        return super().exchange(one, other)
+
+
+class IgnoringCase(NativeFileSystem):
+    """Names are the same in any case, and stay as they were first written.
+
+    Only what goes through this object ignores it, and only for the last name of a path.
+    """
+
+    def _spelled(self, path: AnyPath) -> str:
+        folder, name = os.path.split(os.fspath(path))
+        try:
+            names = os.listdir(folder)  # noqa: PTH208
+        except OSError:
+            return os.fspath(path)
+        same = [one for one in names if one.casefold() == name.casefold()]
+        return os.path.join(folder, same[0] if same else name)  # noqa: PTH118
+
+    def is_case_sensitive(self, folder: AnyPath) -> bool:  # noqa: ARG002
+        """Say that it is not."""
+        return False
+
+    def exists(self, path: AnyPath) -> bool:
+        """Look for any spelling."""
+        return super().exists(self._spelled(path))
+
+    def move(self, source: AnyPath, target: AnyPath) -> None:
+        """Refuse a name that is there in any case."""
+        if self.exists(target):
+            _refuse(errno.EEXIST, target)
+        super().move(self._spelled(source), target)
+
+    def exchange(self, one: AnyPath, other: AnyPath) -> bool:
+        """Exchange what lies behind the names, which stay."""
+        return super().exchange(self._spelled(one), self._spelled(other))
+
+
+class Changing(NativeFileSystem):
+    """Do something before every change of the disk.
+
+    :param before: called with the name of the method.
+    """
+
+    def __init__(self, before: Callable[[str], None]) -> None:
+        self.before = before
+
+    def make_folder(self, path: AnyPath) -> None:
+        """Create a folder."""
+        self.before("make_folder")
+        super().make_folder(path)
+
+    def write(self, path: AnyPath, data: bytes) -> None:
+        """Create a file."""
+        self.before("write")
+        super().write(path, data)
+
+    def remove_file(self, path: AnyPath) -> None:
+        """Remove a file."""
+        self.before("remove_file")
+        super().remove_file(path)
+
+    def remove_folder(self, path: AnyPath) -> None:
+        """Remove a folder."""
+        self.before("remove_folder")
+        super().remove_folder(path)
+
+    def move(self, source: AnyPath, target: AnyPath) -> None:
+        """Rename something."""
+        self.before("move")
+        super().move(source, target)
+
+    def replace(self, source: AnyPath, target: AnyPath) -> None:
+        """Rename a file."""
+        self.before("replace")
+        super().replace(source, target)
+
+    def exchange(self, one: AnyPath, other: AnyPath) -> bool:
+        """Exchange two names."""
+        self.before("exchange")
+        return super().exchange(one, other)
+
+    def link(self, source: AnyPath, target: AnyPath) -> None:
+        """Give a file a second name."""
+        self.before("link")
+        super().link(source, target)
+
+    def reflink(self, source: AnyPath, target: AnyPath) -> None:
+        """Create a file that shares its space."""
+        self.before("reflink")
+        super().reflink(source, target)
+
+    def copy(self, source: AnyPath, target: AnyPath) -> None:
+        """Copy a file."""
+        self.before("copy")
+        super().copy(source, target)
+
+    def sync_file(self, path: AnyPath) -> None:
+        """Wait for a file."""
+        self.before("sync_file")
+        super().sync_file(path)
+
+    def sync_folder(self, path: AnyPath) -> None:
+        """Wait for a folder."""
+        self.before("sync_folder")
+        super().sync_folder(path)
+
+    def sync_tree(self, folder: AnyPath) -> None:
+        """Wait for a tree."""
+        self.before("sync_tree")
+        super().sync_tree(folder)
+
+
+class Killed(BaseException):
+    """The process is no more; what catches this in our code can do nothing either."""
+
+
+class Killing(Changing):
+    """End the process before one change of the disk.
+
+    :param after: how many changes are made before.
+    """
+
+    def __init__(self, after: int) -> None:
+        super().__init__(self._count)
+        self.left = after
+
+    def _count(self, _: str) -> None:
+        if self.left == 0:
+            raise Killed
+        self.left -= 1
+
+
+class ReadOnly(Changing):
+    """Nothing can be changed.
+
+    :param after: how many changes are made before.
+    """
+
+    number = errno.EROFS
+
+    def __init__(self, after: int = 0) -> None:
+        super().__init__(self._count)
+        self.left = after
+
+    def _count(self, method: str) -> None:
+        if self.left <= 0 and method in self.refused:
+            raise OSError(self.number, os.strerror(self.number), method)
+        self.left -= 1
+
+    refused = frozenset(
+        {
+            *("make_folder", "write", "remove_file", "remove_folder", "move", "replace"),
+            *("exchange", "link", "reflink", "copy"),
+        }
+    )
+
+
+class Full(ReadOnly):
+    """Nothing more can be written; what is there can be moved and removed.
+
+    :param after: how many changes are made before.
+    """
+
+    number = errno.ENOSPC
+    refused = frozenset({"make_folder", "write", "link", "reflink", "copy"})
