@@ -28,14 +28,14 @@ from wheelfit.values import dataclass
 from wheelfit.wheels.bytes_source import open_local
 from wheelfit.wheels.linking import current_umask
 from wheelfit.wheels.rebuilding import (
-    Directory,
     Rebuilt,
+    make_directory,
     make_plan,
     read_directory,
     shared_bytes,
 )
 from wheelfit.wheels.remote import RangeUnsupported, Span, Suffix
-from wheelfit.wheels.zip_directory import find_end, parse_directory
+from wheelfit.wheels.zip_directory import find_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.wheels.bytes_source import ByteSource
-    from wheelfit.wheels.rebuilding import Piece, Plan
+    from wheelfit.wheels.rebuilding import Directory, Piece, Plan
     from wheelfit.wheels.record import RecordRow
     from wheelfit.wheels.remote import Part, Range
     from wheelfit.wheels.unpacked import UnpackedWheel
@@ -412,9 +412,7 @@ class _Remote:
         if end.offset < start:
             tail, start = self.fetch(Span(end.offset, start)).data + tail, end.offset
         self.fetched = len(tail)
-        directory = tail[end.offset - start : end.stop - start]
-        members = parse_directory(directory, end, where=self.where)
-        return Directory(members, end, size, start, tail)
+        return make_directory(tail, size, where=self.where)
 
 
 def _likely_tail(sibling: Directory) -> int:
@@ -423,10 +421,10 @@ def _likely_tail(sibling: Directory) -> int:
     In most wheels dist-info comes last, and it is what differs for certain.
     """
     first = sibling.end.offset
-    for member in sorted(sibling.members, key=lambda member: -member.offset):
-        if not member.name.partition("/")[0].endswith(".dist-info"):
+    for entry in reversed(sibling.entries):
+        if not entry.name.partition(b"/")[0].endswith(b".dist-info"):
             break
-        first = member.offset
+        first = entry.start
     likely = sibling.size - first + _SLACK
     return min(max(likely, _LEAST_TAIL), _MOST_TAIL)
 

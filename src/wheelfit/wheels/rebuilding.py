@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from wheelfit.errors import InvalidWheel
 from wheelfit.values import dataclass
 from wheelfit.wheels.zip_directory import (
     LOCAL_HEADER_SIZE,
     find_end,
-    following_offsets,
     local_header_size,
     parse_directory,
 )
@@ -25,10 +25,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from wheelfit.wheels.bytes_source import ByteSource
-    from wheelfit.wheels.zip_directory import DirectoryEnd, Member
+    from wheelfit.wheels.zip_directory import DirectoryEnd
 
 
-__all__ = ["Directory", "Piece", "Plan", "Rebuilt", "make_plan", "read_directory", "shared_bytes"]
+__all__ = [
+    "Directory",
+    "Entry",
+    "Piece",
+    "Plan",
+    "Rebuilt",
+    "make_directory",
+    "make_plan",
+    "read_directory",
+    "shared_bytes",
+]
 
 
 def __dir__() -> list[str]:
@@ -38,14 +48,41 @@ def __dir__() -> list[str]:
 _LONGEST_EXTRA = 1 << 10  # bytes of extra fields that come with a header in one go
 _WORTH_A_HEADER = 16 << 10  # bytes of data for which a header alone is asked for
 _FULL32 = 0xFFFFFFFF
+_ENTRY = struct.Struct("<4s4x4H3L3H8xL")
+_ENTRY_MARK = b"PK\x01\x02"
+
+
+class Entry(NamedTuple):
+    """Hold what tells one member from others; there are ten thousand of them, read unchecked."""
+
+    name: bytes
+    """Path inside the archive as it is written."""
+    head: tuple[int, int, int]
+    """Flags, MS-DOS time and date."""
+    content: tuple[int, int, int, int]
+    """Method, CRC-32, packed and unpacked size."""
+    start: int
+    """Where the local header begins."""
+    stop: int
+    """Where the next member begins, or the directory."""
+
+    @property
+    def packed_size(self) -> int:
+        """Bytes of its data in the archive."""
+        return self.content[2]
+
+    @property
+    def size(self) -> int:
+        """Bytes from its header to the next one."""
+        return self.stop - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Directory:
     """Hold what the end of a wheel says about the whole."""
 
-    members: tuple[Member, ...]
-    """All members."""
+    entries: tuple[Entry, ...]
+    """All members in the order in which they lie there."""
     end: DirectoryEnd
     """Where the central directory lies."""
     size: int
@@ -56,8 +93,7 @@ class Directory:
     """The last bytes of the wheel, the directory and maybe more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """Say where a part of a wheel comes from."""
 
     start: int
@@ -108,9 +144,65 @@ def read_directory(source: ByteSource, *, where: str) -> Directory:
     if end.offset < start:
         tail = source.read_at(end.offset, start - end.offset) + tail
         start = end.offset
-    directory = tail[end.offset - start : end.stop - start]
-    members = parse_directory(directory, end, where=where)
-    return Directory(members, end, source.size, start, tail)
+    return make_directory(tail, source.size, where=where)
+
+
+def make_directory(tail: bytes, size: int, *, where: str) -> Directory:
+    """Take a directory apart.
+
+    :param tail: the end of a wheel, with all of the directory.
+    :param size: bytes of the whole wheel.
+    :param where: what to name in an error.
+    :raises InvalidWheel: it is not sound.
+    """
+    start = size - len(tail)
+    end = find_end(tail, size, where=where)
+    entries = _parsed(tail[end.offset - start : end.stop - start], end, where)
+    return Directory(entries, end, size, start, tail)
+
+
+def _parsed(data: bytes, end: DirectoryEnd, where: str) -> tuple[Entry, ...]:
+    found = []
+    position = 0
+    try:
+        while position < len(data):
+            fields = _ENTRY.unpack_from(data, position)
+            mark, flags, method, time, date, crc, packed, size, name, extra, comment, offset = (
+                fields
+            )
+            if mark != _ENTRY_MARK or _FULL32 in (packed, size, offset):
+                found = _parsed_strictly(data, end, where)
+                break
+            position += _ENTRY.size
+            head, content = (flags, time, date), (method, crc, packed, size)
+            found.append((offset, data[position : position + name], head, content))
+            position += name + extra + comment
+    except struct.error:
+        raise InvalidWheel("the central directory is damaged", where=where) from None
+    found.sort()
+    starts = [entry[0] for entry in found]
+    stops = [*starts[1:], end.offset]
+    if starts[:1] != [0] or any(start >= stop for start, stop in zip(starts, stops, strict=True)):
+        raise InvalidWheel("its members do not lie one behind the other", where=where)
+    return tuple(
+        Entry(name, head, content, start, stop)
+        for (start, name, head, content), stop in zip(found, stops, strict=True)
+    )
+
+
+def _parsed_strictly(
+    data: bytes, end: DirectoryEnd, where: str
+) -> list[tuple[int, bytes, tuple[int, int, int], tuple[int, int, int, int]]]:
+    """Read a directory with numbers that need more than 32 bits, or find out what is wrong."""
+    return [
+        (
+            member.offset,
+            member.name.encode(),
+            (member.flags, member.time, member.date),
+            (member.method, member.crc, member.compressed_size, member.size),
+        )
+        for member in parse_directory(data, end, where=where)
+    ]
 
 
 def shared_bytes(wanted: Directory, other: Directory) -> int:
@@ -119,8 +211,8 @@ def shared_bytes(wanted: Directory, other: Directory) -> int:
     :param wanted: the wheel.
     :param other: the other one.
     """
-    there = {_content(member) for member in other.members}
-    return sum(m.compressed_size for m in wanted.members if _content(m) in there)
+    there = {entry.content for entry in other.entries}
+    return sum(entry.packed_size for entry in wanted.entries if entry.content in there)
 
 
 def make_plan(wanted: Directory, other: Directory, source: ByteSource, *, near: int) -> Plan:
@@ -133,81 +225,69 @@ def make_plan(wanted: Directory, other: Directory, source: ByteSource, *, near: 
     :return: what is only likely to be right.
     :raises OSError: the other one cannot be read.
     """
-    by_name = {member.name: member for member in other.members}
-    by_content = {_content(member): member for member in other.members}
-    here = following_offsets(wanted.members, wanted.end)
-    there = following_offsets(other.members, other.end)
+    by_name = {entry.name: entry for entry in other.entries}
+    by_content = {entry.content: entry for entry in other.entries}
     pieces: list[Piece] = []
     origins = {}
-    for member in sorted(wanted.members, key=lambda member: member.offset):
-        stop = here[member.offset]
-        twin = by_name.get(member.name)
-        if twin is None or _content(twin) != _content(member):
-            twin = by_content.get(_content(member)) if member.compressed_size else None
+    for entry in wanted.entries:
+        twin = by_name.get(entry.name)
+        if twin is None or twin.content != entry.content:
+            twin = by_content.get(entry.content) if entry.packed_size else None
         if twin is None:
-            pieces.append(Piece(member.offset, stop))
+            pieces.append(Piece(entry.start, entry.stop))
             continue
-        origins[member.name] = twin.name
-        pieces += _from_twin(member, stop, twin, there[twin.offset], source)
-    pieces.append(_tail_piece(wanted, wanted.end.offset, wanted.size))
-    pieces = [_tail_piece(wanted, p.start, p.stop) if p.is_missing else p for p in pieces]
-    return Plan(tuple(_joined(_coalesced(pieces, near))), origins)
+        origins[entry.name] = twin.name
+        if twin.name == entry.name and twin.head == entry.head and twin.size == entry.size:
+            pieces.append(Piece(entry.start, entry.stop, twin.start))
+        else:
+            pieces += _from_twin(entry, twin, source)
+    pieces.append(Piece(wanted.end.offset, wanted.size))
+    pieces = [_at_hand(piece, wanted) if piece.is_missing else piece for piece in pieces]
+    names = {name.decode(): twin.decode() for name, twin in origins.items()}
+    return Plan(tuple(_joined(_coalesced(pieces, near))), names)
 
 
-def _content(member: Member) -> tuple[int, int, int, int]:
-    return member.crc, member.size, member.compressed_size, member.method
-
-
-def _from_twin(
-    member: Member, stop: int, twin: Member, twin_stop: int, source: ByteSource
-) -> list[Piece]:
-    """Take a member, with its header and what follows its data, from the other wheel."""
-    start = member.offset
-    head = (twin.name, twin.flags, twin.time, twin.date)
-    if (
-        head == (member.name, member.flags, member.time, member.date)
-        and stop - start == twin_stop - twin.offset
-    ):
-        return [Piece(start, stop, twin.offset)]
-    length = LOCAL_HEADER_SIZE + twin.name_size + _LONGEST_EXTRA
-    header = source.read_at(twin.offset, min(length, twin_stop - twin.offset))
+def _from_twin(entry: Entry, twin: Entry, source: ByteSource) -> list[Piece]:
+    """Take the data of a member, and what follows it, from one with another header."""
+    length = LOCAL_HEADER_SIZE + len(twin.name) + _LONGEST_EXTRA
+    header = source.read_at(twin.start, min(length, twin.size))
     if len(header) < LOCAL_HEADER_SIZE or local_header_size(header) > len(header):
-        return [Piece(start, stop)]
+        return [Piece(entry.start, entry.stop)]
     header = header[: local_header_size(header)]
     # Names are known; whatever else the lengths differ by is not.
-    size = len(header) + member.name_size - twin.name_size
-    data_start = twin.offset + len(header)
-    if stop - start - size != twin_stop - data_start:
-        return [Piece(start, stop)]
-    data = Piece(start + size, stop, data_start)
-    made = _made_header(header, member, twin)
+    size = len(header) + len(entry.name) - len(twin.name)
+    if entry.size - size != twin.size - len(header):
+        return [Piece(entry.start, entry.stop)]
+    data = Piece(entry.start + size, entry.stop, twin.start + len(header))
+    made = _made_header(header, entry, twin)
     if made is not None:
-        return [Piece(start, start + size, data=made), data]
-    if member.compressed_size < _WORTH_A_HEADER:
-        return [Piece(start, stop)]
-    return [Piece(start, start + size), data]
+        return [Piece(entry.start, data.start, data=made), data]
+    if entry.packed_size < _WORTH_A_HEADER:
+        return [Piece(entry.start, entry.stop)]
+    return [Piece(entry.start, data.start), data]
 
 
-def _made_header(header: bytes, member: Member, twin: Member) -> bytes | None:
+def _made_header(header: bytes, entry: Entry, twin: Entry) -> bytes | None:
     """Change the header of another member into what the one of this member probably is."""
-    extra = header[LOCAL_HEADER_SIZE + twin.name_size :]
-    if extra and (member.time, member.date) != (twin.time, twin.date):
+    extra = header[LOCAL_HEADER_SIZE + len(twin.name) :]
+    flags, *moment = entry.head
+    old_flags, *old_moment = twin.head
+    if extra and moment != old_moment:
         return None  # it may hold the time once more
     fields = bytearray(header[:LOCAL_HEADER_SIZE])
-    (flags,) = struct.unpack_from("<H", fields, 6)
-    struct.pack_into("<H", fields, 6, flags ^ twin.flags ^ member.flags)
-    struct.pack_into("<2H", fields, 10, member.time, member.date)
-    name = member.name.encode("utf-8")
-    struct.pack_into("<H", fields, 26, len(name))
-    return bytes(fields) + name + extra
+    (written,) = struct.unpack_from("<H", fields, 6)
+    struct.pack_into("<H", fields, 6, written ^ old_flags ^ flags)
+    struct.pack_into("<2H", fields, 10, *moment)
+    struct.pack_into("<H", fields, 26, len(entry.name))
+    return bytes(fields) + entry.name + extra
 
 
-def _tail_piece(wanted: Directory, start: int, stop: int) -> Piece:
+def _at_hand(piece: Piece, wanted: Directory) -> Piece:
     """Take a part from the bytes at hand if it lies there."""
-    if start < wanted.tail_start:
-        return Piece(start, stop)
-    data = wanted.tail[start - wanted.tail_start : stop - wanted.tail_start]
-    return Piece(start, stop, data=data)
+    if piece.start < wanted.tail_start:
+        return piece
+    first, last = piece.start - wanted.tail_start, piece.stop - wanted.tail_start
+    return Piece(piece.start, piece.stop, data=wanted.tail[first:last])
 
 
 def _coalesced(pieces: Sequence[Piece], near: int) -> list[Piece]:
