@@ -26,7 +26,6 @@ from wheelfit.sources.segments import StartOver
 from wheelfit.sources.urls import redact
 from wheelfit.values import dataclass
 from wheelfit.wheels.bytes_source import open_local
-from wheelfit.wheels.linking import current_umask
 from wheelfit.wheels.rebuilding import (
     Rebuilt,
     make_directory,
@@ -227,7 +226,6 @@ class Exchange:
         """The wheel; it may be read from now on."""
         self.is_whole = plan.missing_bytes > _WORTH_KEEPING * remote.directory.size
         """Whether the target will have all of it; otherwise it is not worth being kept as well."""
-        self._umask = current_umask()
         self._ended = threading.Event()
         self._error: BaseException | None = None
         work = [self._fetch, self._hash, *([self._copy] if self.is_whole else [])]
@@ -257,7 +255,6 @@ class Exchange:
         if (
             name is None
             or file is None
-            or self._sibling.wheel.umask != self._umask
             or (file.row.hash, file.row.size) != (row.hash, row.size)
             or file.executable != member.is_executable
         ):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from contextlib import nullcontext
 from queue import Queue
 from typing import TYPE_CHECKING
 
@@ -22,12 +23,12 @@ from wheelfit.values import replace
 from wheelfit.wheels.archive import SIGNATURES
 from wheelfit.wheels.linking import current_umask, link_or_copy
 from wheelfit.wheels.record import DIGEST_SIZES, RecordRow, encode_digest
-from wheelfit.wheels.unpacked import TREE, UnpackedFile, UnpackedWheel, write_manifest
+from wheelfit.wheels.unpacked import TREE, FileTable, UnpackedFile, UnpackedWheel, write_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
-    from typing import Any
+    from types import TracebackType
 
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.zip_directory import Member
@@ -77,7 +78,10 @@ def unpack(
         batches.sort(key=_size, reverse=True)
     work.do(batches)
     digest = sha256 if isinstance(sha256, str) else sha256()
-    files = {member.name: work.done[member.name] for member in archive.members if member.name in work.done}
+    done = work.done
+    files = FileTable.of(
+        {each.name: done[each.name] for each in archive.members if not each.is_folder}
+    )
     wheel = UnpackedWheel(
         folder, archive.filename, digest, archive.dist_info, files, umask, archive.where
     )
@@ -138,14 +142,16 @@ def _make_folders(tree: Path, names: Iterable[str]) -> None:
 def _batches(members: Iterable[Member]) -> Iterator[list[Member]]:
     """Yield what one worker takes at a time: a large member, or small ones that lie together."""
     batch: list[Member] = []
+    size = 0
     for member in members:
         if member.size >= _LARGE:
             yield [member]
             continue
         batch.append(member)
-        if _size(batch) >= _BATCH:
+        size += _size([member])
+        if size >= _BATCH:
             yield batch
-            batch = []
+            batch, size = [], 0
     if batch:
         yield batch
 
@@ -181,6 +187,7 @@ class _Work:
         self._archive = archive
         self._promises = promises
         self._tree = tree
+        self._plain = 0o666 & ~umask
         self._executable = 0o777 & ~umask | 0o111
         self._has_to_allow = umask & 0o111 != 0 and hasattr(os, "fchmod")
         self._advance = advance
@@ -223,7 +230,6 @@ class _Work:
             self._failures.append(error)
 
     def _unpack(self, batch: Sequence[Member]) -> None:
-        is_paired = len(batch) == 1 and batch[0].size >= _LARGE and self._processors > 1
         told = 0
         for member in batch:
             if self._failures:
@@ -234,19 +240,141 @@ class _Work:
             promise = self._promises.get(member.name)
             path = None if promise is None else self._known(member, promise)
             if path is not None and promise is not None:
-                self._archive.data_start(member)
-                self._link(path, member, promise)
-                told += member.size
-            elif is_paired:
-                self._write(member, promise, _Pair)
+                self._take_over(path, member, promise)
             elif member.size >= _LARGE:
-                self._write(member, promise, _Alone)
+                self._write_large(member, promise)
+                continue
             else:
                 self._write_small(member, promise)
-                told += member.size
+            told += member.size
         self._tell(told)
 
     def _tell(self, count: int) -> None:
-        if count:
-            with self._lock:
-                self._advance(count)
+        with self._lock:
+            self._advance(count)
+
+    def _take_over(self, path: Path, member: Member, promise: RecordRow) -> None:
+        """Link a file of another wheel that has the same content."""
+        self._archive.data_start(member)
+        target = self._tree + member.name
+        executable = member.is_executable
+        link_or_copy(path, target, self._executable if executable else self._plain)
+        written = os.stat(target).st_mtime_ns  # noqa: PTH116
+        self.done[member.name] = UnpackedFile(promise, member.size, executable, written)
+
+    def _write_small(self, member: Member, promise: RecordRow | None) -> None:
+        """Write a file that is held in memory as a whole."""
+        data = b"".join(self._archive.chunks(member.name))
+        algorithm = _algorithm(promise)
+        digest = getattr(hashlib, algorithm)(data).digest()
+        row = self._checked(member, promise, f"{algorithm}={encode_digest(digest)}")
+        number = self._create(member)
+        try:
+            _write(number, data)
+            written = os.fstat(number).st_mtime_ns
+        finally:
+            os.close(number)
+        self.done[member.name] = UnpackedFile(row, member.size, member.is_executable, written)
+
+    def _write_large(self, member: Member, promise: RecordRow | None) -> None:
+        """Write a file piece by piece; another thread hashes and writes what is unpacked here."""
+        algorithm = _algorithm(promise)
+        seen = hashlib.new(algorithm)
+        number = self._create(member)
+        begun = count = 0
+
+        def take(piece: bytes) -> None:
+            nonlocal begun, count
+            seen.update(piece)
+            _write(number, piece)
+            count += len(piece)
+            if count - begun >= _WRITE_BACK:
+                from wheelfit.wheels.system_calls import start_writing  # noqa: PLC0415  # ctypes
+
+                start_writing(number, begun, count - begun)
+                begun = count
+
+        try:
+            with _Apart(take) if self._processors > 1 else nullcontext(take) as hand_over:
+                for piece in self._archive.chunks(member.name):
+                    if self._failures:
+                        raise _Stopped
+                    hand_over(piece)
+                    self._tell(len(piece))
+            written = os.fstat(number).st_mtime_ns
+        finally:
+            os.close(number)
+        row = self._checked(member, promise, f"{algorithm}={encode_digest(seen.digest())}")
+        self.done[member.name] = UnpackedFile(row, member.size, member.is_executable, written)
+
+    def _create(self, member: Member) -> int:
+        executable = member.is_executable
+        number = os.open(self._tree + member.name, _NEW, 0o777 if executable else 0o666)
+        if executable and self._has_to_allow:
+            os.fchmod(number, self._executable)
+        return number
+
+    def _checked(self, member: Member, promise: RecordRow | None, digest: str) -> RecordRow:
+        """Compare a content with RECORD; without a promise its CRC was all there is to compare."""
+        if promise is None:
+            return RecordRow(member.name, digest, str(member.size))
+        if promise.hash != digest:  # the sizes were compared before
+            raise InvalidWheel(
+                f"{member.name} is not what RECORD of the wheel promises",
+                where=self._archive.where,
+                note=f"RECORD says {promise.hash}, {promise.size} bytes\n"
+                f"found is    {digest}, {member.size} bytes",
+                hint="the wheel was damaged or changed",
+            )
+        return promise
+
+
+def _algorithm(promise: RecordRow | None) -> str:
+    return "sha256" if promise is None else promise.hash.partition("=")[0]
+
+
+def _write(number: int, data: bytes) -> None:
+    done = os.write(number, data)
+    while done < len(data):
+        done += os.write(number, memoryview(data)[done:])
+
+
+class _Apart:
+    """Let another thread do something with each of many pieces, in their order.
+
+    :param take: what it does.
+    """
+
+    def __init__(self, take: Callable[[bytes], None]) -> None:
+        self._take = take
+        self._pieces: Queue[bytes | None] = Queue(_AHEAD)
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="unpack-write")
+
+    def __enter__(self) -> Callable[[bytes], None]:
+        self._thread.start()
+        return self._hand_over
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pieces.put(None)
+        self._thread.join()
+        if error is None and self._failure is not None:
+            raise self._failure
+
+    def _hand_over(self, piece: bytes) -> None:
+        if self._failure is not None:
+            raise self._failure
+        self._pieces.put(piece)
+
+    def _run(self) -> None:
+        while (piece := self._pieces.get()) is not None:
+            if self._failure is None:
+                try:
+                    self._take(piece)
+                except BaseException as error:  # noqa: BLE001 - raised in the other thread
+                    self._failure = error
