@@ -1,0 +1,145 @@
+"""Repositories: what URLs ask for, and how safely it is had."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from wheelfit.errors import CheckoutFailed, UserError
+from wheelfit.projects.version_control import RepositoryUrl, check_out, parse_repository_url
+from wheelfit.testing.projects import commit_all, write_project
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """Give an environment without configuration of git."""
+    home = {"HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+    return {"PATH": os.environ["PATH"], **home}
+
+
+class TestUrls:
+    """Reading URLs."""
+
+    def test_all_of_it(self) -> None:
+        """Repository, revision and folder are told apart; the login is neither shown nor kept."""
+        text = "git+https://me:s3cret@h.example/a/b.git@v1.0/x#egg=b&subdirectory=python/pkg"
+        found = parse_repository_url(text)
+        assert found == RepositoryUrl("https://h.example/a/b.git", "v1.0/x", "python/pkg")
+        assert found.login == ("me", "s3cret")
+        assert "s3cret" not in str(found) + repr(found)
+        assert found.record("abc") == {
+            "url": "https://h.example/a/b.git",
+            "vcs_info": {"vcs": "git", "commit_id": "abc", "requested_revision": "v1.0/x"},
+            "subdirectory": "python/pkg",
+        }
+
+    def test_the_name_of_a_user_of_ssh(self) -> None:
+        """It is no secret, and nothing works without it."""
+        found = parse_repository_url("git+ssh://git@h.example/a.git")
+        assert (found.url, found.login) == ("ssh://git@h.example/a.git", None)
+        assert found.revision is None
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("git+ext::sh -c evil://x", "no way to reach"),
+            ("git+ext://sh -c evil", "no way to reach"),
+            ("git+fd://17/x", "no way to reach"),
+            ("git+git@h.example:a.git", "no way to reach"),
+            ("hg+https://h.example/a", "only git is"),
+            ("git+https://h.example/a@--upload-pack=evil", "no name of a revision"),
+            ("git+https://h.example/a@-x", "no name of a revision"),
+            ("git+https://h.example/a@x y", "no name of a revision"),
+            ("git+https://h.example/a@x..y", "no name of a revision"),
+            ("git+https://h.example/a@x:y", "no name of a revision"),
+            ("git+https://h.example/a@", "no name of a revision"),
+            ("git+ssh://-oProxyCommand=evil/a", "where the repository is"),
+            ("git+ssh://-oProxyCommand=evil@h.example/a", "where the repository is"),
+            ("git+ssh://h.example/-a", "where the repository is"),
+            ("git+https:///a", "where the repository is"),
+            ("git+https://h.example/", "where the repository is"),
+            ("git+https://h.example/a#subdirectory=../..", "outside the repository"),
+            ("git+https://[::1/a", "cannot be read"),
+        ],
+    )
+    def test_refused(self, text: str, words: str) -> None:
+        """No command, no option and no folder above comes in through a URL."""
+        with pytest.raises(UserError, match=words):
+            parse_repository_url(text, where="requirements.txt:1")
+
+
+class TestCheckOut:
+    """Getting a revision, from a repository on this disk."""
+
+    @pytest.mark.parametrize("how", ["default", "branch", "tag", "commit", "short", "ref"])
+    def test_revisions(self, how: str, environ: dict[str, str], tmp_path: Path) -> None:
+        """A branch, a tag, a commit, any ref, or what the repository has by default."""
+        project = write_project(tmp_path / "repository", "demo", "1.0")
+        first = commit_all(project, tag="v1")
+        write_project(project, "demo", "2.0")
+        second = commit_all(project)
+        (project / ".git/refs/pull").mkdir()
+        (project / ".git/refs/pull/1").write_text(f"{first}\n")
+        revision, expected = {
+            "default": (None, second),
+            "branch": ("main", second),
+            "tag": ("v1", first),
+            "commit": (first, first),
+            "short": (first[:10], first),
+            "ref": ("refs/pull/1", first),
+        }[how]
+        folder = tmp_path / "out"
+        folder.mkdir()
+        assert check_out(RepositoryUrl(project.as_uri(), revision), folder, environ) == expected
+        version = "2.0" if expected == second else "1.0"
+        assert f'version = "{version}"' in (folder / "pyproject.toml").read_text()
+
+    @pytest.mark.parametrize(("place", "revision"), [("repository", "nope"), ("nowhere", None)])
+    def test_failures(
+        self, place: str, revision: str | None, environ: dict[str, str], tmp_path: Path
+    ) -> None:
+        """What is not there is an error with what git said of it."""
+        commit_all(write_project(tmp_path / "repository", "demo"))
+        folder = tmp_path / "out"
+        folder.mkdir()
+        wanted = RepositoryUrl((tmp_path / place).as_uri(), revision)
+        with pytest.raises(CheckoutFailed) as caught:
+            check_out(wanted, folder, environ)
+        assert caught.value.note
+        assert caught.value.exit_code == 5
+
+    def test_another_repository_around(self, environ: dict[str, str], tmp_path: Path) -> None:
+        """Variables that git sets for its hooks are not passed on."""
+        project = write_project(tmp_path / "repository", "demo")
+        commit = commit_all(project)
+        folder = tmp_path / "out"
+        folder.mkdir()
+        around = {"GIT_DIR": str(tmp_path / "other"), "GIT_WORK_TREE": str(tmp_path)}
+        assert check_out(RepositoryUrl(project.as_uri()), folder, {**environ, **around}) == commit
+
+    def test_without_git(self, tmp_path: Path) -> None:
+        """Where git is not installed, that is said."""
+        with pytest.raises(CheckoutFailed, match="git is needed"):
+            check_out(RepositoryUrl("file:///x"), tmp_path, {"PATH": str(tmp_path)})
+
+    def test_a_login(self, tmp_path: Path) -> None:
+        """Git gets a login by its environment; its arguments, which all can see, are without."""
+        told = tmp_path / "told"
+        program = tmp_path / "bin" / "git"
+        program.parent.mkdir()
+        program.write_text(
+            f'#!/bin/sh\nprintf "%s\\n" "$@" >> {told}\nenv >> {told}.environ\nexit 1\n'
+        )
+        program.chmod(0o755)
+        wanted = parse_repository_url("git+https://me:s3cret@h.example/a.git")
+        environ = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+        with pytest.raises(CheckoutFailed):
+            check_out(wanted, tmp_path, environ)
+        assert "s3cret" not in told.read_text()
+        said = Path(f"{told}.environ").read_text()
+        assert "WHEELFIT_GIT_PASSWORD=s3cret" in said
+        assert "GIT_CONFIG_KEY_0=credential.https://h.example.helper" in said
+        assert "GIT_TERMINAL_PROMPT=0" in said
+        assert "GIT_ALLOW_PROTOCOL=https:http:ssh:git\n" in said
