@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-__all__ = ["Linker", "current_umask"]
+__all__ = ["Linker", "current_umask", "link_or_copy"]
 
 
 def __dir__() -> list[str]:
@@ -41,20 +41,25 @@ class Linker:
         :param target: does not exist; its folder does.
         :raises OSError: it cannot be written.
         """
-        source = wheel.path_of(name)
-        if wheel.umask == self._umask:
-            try:
-                os.link(source, target)
-            except FileExistsError:
-                raise
-            except OSError:
-                pass
-            else:
-                return
-        with source.open("rb") as reading, target.open("xb") as writing:
-            shutil.copyfileobj(reading, writing, 1 << 18)
-        if wheel.is_executable(name):
-            target.chmod(self.executable_mode)
+        mode = self.executable_mode if wheel.is_executable(name) else 0o666 & ~self._umask
+        link_or_copy(wheel.path_of(name), target, mode)
+
+
+def link_or_copy(source: Path, target: Path | str, mode: int) -> None:
+    """Give a file a second name if its permissions are the ones wanted, else copy it."""
+    if os.stat(source).st_mode & 0o777 == mode:  # noqa: PTH116
+        try:
+            os.link(source, target)
+        except FileExistsError:
+            raise
+        except OSError:
+            pass
+        else:
+            return
+    with source.open("rb") as reading, open(target, "xb") as writing:  # noqa: PTH123
+        shutil.copyfileobj(reading, writing, 1 << 18)
+        if hasattr(os, "fchmod"):
+            os.fchmod(writing.fileno(), mode)
 
 
 def current_umask() -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from wheelfit.core.strict_json import DEFAULT_LIMITS
@@ -19,11 +19,20 @@ from wheelfit.wheels.dist_info import dist_info_folder
 from wheelfit.wheels.record import Record, RecordRow, parse_record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from wheelfit.core.filename import WheelFilename
 
-__all__ = ["MANIFEST", "TREE", "UnpackedFile", "UnpackedWheel", "read_unpacked", "write_manifest"]
+__all__ = [
+    "MANIFEST",
+    "TREE",
+    "FileTable",
+    "UnpackedFile",
+    "UnpackedWheel",
+    "read_unpacked",
+    "write_manifest",
+]
 
 
 def __dir__() -> list[str]:
@@ -53,6 +62,60 @@ class UnpackedFile:
     """When it was written; an edited file has another time."""
 
 
+class FileTable(Mapping[str, UnpackedFile]):
+    """Hold the files of a wheel by name, in columns, since there may be ten thousands.
+
+    :param names: of the files, in the order of the archive.
+    :param hashes: for each, ``algorithm=digest`` as in RECORD.
+    :param sizes: for each, its bytes.
+    :param marks: for each, ``x`` if it is executable, else ``-``.
+    :param times: for each, when it was written.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        hashes: Sequence[str],
+        sizes: Sequence[int],
+        marks: str,
+        times: Sequence[int],
+    ) -> None:
+        if not len(names) == len(hashes) == len(sizes) == len(marks) == len(times):
+            raise ValueError("the columns are not of one length")
+        self.names = names
+        self.hashes = hashes
+        self.sizes = sizes
+        self.marks = marks
+        self.times = times
+        self._index: dict[str, int] = {}
+
+    @classmethod
+    def of(cls, files: Mapping[str, UnpackedFile]) -> FileTable:
+        """Return a table of files that were described one by one."""
+        each = files.values()
+        return cls(
+            tuple(files),
+            [file.row.hash for file in each],
+            [file.size for file in each],
+            "".join("x" if file.executable else "-" for file in each),
+            [file.mtime_ns for file in each],
+        )
+
+    def __getitem__(self, name: str) -> UnpackedFile:
+        if not self._index:
+            self._index = {name: number for number, name in enumerate(self.names)}
+        number = self._index[name]
+        size = self.sizes[number]
+        row = RecordRow(name, self.hashes[number], str(size))
+        return UnpackedFile(row, size, self.marks[number] == "x", self.times[number])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
 @dataclass(frozen=True, slots=True)
 class UnpackedWheel:
     """Give access to the files of an unpacked wheel; what they contain was checked."""
@@ -65,7 +128,7 @@ class UnpackedWheel:
     """SHA-256 of the archive, hexadecimal."""
     dist_info: str
     """Name of the dist-info folder, without a slash."""
-    files: Mapping[str, UnpackedFile]
+    files: FileTable
     """Every file by its name in the wheel, in the order of the archive."""
     umask: int
     """What the permissions of the files were made with."""
@@ -132,16 +195,14 @@ class UnpackedWheel:
         sets the time back; the contents themselves are not read.
         """
         tree = str(self.folder / TREE) + os.sep
-        for name, file in self.files.items():
+        files = self.files
+        for name, size, time in zip(files.names, files.sizes, files.times, strict=True):
             try:
                 found = os.lstat(tree + name)
             except OSError:
                 return name
-            if (
-                found.st_mtime_ns != file.mtime_ns
-                or found.st_size != file.size
-                or not stat.S_ISREG(found.st_mode)
-            ):
+            is_same = found.st_mtime_ns == time and found.st_size == size
+            if not is_same or not stat.S_ISREG(found.st_mode):
                 return name
         return None
 
@@ -151,12 +212,16 @@ def write_manifest(wheel: UnpackedWheel) -> None:
 
     :param wheel: lies in its folder already.
     """
-    lines = [f"{wheel.sha256}\t{wheel.dist_info}\t{wheel.umask:o}"]
+    files = wheel.files
     # No name of a member contains a control character, a tab or a line end in particular.
-    lines += [
-        f"{name}\t{file.row.hash}\t{file.size}\t{'x' if file.executable else '-'}\t{file.mtime_ns}"
-        for name, file in wheel.files.items()
-    ]
+    lines = (
+        f"{wheel.sha256}\t{wheel.dist_info}\t{wheel.umask:o}",
+        "\t".join(files.names),
+        "\t".join(files.hashes),
+        "\t".join(map(str, files.sizes)),
+        files.marks,
+        "\t".join(map(str, files.times)),
+    )
     body = "\n".join(lines).encode()
     digest = hashlib.sha256(body).hexdigest().encode()
     (wheel.folder / MANIFEST).write_bytes(b"%s %s\n%s" % (_MAGIC, digest, body))
@@ -177,12 +242,14 @@ def read_unpacked(folder: Path, filename: WheelFilename, *, where: str) -> Unpac
     head, _, body = data.partition(b"\n")
     if head != b"%s %s" % (_MAGIC, hashlib.sha256(body).hexdigest().encode()):
         return None
-    first, *lines = body.decode().split("\n")
+    first, names, hashes, sizes, marks, times = body.decode().split("\n")
     sha256, dist_info, umask = first.split("\t")
-    files = {}
-    for line in lines:
-        name, digest, size, mark, mtime = line.split("\t")
-        row = RecordRow(name, digest, size)
-        files[name] = UnpackedFile(row, int(size), mark == "x", int(mtime))
+    files = FileTable(
+        names.split("\t"),
+        hashes.split("\t"),
+        list(map(int, sizes.split("\t"))),
+        marks,
+        list(map(int, times.split("\t"))),
+    )
     dist_info_folder([f"{dist_info}/METADATA"], filename, where=where)
     return UnpackedWheel(folder, filename, sha256, dist_info, files, int(umask, 8), where)
