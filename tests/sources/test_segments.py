@@ -79,6 +79,17 @@ def whole(source: ByteSource) -> bytes:
     return start
 
 
+def only(use: Callable[[ByteSource], Any]) -> Callable[..., Any]:
+    """Return what reads a file and then has it checked."""
+
+    def used(source: ByteSource, check: Callable[[], None]) -> Any:
+        result = use(source)
+        check()
+        return result
+
+    return used
+
+
 @pytest.fixture
 def target(tmp_path: Path) -> Iterator[BinaryIO]:
     """Give an empty file."""
@@ -95,7 +106,8 @@ def fetch(make_client: Any, target: BinaryIO) -> Callable[..., tuple[Any, Counte
     ) -> tuple[Any, Counted]:
         progress = Counted()
         how = {"lines": Lines(), **how}
-        result = Download(make_client(), file, progress, pace=pace, **how).read_by(use, target)
+        download = Download(make_client(), file, progress, pace=pace, **how)
+        result = download.read_by(only(use), target)
         assert not any(thread.name == "hashing" for thread in threading.enumerate())
         target.seek(0)
         assert target.read() == BODY
@@ -216,7 +228,7 @@ def test_not_large(server: Any, make_client: Any, target: BinaryIO) -> None:
     body = BODY[: LARGE - 1]
     server.serve_file("/f", body)
     file = wheel(server, size=len(body), hashes={"sha256": hashlib.sha256(body).hexdigest()})
-    assert Download(make_client(), file, Counted()).read_by(whole, target) == body
+    assert Download(make_client(), file, Counted()).read_by(only(whole), target) == body
     assert ranges(server) == [None]
 
 
@@ -501,7 +513,7 @@ def test_cancelled_by_progress(server: Any, make_client: Any, target: BinaryIO) 
 
     download = Download(make_client(), wheel(server), Impatient(), pace=SEVERAL)
     with pytest.raises(Enough):
-        download.read_by(whole, target)
+        download.read_by(only(whole), target)
 
 
 @pytest.mark.usefixtures("serving")
@@ -510,4 +522,4 @@ def test_full_disk(server: Any, make_client: Any) -> None:
     with open("/dev/full", "w+b", buffering=0) as full:  # noqa: PTH123
         download = Download(make_client(), wheel(server), Counted(), pace=SEVERAL)
         with pytest.raises(OSError, match="No space"):
-            download.read_by(whole, full)
+            download.read_by(only(whole), full)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,7 +33,9 @@ def __dir__() -> list[str]:
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _AT_ONCE = 4
-"""Downloads at the same time: polite to servers, enough to fill a line."""
+"""Wheels at the same time; how many connections that means, the settings say."""
+_PATIENCE = 2.0
+"""Seconds that others get to clean up once one has failed."""
 
 
 def download(
@@ -72,22 +75,26 @@ def unpacked(
         reason (F-93).
     :raises HashMismatch: a wheel that the user named is not what was promised.
     """
+    wheels = bars.wheels(pin.file.size for pin in pins)
 
     def fetch(pin: Pin) -> UnpackedWheel | str:
-        transfer = bars.transfer(pin.file.filename)
-        wheel = candidates.repository.unpacked(pin.file, folder, transfer)
+        progress = wheels.wheel(str(pin), pin.file.size)
+        wheel = candidates.repository.unpacked(pin.file, folder, progress)
+        progress.end()
         if pin.label is None:
             return wheel
         return candidates.confirm(pin.choice, wheel.variant_document()) or wheel
 
-    wheels = {}
+    # The largest first: whatever comes last must not be what takes longest.
+    ordered = sorted(pins, key=lambda pin: pin.file.size or 0, reverse=True)
+    found = {}
     refused = []
-    for pin, result in zip(pins, several_at_once(pins, fetch, bars), strict=True):
+    for pin, result in zip(ordered, several_at_once(ordered, fetch, bars), strict=True):
         if isinstance(result, str):
             refused.append((pin, result))
         else:
-            wheels[pin.name] = result
-    return wheels, refused
+            found[pin.name] = result
+    return found, refused
 
 
 def several_at_once(things: Sequence[_T], fetch: Callable[[_T], _R], bars: Bars) -> list[_R]:
@@ -98,16 +105,56 @@ def several_at_once(things: Sequence[_T], fetch: Callable[[_T], _R], bars: Bars)
     :param bars: shows how it gets on.
     :returns: what ``fetch`` returned, in the order of the things.
     """
-    with ThreadPoolExecutor(_AT_ONCE, "download") as pool:
-        futures = [pool.submit(fetch, thing) for thing in things]
-        try:
-            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            return [future.result() for future in futures if future in done]
-        except BaseException:
-            # One failed, or the user has had enough: the others are in vain.
-            bars.cancel()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    results: dict[int, _R] = {}
+    failures: list[BaseException] = []
+    waiting = list(enumerate(things))[::-1]
+    news = threading.Condition()
+
+    def work() -> None:
+        while True:
+            with news:
+                if not waiting or failures:
+                    return
+                number, thing = waiting.pop()
+            try:
+                result = fetch(thing)
+            except BaseException as error:  # noqa: BLE001 - raised by whoever waits
+                with news:
+                    failures.append(error)
+                    news.notify_all()
+                return
+            with news:
+                results[number] = result
+                news.notify_all()
+
+    def wait() -> None:
+        with news:
+            while not failures and len(results) < len(things):
+                news.wait()
+        if failures:
+            raise failures[0]
+
+    # Not those of an executor: Python would wait at its end for a server that has fallen silent.
+    threads = [
+        threading.Thread(target=work, name="download", daemon=True)
+        for _ in range(min(_AT_ONCE, len(things)))
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        wait()
+    except BaseException:
+        # One failed, or the user has had enough: the others are in vain. They clean up after
+        # themselves as soon as they notice.
+        with news:
+            waiting.clear()
+        bars.cancel()
+        patience = time.monotonic() + _PATIENCE
+        for thread in threads:
+            if thread.is_alive():
+                thread.join(max(0.0, patience - time.monotonic()))
+        raise
+    return [results[number] for number in range(len(things))]
 
 
 @contextmanager

@@ -7,16 +7,19 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from wheelfit.core.sizes import size_in_words
+from wheelfit.sources.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from rich.progress import Progress as RichProgress
     from rich.progress import ProgressColumn, TaskID
 
     from wheelfit.cli.output import Output
+    from wheelfit.sources.progress import Progress
 
-__all__ = ["Bars", "Cancelled", "Transfer", "start_bars"]
+__all__ = ["Bars", "Cancelled", "Transfer", "Wheels", "start_bars"]
 
 
 def __dir__() -> list[str]:
@@ -47,6 +50,8 @@ def start_bars(output: Output, *columns: ProgressColumn) -> RichProgress:
 
 _PAUSE = 0.05
 """Seconds between two movements of a bar; bytes come more often than anybody can see."""
+_SOON = 0.3
+"""Seconds within which something is done without a bar of its own: nobody could read it."""
 
 
 class Cancelled(Exception):
@@ -60,10 +65,12 @@ class Bars:
     when a bar is really drawn.
 
     :param output: decides whether to draw.
+    :param cut: breaks off what is under way, even where a server has fallen silent.
     """
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, cut: Callable[[], None] = lambda: None) -> None:
         self._output = output
+        self._cut = cut
         self._rich: RichProgress | None = None
         self._cancelled = threading.Event()
 
@@ -92,67 +99,265 @@ class Bars:
         :param verb: what has happened to it at the end, for the plain line.
         :param is_sum: whether it is told at the end where bars are drawn, too.
         """
-        return Transfer(what, verb, self._output, self._rich, self._cancelled, is_sum=is_sum)
+        return Transfer(_Bar(self._rich, what, self._check), verb, self._output, is_sum=is_sum)
+
+    def wheels(self, sizes: Iterable[int | None]) -> Wheels:
+        """Return what follows several wheels that are fetched and unpacked.
+
+        :param sizes: bytes of each, as far as they are known.
+        """
+        return Wheels(self._rich, self._output, self._check, list(sizes))
 
     def cancel(self) -> None:
-        """End every transfer at its next sign of life."""
+        """End every transfer: at its next sign of life, or by breaking it off."""
         self._cancelled.set()
+        self._cut()
+
+    def _check(self) -> None:
+        if self._cancelled.is_set():
+            raise Cancelled
+
+
+class _Bar:
+    """Count, and draw now and then.
+
+    :param rich: what draws; None counts only.
+    :param what: stands before the bar.
+    :param check: raises if all of it is not wanted any more.
+    :param soon: seconds in which no bar is drawn yet.
+    """
+
+    def __init__(
+        self, rich: RichProgress | None, what: str, check: Callable[[], None], soon: float = 0.0
+    ) -> None:
+        self.what = what
+        """What stands before the bar."""
+        self.count = 0
+        """What has come until now."""
+        self._rich = rich
+        self._check = check
+        self._total: int | None = None
+        self._task: TaskID | None = None
+        self._drawn = time.monotonic() + soon - _PAUSE
+        self._lock = threading.Lock()
+
+    @property
+    def draws(self) -> bool:
+        """Whether anything is drawn at all."""
+        return self._rich is not None
+
+    def start(self, total: int | None, count: int = 0, what: str | None = None) -> None:
+        """Begin, or begin anew."""
+        with self._lock:
+            self.what = what or self.what
+            self._total, self.count = total, count
+            if self._rich is not None and self._task is not None:
+                self._rich.reset(self._task, total=total, completed=count, description=self.what)
+
+    def advance(self, count: int) -> None:
+        """Add to what has come.
+
+        :raises Cancelled: it is not wanted any more.
+        """
+        self._check()
+        with self._lock:
+            self.count += count
+            now = time.monotonic()
+            if self._rich is None or now - self._drawn < _PAUSE:
+                return
+            self._drawn = now
+            if self._task is None:
+                self._task = self._rich.add_task(self.what, total=self._total)
+            self._rich.update(self._task, completed=self.count)
+
+    def widen(self, total: int, what: str) -> None:
+        """Say that there is more, or less, to come than was thought; and what it is."""
+        with self._lock:
+            self._total, self.what = total, what
+            if self._rich is not None and self._task is not None:
+                self._rich.update(self._task, total=total, description=what)
+
+    def end(self) -> None:
+        """Take the bar away."""
+        with self._lock:
+            if self._rich is not None and self._task is not None:
+                self._rich.remove_task(self._task)
+            self._task, self._rich = None, None
 
 
 class Transfer:
     """Follow one transfer."""
 
-    def __init__(
-        self,
-        what: str,
-        verb: str,
-        output: Output,
-        rich: RichProgress | None,
-        cancelled: threading.Event,
-        *,
-        is_sum: bool = False,
-    ) -> None:
-        self._what = what
-        self._is_sum = is_sum
+    def __init__(self, bar: _Bar, verb: str, output: Output, *, is_sum: bool = False) -> None:
+        self._bar = bar
         self._verb = verb
         self._output = output
-        self._rich = rich
-        self._cancelled = cancelled
-        self._task: TaskID | None = None
-        self._count = 0
-        self._unseen = 0
-        self._drawn = 0.0
-        self._lock = threading.Lock()
+        self._is_told = is_sum or not bar.draws
 
     def start(self, total: int | None) -> None:
         """Begin, or begin anew."""
-        self._count = self._unseen = 0
-        if self._rich is not None:
-            if self._task is None:
-                self._task = self._rich.add_task(self._what, total=total)
-            else:
-                self._rich.reset(self._task, total=total)
+        self._bar.start(total)
 
     def advance(self, count: int) -> None:
         """Add bytes.
 
         :raises Cancelled: they are not wanted any more.
         """
-        if self._cancelled.is_set():
-            raise Cancelled
-        with self._lock:
-            self._count += count
-            self._unseen += count
-            now = time.monotonic()
-            if self._rich is None or self._task is None or now - self._drawn < _PAUSE:
-                return
-            unseen, self._unseen, self._drawn = self._unseen, 0, now
-        self._rich.advance(self._task, unseen)
+        self._bar.advance(count)
 
     def done(self) -> None:
         """End well: the bar goes away, a line says what happened."""
-        if self._rich is not None and self._task is not None:
-            self._rich.remove_task(self._task)
-            self._task = None
-        if (self._rich is None or self._is_sum) and self._count:
-            self._output.say(f"  {self._verb} {self._what} ({size_in_words(self._count)})", "dim")
+        self._bar.end()
+        if self._is_told and self._bar.count:
+            size = size_in_words(self._bar.count)
+            self._output.say(f"  {self._verb} {self._bar.what} ({size})", "dim")
+
+    def unpacking(self, total: int) -> Progress:  # noqa: ARG002
+        """Tell nothing of it."""
+        return NO_PROGRESS
+
+
+class Wheels:
+    """Follow several wheels: one bar for all of them, and one for each that takes a while.
+
+    :param rich: what draws; None draws nothing.
+    :param output: told of each wheel that is there, where nothing is drawn.
+    :param check: raises if all of it is not wanted any more.
+    :param sizes: bytes of each, as far as they are known.
+    """
+
+    def __init__(
+        self,
+        rich: RichProgress | None,
+        output: Output,
+        check: Callable[[], None],
+        sizes: list[int | None],
+    ) -> None:
+        self._rich = rich
+        self._output = output
+        self._check = check
+        self._wanted = len(sizes)
+        self._there = 0
+        self._total = sum(size or 0 for size in sizes)
+        self._lock = threading.Lock()
+        # One bar is enough for one wheel.
+        self._sum = _Bar(rich if self._wanted > 1 else None, self._words(), check)
+        self._sum.start(self._total)
+
+    def wheel(self, what: str, size: int | None) -> _Wheel:
+        """Return what follows one of them (it implements ``sources.progress.Progress``).
+
+        :param what: its name in words.
+        :param size: its bytes, if they are known.
+        """
+        bar = _Bar(self._rich, what, self._check, _SOON if self._wanted > 1 else 0.0)
+        return _Wheel(self, bar, size or 0)
+
+    def widen(self, count: int) -> None:
+        """Add bytes that nobody knew of before; fewer than none where there are less."""
+        with self._lock:
+            self._total += count
+            self._sum.widen(self._total, self._words())
+
+    def advance(self, count: int) -> None:
+        """Add bytes that have come."""
+        self._sum.advance(count)
+
+    def end_one(self, what: str, count: int, seconds: float) -> None:
+        """Say that one is there."""
+        with self._lock:
+            self._there += 1
+            self._sum.widen(self._total, self._words())
+            if self._there == self._wanted:
+                self._sum.end()
+        if self._rich is None and count:
+            time_taken = f"{seconds:.1f} s"
+            self._output.say(f"  fetched {what}: {size_in_words(count)} in {time_taken}", "dim")
+
+    def _words(self) -> str:
+        return f"{self._there} of {self._wanted} wheels"
+
+
+class _Wheel:
+    """Follow one wheel until it is unpacked."""
+
+    def __init__(self, wheels: Wheels, bar: _Bar, size: int) -> None:
+        self._wheels = wheels
+        self._bar = bar
+        self._what = bar.what
+        self._size = size
+        self._begun = time.monotonic()
+        self._fetched = 0
+        self._is_fetched = False
+        self._unpacking: _Unpacking | None = None
+
+    def start(self, total: int | None) -> None:
+        """Begin, or begin anew."""
+        # What came in vain counts as if it had not been known of.
+        self._wheels.widen((total or 0) - self._size + self._bar.count)
+        self._size = total or 0
+        self._is_fetched = False
+        self._bar.start(total)
+
+    def advance(self, count: int) -> None:
+        """Add bytes.
+
+        :raises Cancelled: they are not wanted any more.
+        """
+        self._bar.advance(count)
+        self._wheels.advance(count)
+
+    def done(self) -> None:
+        """Say that all bytes are there."""
+        self._fetched = self._bar.count
+        self._is_fetched = True
+        if self._unpacking is not None:
+            self._show_unpacking(self._unpacking)
+
+    def unpacking(self, total: int) -> _Unpacking:
+        """Return what follows the unpacking; it is shown once all bytes are there."""
+        self._unpacking = _Unpacking(self, total)
+        if self._is_fetched:
+            self._show_unpacking(self._unpacking)
+        return self._unpacking
+
+    def unpacked(self, count: int) -> None:
+        """Add to what was unpacked."""
+        if self._is_fetched:
+            self._bar.advance(count)
+
+    def _show_unpacking(self, unpacking: _Unpacking) -> None:
+        self._bar.start(unpacking.total, unpacking.count, f"unpacking {self._what}")
+
+    def end(self) -> None:
+        """Say that the wheel is there."""
+        self._bar.end()
+        if not self._fetched:  # it was there before
+            self._wheels.widen(-self._size)
+        self._wheels.end_one(self._what, self._fetched, time.monotonic() - self._begun)
+
+
+class _Unpacking:
+    """Follow the unpacking of one wheel."""
+
+    def __init__(self, wheel: _Wheel, total: int) -> None:
+        self._wheel = wheel
+        self.total = total
+        """Bytes of all files together."""
+        self.count = 0
+        """What has been unpacked until now."""
+
+    def start(self, total: int | None) -> None:
+        """Do nothing: it is known what there is."""
+
+    def advance(self, count: int) -> None:
+        """Add bytes."""
+        self.count += count
+        self._wheel.unpacked(count)
+
+    def done(self) -> None:
+        """Do nothing: whoever fetches the wheel says when it is there."""
+
+    def unpacking(self, total: int) -> Progress:  # noqa: ARG002
+        """Do nothing: this is it."""
+        return self

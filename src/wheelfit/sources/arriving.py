@@ -25,7 +25,7 @@ def __dir__() -> list[str]:
 class ArrivingFile:
     """Take bytes in any order, and give them by position (a ``ByteSource``).
 
-    :param file: an empty file without a buffer, open for writing and reading; it stays open.
+    :param file: an empty file, open for writing and reading; it stays open.
     :param size: how many bytes will come.
     """
 
@@ -46,8 +46,9 @@ class ArrivingFile:
     def arrived(cls, file: BinaryIO) -> Self:
         """Return a file all of which is there.
 
-        :param file: open for reading; it stays open.
+        :param file: open for writing and reading; it stays open.
         """
+        file.flush()
         size = file.seek(0, os.SEEK_END)
         whole = cls(file, size)
         whole._add(0, size)

@@ -99,8 +99,8 @@ class Download:
     def into(self, target: BinaryIO) -> None:
         """Write the file, completely and checked.
 
-        :param target: an empty file without a buffer, open for writing and reading; after an
-            error its content is worthless.
+        :param target: an empty file, open for writing and reading; after an error its content
+            is worthless.
         :raises HashMismatch: a promised hash is not met.
         :raises IntegrityError: it is longer or shorter than promised.
         :raises Unreachable: it broke off, repeatedly.
@@ -108,13 +108,14 @@ class Download:
         :raises TooLarge: there would be more than may be fetched.
         :raises OSError: it cannot be written.
         """
-        self.read_by(lambda _source: None, target)
+        self.read_by(lambda _source, check: check(), target)
 
-    def read_by(self, use: Callable[[ByteSource], _T], target: BinaryIO) -> _T:
+    def read_by(self, use: Callable[[ByteSource, Callable[[], None]], _T], target: BinaryIO) -> _T:
         """Write the file as `into` does, and let it be read, maybe while it arrives.
 
-        :param use: reads the file. What it makes of it counts only once the whole file has been
-            checked. It may be called a second time: then nothing of the first call counts.
+        :param use: reads the file, and calls what it is given besides before anything that it
+            makes of it counts: that waits until the whole file is there and checked. It may be
+            called a second time, after an error; then nothing of the first call counts.
         :param target: as for `into`.
         :return: what ``use`` returned.
         """
@@ -137,7 +138,7 @@ class Download:
         if parts is not None:
             with self._lines.take(origin(self._file.url)):
                 self._in_one(target)
-        return use(ArrivingFile.arrived(target))
+        return use(ArrivingFile.arrived(target), lambda: None)
 
     # --- in parts -----------------------------------------------------------------------
 
@@ -163,18 +164,16 @@ class Download:
             pass  # if it is not about the parts, the plain request will tell
         return None
 
-    def _used(self, parts: Segments, use: Callable[[ByteSource], _T]) -> _T:
+    def _used(self, parts: Segments, use: Callable[[ByteSource, Callable[[], None]], _T]) -> _T:
         try:
-            result = use(parts.source)
+            return use(parts.source, parts.finish)
         except BaseException as verdict:
             ended = parts.cancel()
-            if ended is not None:
+            if ended is not None:  # which the reader may have told in other words
                 raise ended from None
             if isinstance(verdict, InvalidWheel) and not parts.is_sure:
                 raise StartOver("what has come makes no sense") from None
             raise
-        parts.finish()
-        return result
 
     # --- in one stream ------------------------------------------------------------------
 

@@ -14,9 +14,9 @@ def __dir__() -> list[str]:
 class Progress(Protocol):
     """Follow one transfer.
 
-    The calls come from the thread that runs the transfer, in the order
-    ``start``, any number of ``advance``, ``done``. A transfer that must begin
-    anew calls ``start`` again. One that fails never calls ``done``.
+    The calls come in the order ``start``, any number of ``advance``, from any
+    thread, ``done``. A transfer that must begin anew calls ``start`` again. One
+    that fails never calls ``done``.
     """
 
     def start(self, total: int | None) -> None:
@@ -34,6 +34,12 @@ class Progress(Protocol):
     def done(self) -> None:
         """End well."""
 
+    def unpacking(self, total: int) -> Progress:
+        """Return what follows the unpacking of the file, which may go on at the same time.
+
+        :param total: bytes that will be unpacked.
+        """
+
 
 class NoProgress:
     """Tell nobody."""
@@ -46,6 +52,10 @@ class NoProgress:
 
     def done(self) -> None:
         """Do nothing."""
+
+    def unpacking(self, total: int) -> Progress:  # noqa: ARG002
+        """Do nothing."""
+        return self
 
 
 NO_PROGRESS = NoProgress()

@@ -7,7 +7,7 @@ import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem, IntegrityError, NetworkError, UnexpectedStatus
@@ -16,6 +16,7 @@ from wheelfit.sources.cached import offline
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.downloads import Download
 from wheelfit.sources.hashes import check_bytes, check_file, digest_checked
+from wheelfit.sources.lines import Lines
 from wheelfit.sources.local_files import (
     METADATA,
     VARIANT_DOCUMENT,
@@ -33,12 +34,14 @@ from wheelfit.wheels.remote import RangeUnsupported, read_members, read_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import BinaryIO
 
     from wheelfit.sources.cache import Store
     from wheelfit.sources.cached import CachedPages
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.urls import Origin
+    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
@@ -49,6 +52,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_T = TypeVar("_T")
 _NO_RANGES = "the server gives no ranges"
 
 
@@ -61,6 +65,7 @@ class RemoteFiles:
     :param progress: told of wheels that are fetched only for their metadata.
     :param most: bytes of whole wheels that may be fetched; None: as many as are wanted.
     :param wheels: keeps unpacked wheels; by default in the store.
+    :param lines: how many connections to each server may carry wheels.
     """
 
     def __init__(
@@ -72,6 +77,7 @@ class RemoteFiles:
         progress: Progress = NO_PROGRESS,
         most: int | None = None,
         wheels: WheelStore | None = None,
+        lines: Lines | None = None,
     ) -> None:
         self._pages = pages
         self._client = pages.client
@@ -80,6 +86,7 @@ class RemoteFiles:
         self._note = note
         self._progress = progress
         self._budget = Budget(most)
+        self._lines = lines or Lines()
         self._without_ranges: set[Origin] = set()
         self._lock = threading.Lock()
 
@@ -270,10 +277,7 @@ class RemoteFiles:
                     return place(path, folder, file.filename)
             return self._download_into(folder, file, progress)
         except OSError as error:
-            raise FileProblem(
-                f"{file.filename} cannot be written: {error.strerror or type(error).__name__}",
-                where=str(folder),
-            ) from error
+            raise _unwritable(file, folder, error) from error
 
     def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
         """Return a wheel unpacked and verified."""
@@ -283,15 +287,46 @@ class RemoteFiles:
             kept = self._wheels.find(sha256, filename, where=where)
             if kept is not None:
                 return kept
+            if self._store.wheel(sha256) is None and not self._pages.offline:
+                return self._unpacked_from_server(file, sha256, folder, progress)
         with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=folder) as inside:
             path = self.download(file, Path(inside), progress)
             try:
                 digest = sha256 or digest_checked(path, {}, None, where=where)
-                return self._wheels.unpacked(path, filename, digest, folder, where=where)
+                return self._wheels.unpacked(
+                    path, filename, digest, folder, where=where, progress=progress
+                )
             except IntegrityError:
                 if sha256 is not None:
                     self._store.forget_wheel(sha256)
                 raise
+
+    def _unpacked_from_server(
+        self, file: File, sha256: str, folder: Path, progress: Progress
+    ) -> UnpackedWheel:
+        """Unpack a wheel while it arrives, and keep the archive as well."""
+        filename, where = parse_wheel_filename(file.filename), redact(file.url)
+
+        def unpack(source: ByteSource, check: Callable[[], None]) -> UnpackedWheel:
+            return self._wheels.unpacked(
+                source, filename, sha256, folder, where=where, check=check, progress=progress
+            )
+
+        try:
+            with self._store.new_wheel() as temporary:
+                if temporary is not None:
+                    target, path = temporary
+                    wheel = self._fetch(file, target, progress, unpack)
+                    with suppress(OSError):  # what counts is there
+                        self._keep(target, path, sha256)
+                    return wheel
+        except OSError as error:  # as the cache's disk is full; the folder's need not be
+            self._store.complain(error)
+        try:
+            with tempfile.TemporaryFile(prefix=".", suffix=".part", dir=folder) as spool:
+                return self._fetch(file, spool, progress, unpack)
+        except OSError as error:
+            raise _unwritable(file, folder, error) from error
 
     def _kept_wheel(self, file: File) -> Path | None:
         """Return the kept wheel if its bytes are still right."""
@@ -319,22 +354,55 @@ class RemoteFiles:
             if temporary is None:
                 return None
             target, path = temporary
-            Download(self._client, file, progress, self._budget).into(target)
-            target.flush()
-            os.fsync(target.fileno())  # a name in the store must never outlive its bytes
-            target.close()
-            return self._store.keep_wheel(path, sha256)
+            self._fetch(file, target, progress, _check_only)
+            return self._keep(target, path, sha256)
+
+    def _keep(self, target: BinaryIO, path: Path, sha256: str) -> Path | None:
+        target.flush()
+        os.fsync(target.fileno())  # a name in the store must never outlive its bytes
+        target.close()
+        return self._store.keep_wheel(path, sha256)
+
+    def _fetch(
+        self,
+        file: File,
+        target: BinaryIO,
+        progress: Progress,
+        use: Callable[[ByteSource, Callable[[], None]], _T],
+    ) -> _T:
+        """Download a file as `Download.read_by` does, and remember a server without ranges."""
+        server = origin(file.url)
+        with self._lock:
+            ranges = server not in self._without_ranges
+        download = Download(self._client, file, progress, self._budget, self._lines, ranges=ranges)
+        try:
+            return download.read_by(use, target)
+        finally:
+            if download.lacks_ranges:
+                with self._lock:
+                    self._without_ranges.add(server)
 
     def _download_into(self, folder: Path, file: File, progress: Progress) -> Path:
         descriptor, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
         path = Path(name)
         try:
-            with os.fdopen(descriptor, "wb") as target:
-                Download(self._client, file, progress, self._budget).into(target)
+            with os.fdopen(descriptor, "w+b") as target:
+                self._fetch(file, target, progress, _check_only)
             return path.replace(folder / file.filename)
         finally:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
+
+
+def _check_only(_source: ByteSource, check: Callable[[], None]) -> None:
+    check()
+
+
+def _unwritable(file: File, folder: Path, error: OSError) -> FileProblem:
+    return FileProblem(
+        f"{file.filename} cannot be written: {error.strerror or type(error).__name__}",
+        where=str(folder),
+    )
 
 
 def _metadata_url(url: str) -> str:

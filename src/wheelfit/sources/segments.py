@@ -92,7 +92,7 @@ class Segments:
     :param client: asks the server.
     :param file: what is wanted; it has a hash, which decides in the end.
     :param size: its bytes, as the index or the server says.
-    :param target: an empty file without a buffer, open for writing and reading.
+    :param target: an empty file, open for writing and reading.
     :param progress: told of the bytes.
     :param budget: says whether there may be as many.
     :param lines: how many connections there may be; one is held for this file already.

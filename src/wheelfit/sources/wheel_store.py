@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem
+from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import replace
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.file_system import NATIVE
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from wheelfit.core.filename import WheelFilename
     from wheelfit.sources.cache import Store
+    from wheelfit.sources.progress import Progress
+    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.file_system import FileSystem
     from wheelfit.wheels.unpacked import UnpackedWheel
 
@@ -85,41 +88,49 @@ class WheelStore:
             return None
         return wheel
 
-    def unpacked(  # noqa: PLR0913
+    def unpacked(
         self,
-        path: Path,
+        source: Path | ByteSource,
         filename: WheelFilename,
         sha256: str,
         folder: Path,
         *,
         where: str,
-        advance: Callable[[int], None] = lambda _: None,
+        check: Callable[[], None] = lambda: None,
+        progress: Progress = NO_PROGRESS,
     ) -> UnpackedWheel:
         """Unpack a wheel and keep it; where that is not possible it lies in a folder.
 
-        :param path: the archive.
+        :param source: the archive, which may still be arriving.
         :param filename: its name.
         :param sha256: its hash.
         :param folder: where it may lie otherwise.
         :param where: what errors shall name.
-        :param advance: told of unpacked bytes.
+        :param check: called before anything is kept; raises if the archive is not the right one.
+        :param progress: told of unpacked bytes.
         :raises InvalidWheel: it is not sound; nothing is kept.
         """
+
+        def checked() -> str:
+            check()
+            return sha256
+
         # As if it were a plain wheel: a document that is missing costs this wheel (F-27), and
         # whoever chose it says so.
         plain = parse_wheel_filename(filename.plain)
-        with WheelArchive(path, plain, where=where) as archive:
+        with WheelArchive(source, plain, where=where) as archive:
+            unpacking = progress.unpacking(sum(member.size for member in archive.members))
             entry = self._entry(sha256)
             if entry is not None:
                 try:
-                    wheel = self._keep(archive, entry, sha256, advance)
+                    wheel = self._keep(archive, entry, checked, unpacking.advance)
                 except OSError as error:  # as its disk is full; the folder's need not be
                     self._store.complain(error)
                 else:
                     return replace(wheel, filename=filename)
             try:
                 inside = Path(tempfile.mkdtemp(prefix="unpacked-", dir=folder))
-                wheel = unpack(archive, inside, sha256=sha256, advance=advance)
+                wheel = unpack(archive, inside, sha256=checked, advance=unpacking.advance)
             except OSError as error:
                 raise FileProblem(
                     f"{filename.text} cannot be unpacked: {error.strerror or type(error).__name__}",
@@ -128,7 +139,11 @@ class WheelStore:
             return replace(wheel, filename=filename)
 
     def _keep(
-        self, archive: WheelArchive, entry: Path, sha256: str, advance: Callable[[int], None]
+        self,
+        archive: WheelArchive,
+        entry: Path,
+        sha256: Callable[[], str],
+        advance: Callable[[int], None],
     ) -> UnpackedWheel:
         self._store.prepare(entry.parent)
         inside = Path(tempfile.mkdtemp(prefix=".", suffix=_PARTIAL, dir=entry.parent))

@@ -76,7 +76,7 @@ def test_one_line_for_each_package(shop: Shop) -> None:
         "installed needs 1.0",
         "installed plain 2.0",
     ]
-    assert "downloaded fast-1.0-py3-none-any-open.whl" in said.err
+    assert "  fetched fast 1.0 (open): " in said.err
     assert "unpacked 3 wheels" in said.err
 
 

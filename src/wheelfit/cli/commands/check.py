@@ -257,6 +257,10 @@ class _Bar:
     def done(self) -> None:
         """End well."""
 
+    def unpacking(self, total: int) -> Progress:  # noqa: ARG002
+        """Tell nothing more: what is checked is not unpacked."""
+        return self
+
 
 # --- saying -------------------------------------------------------------------------------
 
