@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.cli.building import build_planned
-from wheelfit.cli.environments import tell_unnamed_environment
+from wheelfit.cli.environments import (
+    mend_first,
+    tell_interruption,
+    tell_unnamed_environment,
+)
 from wheelfit.cli.pip_rules import check_changes, check_place
 from wheelfit.cli.sizes import size_table, sized, sizes_of, unknown_sizes
 from wheelfit.errors import NoCompatibleWheel, NotRemovable, UsageError, VariantChangeRefused
@@ -121,11 +125,14 @@ def check_ground(
     :raises EnvironmentReadOnly: it cannot be changed.
     """
     check_place(rules, arguments)
-    if not arguments.dry_run:
+    if arguments.dry_run:
+        tell_interruption(environment, output)
+    else:
         # Before anything is fetched: a download in vain helps nobody.
         check_changes(rules, environment)
         environment.check_allowed(break_system_packages=arguments.break_system_packages)
         environment.check_writable()
+        mend_first(environment, output)
     tell_unnamed_environment(arguments, environ, environment, output)
 
 
@@ -264,6 +271,7 @@ def carry_out(
 
     from wheelfit.cli.progress import Bars
     from wheelfit.install.apply import PLANS, PlanOutdated, apply
+    from wheelfit.install.startup_files import StartupFiles
 
     wheels: dict[str, UnpackedWheel] = {}
     left = PLANS
@@ -286,6 +294,7 @@ def carry_out(
                     ),
                     replace=arguments.replace_files,
                     compile_bytecode=arguments.compile,
+                    startup_files=StartupFiles(arguments.startup_files),
                     break_system_packages=arguments.break_system_packages,
                     circumstances=_circumstances(ground.machine),
                 )

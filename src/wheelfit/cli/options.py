@@ -268,6 +268,12 @@ def add_changing(group: _ArgumentGroup) -> None:
         "--replace-files", action="store_true", help="overwrite files that no package owns"
     )
     group.add_argument(
+        "--startup-files",
+        choices=("warn", "allow", "deny"),
+        default="warn",
+        help="what to do about wheels with files that run code whenever Python starts",
+    )
+    group.add_argument(
         "--break-system-packages", action="store_true", help="even in a managed environment"
     )
 

@@ -620,6 +620,7 @@ SETTINGS: Mapping[str, Setting] = {
     "shorthand": Setting(
         _Named(_shorthand, _shown_shorthand), ProjectMay.SET_IT, destination="shorthands"
     ),
+    "startup-files": Setting(_OneOf("warn", "allow", "deny")),
     "strict": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
     "tpu-generation": Setting(_FLAG),
     "variant": Setting(_Texts(adds=False), ProjectMay.SET_IT),

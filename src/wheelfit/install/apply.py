@@ -22,6 +22,7 @@ from wheelfit.install.locking import PATIENCE, locked
 from wheelfit.install.places import Places
 from wheelfit.install.recovery import recover
 from wheelfit.install.removal import plan_removal
+from wheelfit.install.startup_files import StartupFiles
 from wheelfit.install.transaction import (
     Transaction,
     environment_error,
@@ -81,6 +82,7 @@ def apply(
     progress: Progress = NO_PROGRESS,
     replace: bool = False,
     compile_bytecode: bool = False,
+    startup_files: StartupFiles = StartupFiles.WARN,
     break_system_packages: bool = False,
     circumstances: Circumstances = Circumstances(),
     patience: float = PATIENCE,
@@ -92,6 +94,7 @@ def apply(
     :param progress: told of bytes as they are put into place.
     :param replace: overwrite files that belong to no distribution.
     :param compile_bytecode: write ``.pyc`` files, as pip does unless told otherwise.
+    :param startup_files: what is done about wheels with files that run whenever Python starts.
     :param break_system_packages: change an externally managed environment too (PEP 668).
     :param circumstances: what was chosen by, for the record in ``.dist-info``.
     :param patience: seconds to wait for another process that changes the environment.
@@ -101,13 +104,14 @@ def apply(
     :raises IntegrityError: a wheel is not sound, not the one chosen, or would overwrite
         what is not its own.
     :raises NotRemovable: it is unknown which files belong to what must go.
+    :raises StartupFileRefused: a wheel has such files, and there shall be none.
     """
     environment.check_allowed(break_system_packages=break_system_packages)
     if not plan:
         return Applied()
     checked = tuple(check_wheel(pin, wheels[pin.name], circumstances) for pin in plan.install)
     environment.check_writable(_folders(checked, plan, environment))
-    job = _Job(plan, environment, checked, progress, replace, compile_bytecode)
+    job = _Job(plan, environment, checked, progress, replace, compile_bytecode, startup_files)
     try:
         notes = _change_locked(job, patience)
     except OSError as error:
@@ -125,6 +129,7 @@ class _Job:
     progress: Progress
     replace: bool
     compile_bytecode: bool
+    startup_files: StartupFiles
 
 
 def _folders(
@@ -170,6 +175,7 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
         leaving=leaving.keys(),
         staying=staying,
         replace=job.replace,
+        startup_files=job.startup_files,
     )
     progress.start(sum(wheel.size for wheel in job.checked))
     for layout in layouts:
@@ -180,6 +186,12 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
     progress.done()
     notes = [note for removal in removals for note in removal.notes]
     notes += [note for wheel in job.checked for note in wheel.notes]
+    if job.startup_files is StartupFiles.WARN:
+        notes += [
+            f"{layout.wheel.pin.filename.text}: it runs code whenever Python starts: {path}"
+            for layout in layouts
+            for path in layout.startup
+        ]
     return tuple(notes)
 
 

@@ -38,7 +38,6 @@ INSTALLER = "wheelfit"
 """What is written to INSTALLER (PEP 376)."""
 
 _OURS = frozenset({"INSTALLER", "REQUESTED", "direct_url.json", CHOICE_FILE})
-_STARTUP = ("sitecustomize.py", "usercustomize.py")
 # Wrappers of entry points that old build tools put into wheels as well.
 _WRAPPERS = ("", ".exe", "-script.py", "-script.pyw")
 
@@ -216,8 +215,9 @@ def _parts(
             notes.append(f"a file that installers write is not taken over: {row.path}")
             continue
         if folder != base.data:
-            if "/" not in row.path and (row.path.endswith(".pth") or row.path in _STARTUP):
-                notes.append(f"it runs code whenever Python starts: {row.path}")
+            if folder.lower().endswith(".data") and folder != row.path:
+                # Other installers would take it for a folder of places as well.
+                raise InvalidWheel(f"{row.path} belongs to another wheel", where=base.where)
             yield Part(row.path, base.root, row.path, row)
             continue
         scheme, _, path = rest.partition("/")

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, cast
 
 from installer.scripts import Script
 
-from wheelfit.errors import FileConflict, InvalidWheel
+from wheelfit.errors import FileConflict, InvalidWheel, StartupFileRefused
 from wheelfit.install.removal import Bounds, RealPaths, recorded_files
+from wheelfit.install.startup_files import StartupFiles, StartupPlaces
 from wheelfit.values import dataclass
 from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.record import encode_digest, row_for
@@ -48,6 +49,8 @@ class Layout:
     """The wheel."""
     present: frozenset[tuple[str, str]]
     """(scheme, path) of the files that are there already with the same content."""
+    startup: tuple[str, ...] = ()
+    """Files that run code whenever Python starts, as the wheel names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ def lay_out(
     leaving: Collection[str],
     staying: Iterable[Installed],
     replace: bool = False,
+    startup_files: StartupFiles = StartupFiles.WARN,
 ) -> tuple[Layout, ...]:
     """Compare what will be written with what exists, and with each other.
 
@@ -83,11 +87,14 @@ def lay_out(
     :param leaving: files that are removed before.
     :param staying: the distributions that are not removed; asked only if there is a conflict.
     :param replace: what belongs to no distribution may be replaced.
+    :param startup_files: what is done about files that run code whenever Python starts.
     :raises FileConflict: something would be overwritten; all conflicts of a wheel are named.
+    :raises StartupFileRefused: a wheel has such files, and there shall be none.
     :raises InvalidWheel: a member would leave the environment through a link, or is something
         that no distribution may own.
     """
     ground = _Ground(leaving, staying, replace=replace)
+    places = StartupPlaces(environment)
     scripts = str(environment.schemes.scripts)
     layouts = []
     for wheel in wheels:
@@ -96,6 +103,7 @@ def lay_out(
         bounds = Bounds(environment, folders[wheel.root] / wheel.dist_info)
         present = set()
         conflicts = []
+        startup = []
         for scheme, path, content in _writes(wheel, environment):
             root = str(folders[scheme])
             final = os.path.join(root, *path.split("/"))  # noqa: PTH118  # many of them
@@ -108,6 +116,8 @@ def lay_out(
                 )
             if (reason := bounds.why_not(final)) is not None:
                 raise InvalidWheel(f"{path} may not be written: {reason}", where=where)
+            if places.runs(final):
+                startup.append(path)
             match ground.take(final, content, where):
                 case True:
                     present.add((scheme, path))
@@ -115,7 +125,13 @@ def lay_out(
                     conflicts.append(conflict)
         if conflicts:
             _refuse(conflicts, where)
-        layouts.append(Layout(wheel, frozenset(present)))
+        if startup and startup_files is StartupFiles.DENY:
+            raise StartupFileRefused(
+                f"it runs code whenever Python starts: {', '.join(startup[:_SHOWN])}",
+                where=where,
+                hint="nothing was changed; --startup-files warn lets it in",
+            )
+        layouts.append(Layout(wheel, frozenset(present), tuple(startup)))
     return tuple(layouts)
 
 

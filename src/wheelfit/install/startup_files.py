@@ -1,0 +1,68 @@
+"""Files that run code whenever Python starts, wherever a wheel has them put.
+
+Such a file is all that an attacker needs: nobody has to import the package. Python looks for
+them in the library folders only, which a wheel can reach in several ways: from its root, from
+``purelib`` and ``platlib``, and from ``data`` by a path below the prefix.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wheelfit.install.environment import Environment
+
+__all__ = ["StartupFiles", "StartupPlaces"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_ENDINGS = (".pth", ".start")  # `site` reads both, the second kind since Python 3.15 (PEP 829)
+_MODULES = ("sitecustomize", "usercustomize")  # `site` imports them, in whatever form they are
+
+
+class StartupFiles(Enum):
+    """Say what is done about wheels that have such files."""
+
+    WARN = "warn"
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+class StartupPlaces:
+    """Know where Python looks for such files.
+
+    :param environment: into which is installed.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        folders = (*environment.schemes.libraries(), environment.interpreter.stdlib)
+        self._folders = tuple(
+            dict.fromkeys(os.path.realpath(folder) + os.sep for folder in folders)
+        )
+        self._real: dict[str, str] = {}
+
+    def runs(self, path: str) -> bool:
+        """Tell whether a file runs code whenever Python starts.
+
+        :param path: where it will lie, absolute.
+        """
+        lower = path.lower()
+        if not lower.endswith(_ENDINGS) and not any(name in lower for name in _MODULES):
+            return False
+        folder, name = os.path.split(path)
+        if folder not in self._real:
+            self._real[folder] = os.path.realpath(folder)
+        real = os.path.join(self._real[folder], name).lower()  # noqa: PTH118  # many of them
+        for root in self._folders:
+            if real.startswith(root.lower()):
+                first, separator, _ = real[len(root) :].partition(os.sep)
+                if first.partition(".")[0] in _MODULES:
+                    return True
+                if not separator and first.endswith(_ENDINGS):
+                    return True
+        return False
