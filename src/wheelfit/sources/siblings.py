@@ -10,7 +10,6 @@ means that the wheel is downloaded as any other (`StartOver`).
 from __future__ import annotations
 
 import os
-import stat
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +33,8 @@ from wheelfit.wheels.rebuilding import (
     shared_bytes,
 )
 from wheelfit.wheels.remote import RangeUnsupported, Span, Suffix
+from wheelfit.wheels.unpacked import TREE
+from wheelfit.wheels.unpacking import KnownFile
 from wheelfit.wheels.zip_directory import find_end
 
 if TYPE_CHECKING:
@@ -226,6 +227,7 @@ class Exchange:
         """The wheel; it may be read from now on."""
         self.is_whole = plan.missing_bytes > _WORTH_KEEPING * remote.directory.size
         """Whether the target will have all of it; otherwise it is not worth being kept as well."""
+        self._tree = str(sibling.wheel.folder / TREE) + os.sep
         self._ended = threading.Event()
         self._error: BaseException | None = None
         work = [self._fetch, self._hash, *([self._copy] if self.is_whole else [])]
@@ -242,8 +244,8 @@ class Exchange:
 
     # --- what it is for ---------------------------------------------------------------
 
-    def known(self, member: Member, row: RecordRow) -> Path | None:
-        """Return the file of the sibling that has the content of a member, if it can be linked.
+    def known(self, member: Member, row: RecordRow) -> KnownFile | None:
+        """Return the file of the sibling that has the content of a member.
 
         Its packed bytes are the same, and RECORD of both wheels says the same of it.
 
@@ -252,20 +254,9 @@ class Exchange:
         """
         name = self._plan.origins.get(member.name)
         file = self._sibling.wheel.files.get(name) if name is not None else None
-        if (
-            name is None
-            or file is None
-            or (file.row.hash, file.row.size) != (row.hash, row.size)
-            or file.executable != member.is_executable
-        ):
+        if name is None or file is None or (file.row.hash, file.row.size) != (row.hash, row.size):
             return None
-        path = self._sibling.wheel.path_of(name)
-        try:
-            found = os.lstat(path)
-        except OSError:
-            return None
-        is_same = found.st_mtime_ns == file.mtime_ns and found.st_size == file.size
-        return path if is_same and stat.S_ISREG(found.st_mode) else None
+        return KnownFile(f"{self._tree}{name}", file.mtime_ns)
 
     def finish(self) -> None:
         """Wait until all of it was put together, and is right.

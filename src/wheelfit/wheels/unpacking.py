@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import threading
 from contextlib import nullcontext
 from queue import Queue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import InvalidWheel
 from wheelfit.values import replace
 from wheelfit.wheels.archive import SIGNATURES
-from wheelfit.wheels.linking import current_umask, link_or_copy
+from wheelfit.wheels.linking import current_umask
 from wheelfit.wheels.record import DIGEST_SIZES, RecordRow, encode_digest
 from wheelfit.wheels.unpacked import TREE, FileTable, UnpackedFile, UnpackedWheel, write_manifest
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.zip_directory import Member
 
-__all__ = ["unpack"]
+__all__ = ["KnownFile", "unpack"]
 
 
 def __dir__() -> list[str]:
@@ -54,7 +55,7 @@ def unpack(
     *,
     sha256: str | Callable[[], str],
     advance: Callable[[int], None] = lambda _: None,
-    known: Callable[[Member, RecordRow], Path | None] = lambda _member, _row: None,
+    known: Callable[[Member, RecordRow], KnownFile | None] = lambda _member, _row: None,
     in_order: bool = False,
 ) -> UnpackedWheel:
     """Unpack a wheel; after an error what lies in the folder is worthless.
@@ -64,6 +65,7 @@ def unpack(
     :param sha256: of the archive; a function is asked when everything was read.
     :param advance: told of unpacked bytes.
     :param known: names a file that has the very content of a member, to be linked instead.
+        It is not used if it is not as it was.
     :param in_order: begin with what comes first, for an archive that is still arriving.
     :raises InvalidWheel: the wheel is not sound, or not what its RECORD promises.
     :raises OSError: the folder cannot be written.
@@ -72,8 +74,8 @@ def unpack(
     tree = folder / TREE
     _make_folders(tree, (member.name for member in archive.members if not member.is_folder))
     umask = current_umask()
-    work = _Work(archive, promises, str(tree) + os.sep, umask, advance, known)
-    batches = list(_batches(archive.members))
+    work = _Work(archive, promises, str(tree) + os.sep, umask, advance)
+    batches = list(_batches(work.link(archive.members, known)))
     if not in_order:  # what takes longest begins first
         batches.sort(key=_size, reverse=True)
     work.do(batches)
@@ -167,6 +169,15 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
+class KnownFile(NamedTuple):
+    """Name a file whose content was verified before."""
+
+    path: str
+    """Where it lies."""
+    written: int
+    """Its time of modification then, in nanoseconds."""
+
+
 class _Stopped(Exception):
     """Another worker failed."""
 
@@ -181,7 +192,6 @@ class _Work:
         tree: str,
         umask: int,
         advance: Callable[[int], None],
-        known: Callable[[Member, RecordRow], Path | None],
     ) -> None:
         self.done: dict[str, UnpackedFile] = {}
         self._archive = archive
@@ -191,10 +201,46 @@ class _Work:
         self._executable = 0o777 & ~umask | 0o111
         self._has_to_allow = umask & 0o111 != 0 and hasattr(os, "fchmod")
         self._advance = advance
-        self._known = known
         self._lock = threading.Lock()
         self._failures: list[BaseException] = []
         self._processors = _processors()
+
+    def link(
+        self, members: Iterable[Member], known: Callable[[Member, RecordRow], KnownFile | None]
+    ) -> Iterator[Member]:
+        """Link what is known, in one thread, and yield the other members.
+
+        Several threads would mostly wait for each other here.
+        """
+        told = 0
+        for member in members:
+            promise = self._promises.get(member.name)
+            file = known(member, promise) if promise is not None else None
+            if promise is None or file is None or not self._link(file, member, promise):
+                yield member
+                continue
+            self._archive.data_start(member)
+            told += member.size
+            if told >= _BATCH:
+                self._tell(told)
+                told = 0
+        self._tell(told)
+
+    def _link(self, file: KnownFile, member: Member, promise: RecordRow) -> bool:
+        """Link a file of another wheel; looked at afterwards, so that no edit is missed."""
+        target = self._tree + member.name
+        try:
+            os.link(file.path, target)
+        except OSError:
+            return False
+        found = os.lstat(target)
+        executable = member.is_executable
+        mode = stat.S_IFREG | (self._executable if executable else self._plain)
+        if (found.st_mode, found.st_size, found.st_mtime_ns) != (mode, member.size, file.written):
+            os.unlink(target)  # noqa: PTH108
+            return False
+        self.done[member.name] = UnpackedFile(promise, member.size, executable, file.written)
+        return True
 
     def do(self, batches: Sequence[list[Member]]) -> None:
         """Unpack batches, in about their order.
@@ -238,29 +284,16 @@ class _Work:
                 self._archive.data_start(member)  # its local header counts too
                 continue
             promise = self._promises.get(member.name)
-            path = None if promise is None else self._known(member, promise)
-            if path is not None and promise is not None:
-                self._take_over(path, member, promise)
-            elif member.size >= _LARGE:
+            if member.size >= _LARGE:
                 self._write_large(member, promise)
-                continue
             else:
                 self._write_small(member, promise)
-            told += member.size
+                told += member.size
         self._tell(told)
 
     def _tell(self, count: int) -> None:
         with self._lock:
             self._advance(count)
-
-    def _take_over(self, path: Path, member: Member, promise: RecordRow) -> None:
-        """Link a file of another wheel that has the same content."""
-        self._archive.data_start(member)
-        target = self._tree + member.name
-        executable = member.is_executable
-        link_or_copy(path, target, self._executable if executable else self._plain)
-        written = os.stat(target).st_mtime_ns  # noqa: PTH116
-        self.done[member.name] = UnpackedFile(promise, member.size, executable, written)
 
     def _write_small(self, member: Member, promise: RecordRow | None) -> None:
         """Write a file that is held in memory as a whole."""
