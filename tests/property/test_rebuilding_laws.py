@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wheelfit.errors import InvalidWheel
 from wheelfit.values import replace as replace_value
 from wheelfit.wheels.bytes_source import Memory
 from wheelfit.wheels.rebuilding import Plan, Rebuilt, make_plan, read_directory
@@ -139,3 +140,26 @@ def test_nothing_is_fetched_of_an_equal_archive(pair: tuple[bytes, bytes]) -> No
     wanted, _ = pair
     plan, _ = rebuilt(wanted, wanted, near=0, tail=0)
     assert not plan.missing
+
+
+def test_names_that_are_no_text() -> None:
+    """Bytes that are no UTF-8 in a name are none of the plan's business."""
+    entry = Entry("some/e", 1, 300, zipfile.ZIP_STORED, 0, 0, executable=False)
+    wanted = archive_of([entry], streamed=False).replace(b"some/e", b"some/\xe9")
+    plan, file = rebuilt(wanted, wanted, near=0, tail=0)
+    assert not plan.missing
+    assert file.read_at(0, len(wanted)) == wanted
+
+
+@given(st.binary(max_size=200), st.integers(0, 200))
+def test_damaged_directories_are_refused(noise: bytes, position: int) -> None:
+    """Whatever stands in a directory, it is refused or gives pieces for all of the wheel."""
+    entry = Entry("some/e", 1, 30, zipfile.ZIP_STORED, 0, 0, executable=False)
+    wanted = bytearray(archive_of([entry, replace(entry, name="some/f")], streamed=False))
+    start = wanted.index(b"PK\x01\x02") + position
+    wanted[start : start + len(noise)] = noise[: max(0, len(wanted) - 22 - start)]
+    try:
+        _, file = rebuilt(bytes(wanted), bytes(wanted), near=0, tail=0)
+    except InvalidWheel:
+        return
+    assert file.read_at(0, len(wanted)) == wanted

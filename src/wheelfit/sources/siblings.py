@@ -252,11 +252,11 @@ class Exchange:
         :param member: of the wheel.
         :param row: what RECORD of the wheel promises of it.
         """
-        name = self._plan.origins.get(member.name)
-        file = self._sibling.wheel.files.get(name) if name is not None else None
-        if name is None or file is None or (file.row.hash, file.row.size) != (row.hash, row.size):
+        origin = self._plan.origins.get(member.name)
+        file = self._sibling.wheel.files.get(origin.name) if origin is not None else None
+        if origin is None or file is None or (file.row.hash, file.row.size) != (row.hash, row.size):
             return None
-        return KnownFile(f"{self._tree}{name}", file.mtime_ns)
+        return KnownFile(f"{self._tree}{origin.name}", file.mtime_ns, origin.is_whole)
 
     def finish(self) -> None:
         """Wait until all of it was put together, and is right.

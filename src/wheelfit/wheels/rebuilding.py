@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Directory",
     "Entry",
+    "Origin",
     "Piece",
     "Plan",
     "Rebuilt",
@@ -111,14 +112,23 @@ class Piece(NamedTuple):
         return self.origin is None and self.data is None
 
 
+class Origin(NamedTuple):
+    """Say which member of the other wheel has the data of one."""
+
+    name: str
+    """Its name there."""
+    is_whole: bool
+    """Whether its header, its entry in the directory and what follows it are the same as well."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Say how a wheel is put together."""
 
     pieces: tuple[Piece, ...]
     """All of it, in order and without gaps."""
-    origins: Mapping[str, str]
-    """For members whose data the other wheel has, their names there."""
+    origins: Mapping[str, Origin]
+    """Where the data of members lies in the other wheel, if it does."""
 
     @property
     def missing(self) -> tuple[Piece, ...]:
@@ -236,15 +246,19 @@ def make_plan(wanted: Directory, other: Directory, source: ByteSource, *, near: 
         if twin is None:
             pieces.append(Piece(entry.start, entry.stop))
             continue
-        origins[entry.name] = twin.name
-        if twin.name == entry.name and twin.head == entry.head and twin.size == entry.size:
+        is_whole = (twin.name, twin.head, twin.size) == (entry.name, entry.head, entry.size)
+        origins[_text(entry.name)] = Origin(_text(twin.name), is_whole)
+        if is_whole:
             pieces.append(Piece(entry.start, entry.stop, twin.start))
         else:
             pieces += _from_twin(entry, twin, source)
     pieces.append(Piece(wanted.end.offset, wanted.size))
     pieces = [_at_hand(piece, wanted) if piece.is_missing else piece for piece in pieces]
-    names = {name.decode(): twin.decode() for name, twin in origins.items()}
-    return Plan(tuple(_joined(_coalesced(pieces, near))), names)
+    return Plan(tuple(_joined(_coalesced(pieces, near))), origins)
+
+
+def _text(name: bytes) -> str:
+    return name.decode(errors="replace")  # which is the name of no file then
 
 
 def _from_twin(entry: Entry, twin: Entry, source: ByteSource) -> list[Piece]:

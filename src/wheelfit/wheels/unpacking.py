@@ -176,6 +176,8 @@ class KnownFile(NamedTuple):
     """Where it lies."""
     written: int
     """Its time of modification then, in nanoseconds."""
+    is_header_known: bool = False
+    """Whether the local header of the member was compared with its entry before, too."""
 
 
 class _Stopped(Exception):
@@ -219,7 +221,8 @@ class _Work:
             if promise is None or file is None or not self._link(file, member, promise):
                 yield member
                 continue
-            self._archive.data_start(member)
+            if not file.is_header_known:
+                self._archive.data_start(member)
             told += member.size
             if told >= _BATCH:
                 self._tell(told)
