@@ -56,7 +56,7 @@ class Pace:
 
     segment: int = 8 << 20
     """Bytes that one of several connections fetches at a time."""
-    enough: float = 120e6
+    enough: float = 80e6
     """Bytes a second; a connection that gives as many is not what everybody waits for."""
     patience: float = 0.1
     """Seconds after which the first bytes tell how fast a connection is."""
