@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-__all__ = ["Entry", "Zip", "honest_record", "members_of", "rebuilt"]
+__all__ = ["Entry", "Zip", "deflate", "honest_record", "members_of", "rebuilt"]
 
 
 @dataclass
@@ -29,6 +29,11 @@ class Entry:
     """The bytes in the archive; default: ``content`` packed with ``method``."""
     mode: int = 0o100644
     system: int = 3
+    attributes: int = 0
+    """The lower half, as MS-DOS had it."""
+    version: int = 20
+    """The version of ZIP that is needed to unpack it."""
+    comment: bytes = b""
     size: int | None = None
     crc: int | None = None
     extra: bytes = b""
@@ -36,11 +41,24 @@ class Entry:
     local_size: int | None = None
     local_crc: int | None = None
     local_method: int | None = None
+    local_flags: int | None = None
+    local_version: int = 20
+    packed_size: int | None = None
+    local_packed_size: int | None = None
+    behind: bytes = b""
+    """What follows the data, as a data descriptor does."""
     local_extra: bytes = b""
     listed: bool = True
     """Whether the central directory has it."""
     offset: int | None = None
     """Where the central directory says it begins."""
+
+    @property
+    def data(self) -> bytes:
+        """The bytes in the archive."""
+        if self.packed is not None:
+            return self.packed
+        return self.content if self.method == 0 else deflate(self.content)
 
 
 @dataclass
@@ -58,6 +76,11 @@ class Zip:
     directory_offset: int | None = None
     shifted: bool = True
     """Whether the offsets know of what lies before."""
+    end64: Callable[[int, int, int], bytes] | None = None
+    """Makes the end records of ZIP64 of count, size and offset."""
+    end: tuple[int, int, int] | None = None
+    """Count, size and offset in the classic end record, if they are not the true ones."""
+    disk: int = 0
 
     def encode(self) -> bytes:
         """Return the bytes."""
@@ -67,27 +90,26 @@ class Zip:
         listed = 0
         for entry in self.entries:
             start = len(data) - shift
-            packed = entry.packed
-            if packed is None:
-                packed = entry.content if entry.method == 0 else _deflate(entry.content)
+            packed = entry.data
             size = len(entry.content) if entry.size is None else entry.size
+            packed_size = len(packed) if entry.packed_size is None else entry.packed_size
             crc = zlib.crc32(entry.content) if entry.crc is None else entry.crc
             local_name = entry.name if entry.local_name is None else entry.local_name
             data += struct.pack(
                 "<4s5H3L2H",
                 b"PK\x03\x04",
-                20,
-                entry.flags,
+                entry.local_version,
+                entry.flags if entry.local_flags is None else entry.local_flags,
                 entry.method if entry.local_method is None else entry.local_method,
                 0,
                 0x5C21,
                 crc if entry.local_crc is None else entry.local_crc,
-                len(packed),
+                packed_size if entry.local_packed_size is None else entry.local_packed_size,
                 size if entry.local_size is None else entry.local_size,
                 len(local_name),
                 len(entry.local_extra),
             )
-            data += local_name + entry.local_extra + packed
+            data += local_name + entry.local_extra + packed + entry.behind
             if not entry.listed:
                 continue
             listed += 1
@@ -96,30 +118,34 @@ class Zip:
                 b"PK\x01\x02",
                 20,
                 entry.system,
-                20,
+                entry.version,
                 entry.flags,
                 entry.method,
                 0,
                 0x5C21,
                 crc,
-                len(packed),
+                packed_size,
                 size,
                 len(entry.name),
                 len(entry.extra),
+                len(entry.comment),
                 0,
                 0,
-                0,
-                entry.mode << 16,
+                entry.mode << 16 | entry.attributes,
                 start if entry.offset is None else entry.offset,
             )
-            directory += entry.name + entry.extra
+            directory += entry.name + entry.extra + entry.comment
         data += self.between
         offset = len(data) - shift if self.directory_offset is None else self.directory_offset
         length = len(directory) if self.directory_size is None else self.directory_size
         count = listed if self.count is None else self.count
         data += directory
+        if self.end64 is not None:
+            data += self.end64(count, length, offset)
+        if self.end is not None:
+            count, length, offset = self.end
         data += struct.pack(
-            "<4s4H2LH", b"PK\x05\x06", 0, 0, count, count, length, offset, len(self.comment)
+            "<4s4H2LH", b"PK\x05\x06", self.disk, 0, count, count, length, offset, len(self.comment)
         )
         return bytes(data + self.comment + self.after)
 
@@ -176,6 +202,7 @@ def rebuilt(
     return replace(archive or Zip(), entries=[*written, *extra]).encode()
 
 
-def _deflate(content: bytes) -> bytes:
+def deflate(content: bytes) -> bytes:
+    """Pack without a header, as ZIP has it."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     return packer.compress(content) + packer.flush()

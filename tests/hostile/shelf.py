@@ -91,6 +91,11 @@ class Shelf:
         name = canonicalize_name(project or file.filename.partition("-")[0])
         self.files.setdefault(name, []).append(file)
 
+    def forget(self) -> None:
+        """Take everything off the shelf."""
+        for kept in (self.files, self.bodies, self.pages, self.answers):
+            kept.clear()
+
     def revise(self, filename: str, **changes: object) -> None:
         """Change what the page says about a file."""
         for files in self.files.values():

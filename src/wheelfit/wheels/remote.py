@@ -280,7 +280,9 @@ def dist_info_reader(
     found = {}
     for name, member in chosen.items():
         following = limits[member.offset]
-        span = Span(member.offset, min(member.offset + LOCAL_HEADER_SIZE, following))
+        if following - member.offset < LOCAL_HEADER_SIZE:
+            raise InvalidWheel(f"{member.name!r} overlaps what follows it", where=where)
+        span = Span(member.offset, member.offset + LOCAL_HEADER_SIZE)
         length = local_header_size(held.read(span))
         start = member.offset + length
         stop = start + member.compressed_size
