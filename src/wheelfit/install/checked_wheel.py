@@ -241,5 +241,7 @@ def _generated(pin: Pin, wheel: UnpackedWheel, circumstances: Circumstances) -> 
 def _direct_url(pin: Pin, wheel: UnpackedWheel) -> bytes:
     """Return where a wheel came from that the user named (PEP 610)."""
     hashes = {**pin.file.hashes, "sha256": wheel.sha256}
+    if pin.file.origin is not None and pin.file.origin.direct_url is not None:
+        return json.dumps(pin.file.origin.direct_url, sort_keys=True).encode()
     archive = {"hash": f"sha256={hashes['sha256']}", "hashes": hashes}
     return json.dumps({"archive_info": archive, "url": pin.file.url}, sort_keys=True).encode()
