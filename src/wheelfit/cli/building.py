@@ -105,7 +105,7 @@ def open_building(
         places,
         BuiltWheels(folder, output.warn),
         BuildPolicy(
-            frozenset(arguments.allow_source),
+            frozenset(map(_project, arguments.allow_source)),
             _settings(arguments.config_settings),
             (interpreter.implementation, *map(str, (*interpreter.version, interpreter.tags[0]))),
         ),
@@ -114,6 +114,17 @@ def open_building(
         echo=output.say if arguments.debug or output.verbosity > 0 else None,
     )
     return building
+
+
+def _project(text: str) -> str:
+    from packaging.utils import InvalidName, canonicalize_name
+
+    try:
+        return text if text == ":all:" else canonicalize_name(text, validate=True)
+    except InvalidName:
+        raise UsageError(
+            f"{text[:80]!r} is no name of a project", where="--allow-source", hint="name it alone"
+        ) from None
 
 
 def _settings(texts: Sequence[str]) -> Mapping[str, str | Sequence[str]]:

@@ -230,13 +230,15 @@ class Backend:
             cause = error.exception
             if isinstance(cause, subprocess.CalledProcessError):
                 raise self._failure(what, _how(cause.returncode)) from None
-            raise self._failure(what, str(error).partition("\n")[0]) from None
+            # Where it could not even be imported, the library keeps what was printed.
+            said = str(getattr(cause, "traceback", "")).strip().splitlines()
+            raise self._failure(what, str(error).partition("\n")[0], said) from None
         except (build.BuildException, OSError, ValueError) as error:
             raise self._failure(what, str(error).partition("\n")[0]) from None
 
-    def _failure(self, what: str, why: str) -> BuildFailed:
-        last = _last_lines(self._log)
-        kept = _kept(self._log) if last else None
+    def _failure(self, what: str, why: str, said: Sequence[str] = ()) -> BuildFailed:
+        last = [*_last_lines(self._log), *said][-_LINES:]
+        kept = _kept(self._log) if _last_lines(self._log) else None
         return BuildFailed(
             f"{self._name} cannot be {what}: {why}",
             where=None if kept is None else str(kept),

@@ -428,31 +428,29 @@ class Building:
     @staticmethod
     def _check(wheel: Path, project: OpenProject) -> bytes:
         """Return the METADATA of a built wheel, after making sure that it is sound."""
+        expected = project.promise
+        if project.metadata is not None:
+            promised = core_metadata_of(project.metadata, project.name)
+            expected = promised.name, promised.version
         try:
             filename = parse_wheel_filename(wheel.name)
+            if expected not in (None, (filename.name, filename.version)):
+                raise BuildFailed(
+                    f"the backend of {project.name} built a wheel of {filename.name} "
+                    f"{filename.version}",
+                    where=wheel.name,
+                    note=None if expected is None else f"it should be {expected[0]} {expected[1]}",
+                )
             with WheelArchive(wheel, where=wheel.name) as archive:
                 archive.verify()
-                metadata = archive.metadata()
-            core = core_metadata_of(metadata, wheel.name)
-        except (InvalidFilename, InvalidWheel, InvalidSource) as error:
+                return archive.metadata()
+        except (InvalidFilename, InvalidWheel) as error:
             raise BuildFailed(
                 f"{project.name} was built into something that is no sound wheel: {error.message}",
                 where=wheel.name,
                 note=error.note,
                 hint="tell whoever maintains its build backend",
             ) from None
-        expected = project.promise
-        if project.metadata is not None:
-            promised = core_metadata_of(project.metadata, project.name)
-            expected = promised.name, promised.version
-        for found in ((filename.name, filename.version), (core.name, core.version)):
-            if expected is not None and found != expected:
-                raise BuildFailed(
-                    f"{project.name} is {expected[0]} {expected[1]}, and its backend built a wheel "
-                    f"of {found[0]} {found[1]}",
-                    where=wheel.name,
-                )
-        return metadata
 
     # --- folders -------------------------------------------------------------------------------
 

@@ -1,0 +1,604 @@
+"""``wheelfit install`` of what must be built: consent, isolation, records, and failures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.running import Runner, Said
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.projects import commit_all, write_project, write_sdist
+from wheelfit.testing.wheels import build_wheel, release_document
+
+COUNTED = """
+def counted(build):
+    def wrapper(*arguments, **more):
+        with open(os.path.join(HERE, "count"), "a") as file:
+            file.write("x")
+        return build(*arguments, **more)
+    return wrapper
+build_wheel = counted(build_wheel)
+build_editable = counted(build_editable)
+"""
+"""Makes a backend count how often it builds."""
+STRAY = """
+def build_wheel(folder, *arguments, **more):
+    name = write(folder, STEM + "-py3-none-any.whl", records())
+    with zipfile.ZipFile(os.path.join(folder, name), "a") as wheel:
+        wheel.writestr("stray.py", "")
+    return name
+"""
+"""Builds a wheel with a file that RECORD does not have."""
+POISONED = "\nraise SystemExit('the backend was run')\n"
+
+
+class Workshop:
+    """Install from folders and one index, into one folder."""
+
+    def __init__(self, run: Runner, folder: Path, index: RecordingIndex) -> None:
+        self._run = run
+        self.folder = folder
+        self.wheels = folder / "wheels"
+        self.index = index
+        self.target = folder / "target"
+
+    def install(self, *words: str | Path, code: int = 0, command: str = "install") -> Said:
+        """Install."""
+        return self._run(command, "-i", self.index.url, "--target", self.target, *words, code=code)
+
+    def packages(self) -> dict[str, dict[str, Any]]:
+        """Return what is there by name."""
+        packages = self._run("list", "--target", self.target, "--json").object["packages"]
+        return {entry["name"]: entry for entry in packages}
+
+    def direct_url(self, name: str) -> Any:
+        """Return what is recorded of where a distribution came from."""
+        (path,) = self.target.glob(f"{name}-*.dist-info/direct_url.json")
+        return json.loads(path.read_text())
+
+    def module(self, name: str) -> dict[str, Any]:
+        """Return what a module built by the simple backend says of its build."""
+        found: dict[str, Any] = {}
+        exec((self.target / name / "__init__.py").read_text(), found)
+        return found
+
+
+@pytest.fixture
+def workshop(run: Runner, tmp_path: Path) -> Iterator[Workshop]:
+    """Give a workshop with an index."""
+    with RecordingIndex(tmp_path / "wheels") as index:
+        made = Workshop(run, tmp_path, index)
+        build_wheel(made.wheels, "plain", "1.0")
+        yield made
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Give a project that needs a package."""
+    return write_project(tmp_path / "project", "demo", dependencies=["plain>=1"], backend=COUNTED)
+
+
+def count(project: Path) -> int:
+    """Return how often a project was built."""
+    path = project / "count"
+    return len(path.read_text()) if path.exists() else 0
+
+
+class TestFolders:
+    """Local projects."""
+
+    def test_a_folder(self, workshop: Workshop, project: Path) -> None:
+        """It is built in an environment of its own and recorded (PEP 517, PEP 610)."""
+        said = workshop.install(project)
+        assert f"installed demo 1.0, built from {project}" in said.out
+        assert set(workshop.packages()) == {"demo", "plain"}
+        assert workshop.direct_url("demo") == {"url": project.as_uri(), "dir_info": {}}
+        built = workshop.module("demo")
+        assert Path(built["PYTHON"]).parent != Path(sys.executable).parent
+        assert not any(
+            "site-packages" in one and "wheelfit-build" not in one for one in built["PATH"]
+        )
+        assert not any(str(workshop.target) in one for one in built["PATH"])
+
+    def test_editable(self, workshop: Workshop, project: Path) -> None:
+        """PEP 660: the environment uses the folder; the list shows it, and it can go again."""
+        workshop.install("-e", project)
+        assert (workshop.target / "__editable__.demo.pth").read_text() == f"{project}/src\n"
+        assert workshop.direct_url("demo")["dir_info"] == {"editable": True}
+        entry = workshop.packages()["demo"]
+        assert (entry["editable"], entry["project"]) == (True, str(project))
+        workshop.install("-e", project)
+        assert count(project) == 2
+        workshop.install(project)
+        assert not workshop.packages()["demo"]["editable"]
+        assert not (workshop.target / "__editable__.demo.pth").exists()
+        workshop._run("uninstall", "--target", workshop.target, "demo")
+        assert set(workshop.packages()) == {"plain"}
+
+    def test_extras(
+        self, workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Extras are asked for as with pip; a relative path is meant from here."""
+        project = write_project(tmp_path / "with extras", "extra")
+        with (project / "pyproject.toml").open("a") as file:
+            file.write('[project.optional-dependencies]\nmore = ["plain"]\n')
+        with (project / "own_backend.py").open("a") as file:
+            file.write(
+                "\nABOUT['dependencies'] = ['plain; extra == \"more\"\\nProvides-Extra: more']\n"
+            )
+        monkeypatch.chdir(tmp_path)
+        workshop.install("./with extras[more]")
+        assert set(workshop.packages()) == {"extra", "plain"}
+
+    def test_nothing_is_run_for_what_is_known(self, workshop: Workshop, tmp_path: Path) -> None:
+        """A dry run reads what cannot change, and runs no code of the project for it."""
+        project = write_project(tmp_path / "p", "demo", dependencies=["plain"], backend=POISONED)
+        said = workshop.install("--dry-run", "--json", project)
+        rows = {row["name"]: row for row in said.object["install"]}
+        assert set(rows) == {"demo", "plain"}
+        assert (rows["demo"]["filename"], rows["demo"]["built_from"]) == (None, str(project))
+        assert rows["plain"]["built_from"] is None
+        assert "the backend was run" in workshop.install(project, code=1).err
+        assert not workshop.packages()
+
+    def test_dynamic(self, workshop: Workshop, tmp_path: Path) -> None:
+        """What the project leaves open its backend is asked for, without building."""
+        project = write_project(
+            tmp_path / "p", "demo", dependencies=["plain"], dynamic=True, backend=COUNTED
+        )
+        assert "would install demo 1.0" in workshop.install("--dry-run", project).out
+        assert count(project) == 0
+        workshop.install(project)
+        assert set(workshop.packages()) == {"demo", "plain"}
+
+    def test_without_the_metadata_hook(self, workshop: Workshop, tmp_path: Path) -> None:
+        """A backend that cannot give metadata alone builds the wheel, once."""
+        hooks = "\ndel prepare_metadata_for_build_wheel\n"
+        project = write_project(tmp_path / "p", "demo", dynamic=True, backend=COUNTED + hooks)
+        workshop.install(project)
+        assert count(project) == 1
+
+    def test_its_wheel_has_the_last_word(self, workshop: Workshop, tmp_path: Path) -> None:
+        """What a build adds to the needs counts, as editable wheels of some backends do."""
+        hooks = "\nABOUT['dependencies'] = ['plain']\n"
+        project = write_project(tmp_path / "p", "demo", backend=hooks)
+        workshop.install("-e", project)
+        assert set(workshop.packages()) == {"demo", "plain"}
+
+    def test_not_kept(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+        """A folder may be another project a minute later: no cache keeps what was built of it."""
+        for _ in range(2):
+            workshop.install(project)
+        assert count(project) == 2
+        assert not [
+            path for path in (tmp_path / "cache").rglob("*demo*") if "plain" not in str(path)
+        ]
+
+    def test_no_project(self, workshop: Workshop, tmp_path: Path) -> None:
+        """A folder without a project is an error that names it."""
+        (tmp_path / "empty").mkdir()
+        said = workshop.install(tmp_path / "empty", code=1)
+        assert "there is no project in it" in said.err
+        assert str(tmp_path / "empty") in said.err
+
+    def test_not_the_one(self, workshop: Workshop, project: Path) -> None:
+        """A requirement with a URL gets its project or none."""
+        said = workshop.install(f"other @ {project.as_uri()}", code=1)
+        assert "the project is demo, not other" in said.err
+
+    def test_its_marker(self, workshop: Workshop, tmp_path: Path) -> None:
+        """What a marker leaves out is not even looked at."""
+        said = workshop.install(f"other @ file://{tmp_path}/none.tar.gz ; sys_platform == 'x'")
+        assert said.out.startswith("nothing to do")
+
+
+class TestArchives:
+    """Source distributions by path and URL."""
+
+    def test_a_path(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+        """Its hash is recorded, and what was built of it is kept."""
+        path = write_sdist(tmp_path, project, "demo")
+        workshop.install(path)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert workshop.direct_url("demo") == {
+            "url": path.as_uri(),
+            "archive_info": {"hash": f"sha256={digest}", "hashes": {"sha256": digest}},
+        }
+        assert "built demo-1.0" not in workshop.install(path).err
+        again = workshop.install(path, "-C", "fast=yes", "-C", "list=a", "-C", "list=b")
+        assert "built demo-1.0" in again.err
+        assert workshop.module("demo")["SETTINGS"] == {"fast": "yes", "list": ["a", "b"]}
+
+    def test_hashes(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+        """A promise is checked before anything is unpacked, wherever it stands."""
+        path = write_sdist(tmp_path, project, "demo")
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        workshop.install(f"demo @ {path.as_uri()}#sha256={digest}")
+        said = workshop.install(f"demo @ {path.as_uri()}#sha256={'0' * 64}", code=4)
+        assert "hash-mismatch" in said.err
+        lines = tmp_path / "r.txt"
+        lines.write_text(f"{path} --hash=sha256:{'0' * 64} --hash=sha256:{digest}\nplain\n")
+        said = workshop.install("-r", lines, "--require-hashes", code=1)
+        assert "plain has none" in said.err
+        workshop.install(
+            "-r", lines, "--require-hashes", "--no-deps", "--exclude", "plain", "-C", "a=b"
+        )
+
+    @pytest.mark.parametrize("words", [("{project}",), ("-e", "{project}"), ("{git}",)])
+    def test_what_has_no_hash(
+        self, words: tuple[str, ...], workshop: Workshop, project: Path
+    ) -> None:
+        """Where hashes are required, folders and repositories are refused."""
+        commit_all(project)
+        places = {"project": project, "git": f"git+{project.as_uri()}"}
+        said = workshop.install("--require-hashes", *(w.format(**places) for w in words), code=1)
+        assert "hashes are required, and demo has none" in said.err
+
+    def test_fixed_metadata(self, workshop: Workshop, tmp_path: Path) -> None:
+        """PEP 643: what PKG-INFO promises not to change is not asked for."""
+        project = write_project(tmp_path / "p", "demo", dynamic=True, backend=POISONED)
+        info = "Metadata-Version: 2.4\nName: demo\nVersion: 1.0\nRequires-Dist: plain\n"
+        path = write_sdist(tmp_path, project, "demo", pkg_info=info)
+        said = workshop.install("--dry-run", path)
+        assert "would install plain 1.0" in said.out
+
+    def test_another_release(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+        """PEP 625: an archive that is called like another release is refused."""
+        path = write_sdist(tmp_path, project, "demo", "2.0", pkg_info="")
+        said = workshop.install(path, code=4)
+        assert "named like demo 2.0" in said.err
+        assert "demo 1.0" in said.err
+
+    @pytest.mark.parametrize("url", ["https://host.example/main.exe", "git+https://h.example"])
+    def test_bad_urls(self, url: str, workshop: Workshop) -> None:
+        """What is neither wheel, archive nor repository is an error."""
+        workshop.install(url, code=1)
+
+    def test_offline(self, workshop: Workshop) -> None:
+        """Without a network nothing is fetched."""
+        workshop.install("--offline", "https://host.example/demo-1.0.tar.gz", code=5)
+
+
+class TestRepositories:
+    """Projects under version control."""
+
+    def test_git(self, workshop: Workshop, tmp_path: Path) -> None:
+        """PEP 610: a folder in a repository, at a tag; the commit is recorded and kept by."""
+        write_project(tmp_path / "repository" / "python", "demo", backend=COUNTED)
+        commit = commit_all(tmp_path / "repository", tag="v1")
+        url = (tmp_path / "repository").as_uri()
+        for _ in range(2):
+            said = workshop.install(f"demo @ git+{url}@v1#subdirectory=python")
+        assert "built demo-1.0" not in said.err
+        assert workshop.direct_url("demo") == {
+            "url": url,
+            "subdirectory": "python",
+            "vcs_info": {"vcs": "git", "commit_id": commit, "requested_revision": "v1"},
+        }
+
+    @pytest.mark.parametrize(
+        ("ending", "code", "words"),
+        [("@nope", 5, "git fetch failed"), ("#subdirectory=nope", 1, "no folder nope")],
+    )
+    def test_what_is_not_there(
+        self, ending: str, code: int, words: str, workshop: Workshop, project: Path
+    ) -> None:
+        """A revision or folder that does not exist is said."""
+        commit_all(project)
+        assert words in workshop.install(f"demo @ git+{project.as_uri()}{ending}", code=code).err
+
+    def test_a_link_out(self, workshop: Workshop, tmp_path: Path) -> None:
+        """A folder of a repository that is a link to somewhere else is none of it."""
+        write_project(tmp_path / "elsewhere", "demo")
+        (tmp_path / "repository").mkdir()
+        (tmp_path / "repository" / "python").symlink_to(tmp_path / "elsewhere")
+        commit_all(tmp_path / "repository")
+        url = f"git+{(tmp_path / 'repository').as_uri()}#subdirectory=python"
+        assert "no folder python" in workshop.install(f"demo @ {url}", code=1).err
+
+    def test_editable(self, workshop: Workshop, project: Path) -> None:
+        """Only a folder can be editable."""
+        commit_all(project)
+        said = workshop.install("-e", f"git+{project.as_uri()}#egg=demo", code=1)
+        assert "clone it" in said.err
+
+
+class TestFiles:
+    """Requirements in files."""
+
+    def test_requirements(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+        """Folders, archives and repositories stand in requirements files like anything else."""
+        other = write_project(tmp_path / "other", "other")
+        commit_all(other)
+        third = write_sdist(tmp_path, write_project(tmp_path / "third", "third"), "third")
+        (tmp_path / "r.txt").write_text(
+            f"-e {project}\nother @ git+{other.as_uri()}@main\n{third}\n"
+        )
+        workshop.install("-r", tmp_path / "r.txt")
+        assert set(workshop.packages()) == {"demo", "plain", "other", "third"}
+        assert workshop.packages()["demo"]["editable"]
+
+    def test_a_project_file(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+        """A URL among the dependencies of a project that the user names is the user's own."""
+        commit_all(project)
+        path = tmp_path / "own" / "pyproject.toml"
+        path.parent.mkdir()
+        path.write_text(
+            f'[project]\nname = "own"\ndependencies = ["demo @ git+{project.as_uri()}"]\n'
+        )
+        workshop.install("-r", path)
+        assert set(workshop.packages()) == {"demo", "plain"}
+
+    def test_constraints(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+        """A constraint cannot be editable."""
+        (tmp_path / "c.txt").write_text(f"-e {project}\n")
+        assert (
+            "cannot be a constraint" in workshop.install("x", "-c", tmp_path / "c.txt", code=1).err
+        )
+
+    def test_a_dependency(self, workshop: Workshop, project: Path) -> None:
+        """A URL in a wheel is nobody's consent; named by the user too, it is."""
+        build_wheel(workshop.wheels, "asking", "1.0", requires=[f"demo @ {project.as_uri()}"])
+        said = workshop.install("asking", code=3)
+        assert "only you may ask for a URL" in said.err
+        workshop.install("asking", f"demo @ {project.as_uri()}")
+        assert set(workshop.packages()) == {"asking", "demo", "plain"}
+
+
+class TestIndexes:
+    """Source distributions that an index lists."""
+
+    def test_off(self, workshop: Workshop, project: Path) -> None:
+        """F-92: nothing is built unasked; the error says how to ask."""
+        write_sdist(workshop.wheels, project, "demo")
+        build_wheel(workshop.wheels, "demo", "1.0", tag="cp39-cp39-win32")
+        said = workshop.install("demo", code=3)
+        assert "building from source is off" in said.err
+        assert "[source-off]" in said.err
+        assert "--allow-source demo builds demo-1.0.tar.gz" in said.err
+        assert count(project) == 0
+        rows = workshop.install("demo", "--json", command="explain", code=3).object["projects"][0]
+        assert rows["candidates"][-1] == {
+            "filename": "demo-1.0.tar.gz",
+            "label": None,
+            "verdict": "rejected",
+            "reason": "building from source is off (--allow-source)",
+        }
+        said = workshop.install("demo", command="explain", code=3)
+        assert "demo-1.0.tar.gz: building from source is off" in said.out
+
+    @pytest.mark.parametrize("name", ["demo", "Demo", ":all:"])
+    def test_on(self, name: str, workshop: Workshop, project: Path) -> None:
+        """F-92: allowed by name, or all of them, it is built, kept, and no direct URL."""
+        write_sdist(workshop.wheels, project, "demo")
+        said = workshop.install("demo", "--allow-source", name)
+        assert "installed demo 1.0, built from demo-1.0.tar.gz" in said.out
+        assert not list(workshop.target.glob("demo-*/direct_url.json"))
+        assert workshop.install("demo").out.startswith("nothing to do")
+        again = workshop.install("demo", "--allow-source", name, "--force-reinstall")
+        assert "built demo-1.0" not in again.err
+
+    def test_by_configuration(
+        self, workshop: Workshop, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """A variable or the user's file can allow it; a project's own file cannot."""
+        write_sdist(workshop.wheels, project, "demo")
+        monkeypatch.setenv("WHEELFIT_ALLOW_SOURCE", "demo")
+        workshop.install("demo")
+        monkeypatch.delenv("WHEELFIT_ALLOW_SOURCE")
+        path = tmp_path / "pyproject.toml"
+        path.write_text('[project]\nname = "x"\n[tool.wheelfit]\nallow-source = [":all:"]\n')
+        said = workshop._run("config", "show", "--project", path, code=1)
+        assert "allow-source" in said.err
+
+    def test_wheels_go_before(self, workshop: Workshop, project: Path) -> None:
+        """F-92: of a release with a wheel that fits nothing is built, whatever is allowed."""
+        write_sdist(workshop.wheels, project, "demo")
+        build_wheel(workshop.wheels, "demo", "1.0", tag="py2.py3-none-any")
+        said = workshop.install("demo", "--allow-source", ":all:")
+        assert "built from" not in said.out
+        rows = workshop.install(
+            "demo", "--allow-source", "demo", "--json", command="explain"
+        ).object["projects"][0]["candidates"]
+        assert [row["verdict"] for row in rows] == ["chosen", "rejected"]
+        assert "a wheel fits" in rows[1]["reason"]
+
+    def test_variants(self, workshop: Workshop, project: Path) -> None:
+        """F-92: for a package with variants, everything is not said by ``:all:``."""
+        document = release_document(
+            {"gpu": {"acme": {"chip": ["7"]}}},
+            providers={"acme": {"requires": ["acme-provider"], "plugin-api": "acme:Plugin"}},
+        )
+        build_wheel(workshop.wheels, "demo", "1.0", label="gpu", document=document)
+        write_sdist(workshop.wheels, project, "demo")
+        said = workshop.install("demo", "--allow-source", ":all:", code=3)
+        assert "[source-off]" in said.err
+        assert "gpu:" in said.err
+        workshop.install("demo", "--allow-source", "demo")
+        assert workshop.packages()["demo"]["label"] is None
+
+    def test_the_wrong_metadata(self, workshop: Workshop, project: Path) -> None:
+        """A source distribution that is another release than it is called is refused."""
+        write_sdist(workshop.wheels, project, "demo", "3.0", pkg_info="")
+        said = workshop.install("demo", "--allow-source", "demo", code=4)
+        assert "named like demo 3.0" in said.err
+
+    def test_what_building_needs(self, workshop: Workshop, tmp_path: Path) -> None:
+        """What the backend needs is there while it runs, and not in the environment."""
+        build_wheel(workshop.wheels, "helper", "1.0")
+        build_wheel(workshop.wheels, "further", "1.0")
+        hooks = "\nimport helper\n"
+        project = write_project(
+            tmp_path / "p", "demo", requires=["helper"], needs=["further<2"], backend=hooks
+        )
+        workshop.install(project)
+        assert set(workshop.packages()) == {"demo"}
+        said = workshop.install(project, "--no-build-isolation", "--debug", code=1)
+        assert "No module named 'helper'" in said.err
+
+    def test_what_building_needs_and_cannot_have(self, workshop: Workshop, tmp_path: Path) -> None:
+        """The error says what it was needed for."""
+        project = write_project(tmp_path / "p", "demo", requires=["nothing-like-it"])
+        said = workshop.install(project, code=3)
+        assert "no source knows a project named nothing-like-it" in said.err
+        assert f"it is needed to build {project}" in said.err
+        write_sdist(workshop.wheels, write_project(tmp_path / "h", "helper"), "helper")
+        project = write_project(tmp_path / "q", "demo", requires=["helper"])
+        assert "[source-off]" in workshop.install(project, code=3).err
+        workshop.install(project, "--allow-source", "helper")
+
+    def test_a_circle(self, workshop: Workshop, tmp_path: Path) -> None:
+        """A project that needs itself to be built is told, and does not go on for ever."""
+        project = write_project(tmp_path / "p", "demo", requires=["demo"])
+        write_sdist(workshop.wheels, project, "demo")
+        said = workshop.install("demo", "--allow-source", "demo", code=1)
+        assert "needs itself to be built" in said.err
+
+
+class TestBrokenBackends:
+    """Whatever a backend does wrong is said, and nothing is installed."""
+
+    @pytest.mark.parametrize(
+        ("hooks", "words"),
+        [
+            ("\ndef build_wheel(*a, **k):\n    print('so long'); sys.exit(3)\n", "so long"),
+            ("\ndef build_wheel(*a, **k):\n    raise RuntimeError('no luck')\n", "no luck"),
+            ("\ndef build_wheel(*a, **k):\n    os.kill(os.getpid(), 9)\n", "ended by signal 9"),
+            ("\ndef build_wheel(*a, **k):\n    return 'none.whl'\n", "no wheel where it should be"),
+            ("\ndef build_wheel(*a, **k):\n    return '../../x.whl'\n", "no wheel where it should"),
+            ("\ndef build_wheel(f, *a, **k):\n    return write(f, 'x.whl', records())\n", "x.whl"),
+            ("\nNAME = 'other'\n", "METADATA has the name 'other'"),
+            (
+                "\nNAME = 'other'; STEM = 'other-1.0'; INFO = STEM + '.dist-info'\n",
+                "built a wheel of other 1.0",
+            ),
+            ("\nSTEM = 'demo-2.0'\n", "wheel of demo 2.0"),
+            ("\nVERSION = '2.0'\n", "METADATA has the version '2.0'"),
+            ("\nINFO = 'demo-1.0.dist-infos'\n", "no sound wheel"),
+            (
+                STRAY,
+                "no sound wheel",
+            ),
+            ("\ndel build_wheel\n", "build_wheel"),
+            ("\nimport not_there\n", "not available|No module named"),
+        ],
+    )
+    def test_broken(self, hooks: str, words: str, workshop: Workshop, tmp_path: Path) -> None:
+        """The error has the last lines of what the backend printed, and names the log."""
+        project = write_project(tmp_path / "p", "demo", backend=hooks)
+        said = workshop.install(project, "--json", "--debug", code=1)
+        assert said.error["code"] == "build-failed"
+        text = json.dumps(said.error)
+        assert any(one in text for one in words.split("|")), text
+        assert not workshop.packages()
+        if str(said.error["where"]).endswith(".log"):
+            Path(said.error["where"]).unlink()
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("[build-system]\n", "requires"),
+            ("[build-system]\nrequires = 3\n", "requires"),
+            ("[build-system]\nrequires = []\nbuild-backend = 'not_there'\n", "not_there"),
+            ("[build-system]\nrequires = []\nbuild-backend = 'x'\nbackend-path = ['..']\n", ""),
+            ("no toml at all", "pyproject.toml"),
+        ],
+    )
+    def test_bad_tables(self, text: str, words: str, workshop: Workshop, tmp_path: Path) -> None:
+        """A ``[build-system]`` that breaks its rules is the project's fault."""
+        (tmp_path / "p").mkdir()
+        (tmp_path / "p" / "pyproject.toml").write_text(text)
+        said = workshop.install(tmp_path / "p", "--json", "--debug", code=1)
+        assert said.error["code"] == "build-failed"
+        assert words in json.dumps(said.error)
+
+    def test_verbose(self, workshop: Workshop, tmp_path: Path) -> None:
+        """What a backend prints is seen with -v, and not otherwise."""
+        project = write_project(
+            tmp_path / "p", "demo", backend="\nprint('hello from the backend')\n"
+        )
+        assert "hello from the backend" not in workshop.install(project).err
+        assert "hello from the backend" in workshop.install(project, "-v").err
+
+    def test_interrupted(self, workshop: Workshop, tmp_path: Path) -> None:
+        """Ctrl-C ends a backend that hangs, with everything it started; nothing is left."""
+        hooks = (
+            "\ndef build_wheel(*a, **k):\n"
+            "    import signal, subprocess, time\n"
+            "    signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+            "    child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+            "    with open(os.path.join(HERE, 'pids.new'), 'w') as file:\n"
+            "        file.write(f'{os.getpid()} {child.pid}')\n"
+            "    os.rename(os.path.join(HERE, 'pids.new'), os.path.join(HERE, 'pids'))\n"
+            "    time.sleep(600)\n"
+        )
+        project = write_project(tmp_path / "p", "demo", backend=hooks)
+        scratch = tmp_path / "scratch"
+        scratch.mkdir()
+        words = [sys.executable, "-m", "wheelfit", "install", "--no-index", "--target"]
+        process = subprocess.Popen(
+            [*words, workshop.target, project],
+            env={**os.environ, "TMPDIR": str(scratch)},
+            stderr=subprocess.PIPE,
+        )
+        wait_for(lambda: (project / "pids").exists() or process.poll() is not None)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 130, errors
+        for pid in map(int, (project / "pids").read_text().split()):
+            wait_for(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
+        assert not list(scratch.glob("wheelfit-*"))
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether a process is there and no zombie."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_locks(workshop: Workshop, project: Path, run: Runner) -> None:
+    """A lock is made of wheels; what would have to be built is an error that says so."""
+    said = run("lock", "-i", workshop.index.url, project, code=1)
+    assert "a lock is made of wheels" in said.err
+    assert str(project) in said.err
+
+
+def test_explain(workshop: Workshop, project: Path) -> None:
+    """What the user names can be explained before it is built."""
+    said = workshop.install(project, "--json", command="explain").object["projects"][0]
+    assert (said["name"], said["version"]) == ("demo", "1.0")
+    assert count(project) == 0
+
+
+def test_for_another_machine(workshop: Workshop, project: Path) -> None:
+    """Nothing is built for a machine that is not this one."""
+    said = workshop.install("--for", "windows-x86_64", project, code=2)
+    assert "building is done where it will run" in said.err
+
+
+def test_bad_settings(workshop: Workshop, project: Path) -> None:
+    """A setting without a value is wrong usage."""
+    assert "sets nothing" in workshop.install("-C", "fast", project, code=2).err
+    said = workshop.install("--allow-source", "a,b", "plain", code=2)
+    assert "no name of a project" in said.err
