@@ -14,7 +14,7 @@ import pytest
 
 from wheelfit.cli.main import Command, main, make_parser, module_of
 
-_REPORTING = ("check", "check-env", "demo", "doctor", "explain", "host")
+_REPORTING = ("cache", "check", "check-env", "demo", "doctor", "explain", "host")
 """Commands that have a result even where they fail."""
 
 __all__ = ["Runner", "Said", "arguments", "tree"]
@@ -62,7 +62,7 @@ class Runner:
             assert "Traceback" not in said.out + said.err
         if "--json" in options:
             assert said.object  # exactly one: anything more would not be JSON
-            told = {"projects", "findings", "differences"} & said.object.keys()
+            told = {"projects", "findings", "differences", "damaged"} & said.object.keys()
             assert ("error" in said.object) == (status != 0 and not told)
         if status:
             assert said.out == "" or "--json" in options or words[0] in _REPORTING

@@ -40,6 +40,7 @@ COMMANDS = [
     "demo",
     "check",
     "providers",
+    "cache",
     "config",
     "doctor",
     "check-env",

@@ -12,23 +12,26 @@ import hashlib
 import json
 import os
 import tempfile
+import time
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
+from wheelfit.sources.holding import hold_open
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 
-__all__ = ["Entry", "Store"]
+__all__ = ["Entry", "Store", "is_sound", "mark_used"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
+_DAY = 24 * 3600.0
 _MAGIC = b"wheelfit cache 1\n"
 _DIGEST = 32
 _HEAD = len(_MAGIC) + _DIGEST + 4
@@ -96,7 +99,9 @@ class Store:
         if path is None:
             return None
         try:
-            data = path.read_bytes()
+            with path.open("rb") as file:
+                data = file.read()
+                mark_used(file.fileno())
         except OSError:
             return None
         return _unpack(data, key)
@@ -128,7 +133,27 @@ class Store:
         :param sha256: its digest, hexadecimal.
         """
         path = self._wheel_path(sha256)
-        return path if path is not None and path.is_file() else None
+        if path is None or not path.is_file():
+            return None
+        mark_used(path)
+        return path
+
+    def wheels(self, least: int) -> Iterator[tuple[str, Path]]:
+        """Yield digest and path of the kept wheels, the newest first.
+
+        :param least: bytes of the smallest one.
+        """
+        found = []
+        folder = None if self._folder is None else self._folder / "wheels-1"
+        for part in os.scandir(folder) if folder is not None and folder.is_dir() else ():
+            if len(part.name) == 2 and part.is_dir(follow_symlinks=False):
+                for entry in os.scandir(part):
+                    with suppress(OSError):
+                        status = entry.stat(follow_symlinks=False)
+                        if len(entry.name) == 62 and status.st_size >= least:
+                            found.append((status.st_mtime, part.name + entry.name, entry.path))
+        for _, sha256, path in sorted(found, reverse=True):
+            yield sha256, Path(path)
 
     def forget_wheel(self, sha256: str) -> None:
         """Remove a wheel that turned out to be damaged."""
@@ -138,7 +163,7 @@ class Store:
                 path.unlink(missing_ok=True)
 
     @contextmanager
-    def new_wheel(self) -> Iterator[tuple[IO[bytes], Path] | None]:
+    def new_wheel(self) -> Iterator[tuple[BinaryIO, Path] | None]:
         """Give a temporary file beside the kept wheels; removed unless kept.
 
         None if the folder cannot be written.
@@ -184,13 +209,14 @@ class Store:
 
     # --- files ----------------------------------------------------------------------
 
-    def _open_temporary(self, folder: Path) -> tuple[IO[bytes], Path]:
+    def _open_temporary(self, folder: Path) -> tuple[BinaryIO, Path]:
         self.prepare(folder)
         descriptor, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
-        return os.fdopen(descriptor, "wb"), Path(name)
+        hold_open(descriptor)  # whoever cleans up leaves it alone while we live
+        return os.fdopen(descriptor, "w+b"), Path(name)
 
     @contextmanager
-    def _temporary(self, folder: Path) -> Iterator[tuple[IO[bytes], Path]]:
+    def _temporary(self, folder: Path) -> Iterator[tuple[BinaryIO, Path]]:
         file, path = self._open_temporary(folder)
         try:
             yield file, path
@@ -207,12 +233,32 @@ def _pack(head: Mapping[str, object], body: bytes) -> bytes:
     return _MAGIC + hashlib.sha256(rest).digest() + rest
 
 
-def _unpack(data: bytes, key: str) -> Entry | None:
+def mark_used(thing: Path | int) -> None:
+    """Note that something is used, so that it goes last; once a day is enough.
+
+    :param thing: a file, or the descriptor of one.
+    """
+    with suppress(OSError):
+        now = time.time()
+        if now - os.stat(thing).st_mtime > _DAY:  # noqa: PTH116 - a descriptor has no path
+            os.utime(thing)
+
+
+def is_sound(data: bytes) -> bool:
+    """Tell whether what is kept under a key is as it was written.
+
+    :param data: the whole file.
+    """
     if len(data) < _HEAD or not data.startswith(_MAGIC):
+        return False
+    rest = memoryview(data)[len(_MAGIC) + _DIGEST :]
+    return hashlib.sha256(rest).digest() == data[len(_MAGIC) : len(_MAGIC) + _DIGEST]
+
+
+def _unpack(data: bytes, key: str) -> Entry | None:
+    if not is_sound(data):
         return None
     rest = memoryview(data)[len(_MAGIC) + _DIGEST :]
-    if hashlib.sha256(rest).digest() != data[len(_MAGIC) : len(_MAGIC) + _DIGEST]:
-        return None
     length = int.from_bytes(rest[:4], "big")
     head = json.loads(bytes(rest[4 : 4 + length]))
     if not isinstance(head, dict) or head.get("key") != key:

@@ -110,7 +110,12 @@ def open_sources(
         if is_local:
             local.append(repository.name)
     together = EveryMatch if settings.compare_sources else FirstMatch
-    return Remembered(together(repositories, others=files, local=local, note=note), client.close)
+    
+    def close() -> None:
+        client.close()
+        wheels.close()
+
+    return Remembered(together(repositories, others=files, local=local, note=note), close)
 
 
 def default_cache_folder(environ: Mapping[str, str], home: Path, platform: str) -> Path:

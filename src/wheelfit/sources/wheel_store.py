@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem
+from wheelfit.sources.cache import mark_used
+from wheelfit.sources.holding import Holder
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import replace
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.file_system import NATIVE
-from wheelfit.wheels.unpacked import read_unpacked
+from wheelfit.wheels.unpacked import MANIFEST, read_unpacked
 from wheelfit.wheels.unpacking import unpack
 
 if TYPE_CHECKING:
@@ -63,6 +65,11 @@ class WheelStore:
         self._folder = None if store.folder is None else store.folder / _KIND
         self._note = note
         self._files = files
+        self._holder = Holder()
+
+    def close(self) -> None:
+        """Let go of the wheels that were found: whoever cleans up may remove them from now on."""
+        self._holder.close()
 
     def find(self, sha256: str, filename: WheelFilename, *, where: str) -> UnpackedWheel | None:
         """Return a wheel that is kept; one that was edited is dropped.
@@ -73,8 +80,9 @@ class WheelStore:
         :raises InvalidWheel: it is that of another release than its name says.
         """
         entry = self._entry(sha256)
-        if entry is None:
+        if entry is None or not self._holder.hold(entry / MANIFEST):
             return None
+        mark_used(entry / MANIFEST)
         wheel = read_unpacked(entry, filename, where=where)
         if wheel is None or wheel.sha256 != sha256:
             self._drop(entry)
@@ -153,6 +161,7 @@ class WheelStore:
             with suppress(FileExistsError):  # somebody was quicker
                 self._files.move(inside, entry)
                 self._files.sync_folder(entry.parent)
+            self._holder.hold(entry / MANIFEST)
         finally:
             if inside.exists():
                 shutil.rmtree(inside, ignore_errors=True)

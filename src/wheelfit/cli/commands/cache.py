@@ -1,0 +1,121 @@
+"""See what is kept between two runs, and remove some of it.
+
+ACTION is one of
+
+  dir               the folder, and nothing else (the default)
+  info              how much is kept of what, and whether it can be linked
+  list [NAME...]    the wheels that are kept, packed and unpacked
+  remove NAME[==VERSION]...
+                    remove the wheels of these packages; with --all everything
+  prune             remove what was used least recently, and what killed processes left behind
+  verify            read everything again, and remove what is damaged
+
+Other processes may use the cache meanwhile. A wheel that one of them is installing is left alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options import given
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from wheelfit.cli.output import Output
+
+_ACTIONS = ("dir", "info", "list", "remove", "prune", "verify")
+_OPTIONS = {
+    "all": ("remove",),
+    "max_size": ("prune",),
+    "older_than": ("prune",),
+    "dry_run": ("remove", "prune"),
+    "keep_damaged": ("verify",),
+}
+"""Which options belong to which actions."""
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    from wheelfit.cli.cache_report import duration, size
+
+    parser.add_argument(
+        "action", nargs="?", default="dir", metavar="ACTION", help=", ".join(_ACTIONS)
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="a package; for remove also NAME==VERSION"
+    )
+    parser.add_argument(
+        "--cache-dir", type=given, metavar="DIR", help="this folder instead of the usual one"
+    )
+    group = parser.add_argument_group("remove and prune")
+    group.add_argument("--all", action="store_true", help="everything")
+    group.add_argument(
+        "--max-size", type=size, metavar="SIZE", help="leave at most this much, as 20GB or 500MiB"
+    )
+    group.add_argument(
+        "--older-than",
+        type=duration,
+        metavar="TIME",
+        help="what was not used for this long, as 30d, 12h or 2w",
+    )
+    group.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    group = parser.add_argument_group("verify")
+    group.add_argument("--keep-damaged", action="store_true", help="only say what is damaged")
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Do what ACTION says."""
+    _check(arguments)
+    from wheelfit.cli.indexes import cache_folder
+
+    folder = cache_folder(arguments.cache_dir, environ).absolute()
+    if arguments.action == "dir":
+        return _dir(folder, output)
+    from wheelfit.cli import cache_report
+    from wheelfit.sources.inventory import Inventory
+
+    inventory = Inventory(folder)
+    match arguments.action:
+        case "info":
+            return cache_report.info(inventory, output)
+        case "list":
+            return cache_report.show(inventory, arguments.names, output)
+        case "remove":
+            return cache_report.remove(inventory, arguments, output)
+        case "prune":
+            return cache_report.prune(inventory, arguments, output)
+        case _:
+            return cache_report.verify(inventory, output, keep=arguments.keep_damaged)
+
+
+def _dir(folder: Path, output: Output) -> int:
+    output.result_json({"version": 1, "action": "dir", "folder": str(folder)})
+    output.result(str(folder))
+    return 0
+
+
+def _check(arguments: Namespace) -> None:
+    """Refuse what does not go together, before anything is looked at."""
+    from wheelfit.errors import UsageError
+
+    action = arguments.action
+    if action not in _ACTIONS:
+        from difflib import get_close_matches
+
+        close = get_close_matches(action, _ACTIONS, n=1)
+        raise UsageError(
+            f"there is no action {action!r}",
+            hint=f"did you mean {close[0]!r}?" if close else f"actions: {', '.join(_ACTIONS)}",
+        )
+    for name, actions in _OPTIONS.items():
+        if getattr(arguments, name) not in (None, False) and action not in actions:
+            raise UsageError(f"--{name.replace('_', '-')} is for {' and '.join(actions)}")
+    if arguments.names and action not in ("list", "remove"):
+        raise UsageError(f"{action} takes no name")
+    if action == "remove" and bool(arguments.names) is arguments.all:
+        raise UsageError(
+            "remove needs names, or --all" if arguments.all is False else "names or --all, not both"
+        )

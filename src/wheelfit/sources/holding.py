@@ -1,0 +1,104 @@
+"""Say, and find out, that a file of the cache is in use: locks that nobody waits for.
+
+A process holds what it is about to link or still writes; who cleans up leaves that alone. The
+lock ends with the process, however it ends. Where a file system or an operating system has no
+such locks, nothing is held and nothing is found to be held.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+try:
+    import fcntl
+except ImportError:  # Windows, where nobody can remove an open file anyway
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit.wheels.file_system import AnyPath
+
+__all__ = ["Holder", "held_alone", "hold_open"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_MOST = 256
+
+
+class Holder:
+    """Hold files until it is closed.
+
+    Only so many at a time: other things need descriptors too. Who is not held may lose files
+    to somebody who cleans up in the same second, and says so.
+    """
+
+    def __init__(self) -> None:
+        self._descriptors: list[int] = []
+
+    def hold(self, path: AnyPath) -> bool:
+        """Hold a file or folder; gives False if it is not there, or is about to go away.
+
+        :param path: nothing is written to it.
+        """
+        if fcntl is None or len(self._descriptors) >= _MOST:
+            return os.path.lexists(path)
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except OSError:
+            return False
+        self._descriptors.append(descriptor)
+        return hold_open(descriptor)
+
+    def close(self) -> None:
+        """Hold nothing any more."""
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+
+
+def hold_open(descriptor: int) -> bool:
+    """Hold a file that is open already, until it is closed.
+
+    Gives False if somebody is removing it.
+    """
+    if fcntl is not None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass  # no locks here
+    return True
+
+
+@contextmanager
+def held_alone(path: AnyPath) -> Iterator[bool]:
+    """Hold something for the length of a ``with`` block, so that nobody else begins to.
+
+    Gives False, and holds nothing, if somebody else holds it.
+
+    :param path: a file or folder; a link is not followed.
+    """
+    descriptor = None
+    if fcntl is not None:
+        with suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    if descriptor is None:
+        yield True
+        return
+    try:
+        alone = True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            alone = False
+        except OSError:
+            pass  # no locks here
+        yield alone
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,433 @@
+"""What lies in the cache folder, and how some of it goes away.
+
+Other processes use the folder all the while. A wheel that one of them is about to link is held by
+it (see `hold`) and is left alone; anything else loses its name first, in one step, so that nobody
+finds half of it. Only what has the shape of an entry is ever looked at or removed, and links are
+not followed: what somebody else has put into the folder stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import FileProblem, WheelfitError
+from wheelfit.sources.cache import is_sound
+from wheelfit.sources.holding import held_alone
+from wheelfit.values import dataclass
+from wheelfit.wheels.unpacked import MANIFEST, TREE, read_unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.wheels.unpacked import UnpackedWheel
+
+__all__ = ["KINDS", "LAYOUT", "Entry", "Inventory", "KeptName", "Leftover"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+KINDS = ("wheels", "unpacked", "pages", "parsed", "files", "members")
+"""What is kept, by the names of the folders: archives, unpacked wheels, and small things."""
+LAYOUT = 1
+"""What follows the hyphen in the names of the folders; other versions have other numbers."""
+_FOLDER = re.compile(rf"({'|'.join(KINDS)})-(\d{{1,6}})")
+_OTHERS = ("plugins", "probes")
+"""Folders that are no entries: environments of plugins, answers of drivers."""
+_OURS = frozenset({*_OTHERS, "CACHEDIR.TAG"})
+_LEFTOVER = re.compile(r"\..*\.part", re.DOTALL)
+_YOUNG = 60.0
+"""Seconds in which somebody who has just made a file may not have locked it yet."""
+_STALE = 24 * 3600.0
+"""Seconds after which what cannot be locked is taken for left behind."""
+_HEX = re.compile(r"[0-9a-f]{62}")
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class KeptName:
+    """Say which wheel an entry holds."""
+
+    name: NormalizedName
+    version: str
+    label: str | None
+    """None for a plain wheel, and where it cannot be known."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}" + (f" ({self.label})" if self.label else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Describe one thing that is kept."""
+
+    kind: str
+    """One of `KINDS`."""
+    layout: int
+    """Number of the layout it belongs to."""
+    path: Path
+    """A file, or the folder of an unpacked wheel."""
+    size: int
+    """Bytes."""
+    linked: int
+    """Bytes of them that have another name, mostly in an environment."""
+    files: int
+    """How many files."""
+    used: float
+    """When it was used last, in seconds since the epoch; a day may be missing."""
+
+    @property
+    def key(self) -> str:
+        """The SHA-256 by which it is kept."""
+        return self.path.parent.name + self.path.name
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """Name what a process left behind that was killed."""
+
+    path: Path
+    size: int
+
+
+class Inventory:
+    """Look into a cache folder, and remove from it.
+
+    :param folder: where; need not exist.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    # --- looking -------------------------------------------------------------------
+
+    def entries(self, kinds: Iterable[str] = KINDS, *, others: bool = False) -> Iterator[Entry]:
+        """Yield what is kept.
+
+        :param kinds: of these kinds.
+        :param others: whether of other layouts than that of this version too.
+        :raises FileProblem: the folder cannot be read.
+        """
+        wanted = set(kinds)
+        for kind, layout, folder in self._folders():
+            if kind in wanted and (others or layout == LAYOUT):
+                for path in self._places(folder):
+                    entry = _entry(kind, layout, path)
+                    if entry is not None:
+                        yield entry
+
+    def layouts(self) -> list[tuple[str, int]]:
+        """Return the kinds that are there with the numbers of their layouts."""
+        return [(kind, layout) for kind, layout, _ in self._folders()]
+
+    def others(self) -> list[tuple[str, int, int]]:
+        """Return folders of ours that hold no entries, with how many files and bytes."""
+        found = []
+        for name in _OTHERS:
+            path = self.folder / name
+            if path.is_dir() and not path.is_symlink():
+                measured = _measure(path)
+                found.append((name, measured.files, measured.size))
+        return found
+
+    def strangers(self) -> list[str]:
+        """Return the names of what nobody knows; it is never touched."""
+        ours = {folder.name for _, _, folder in self._folders()} | _OURS
+        return sorted(entry.name for entry in self._scan(self.folder) if entry.name not in ours)
+
+    def leftovers(self) -> Iterator[Leftover]:
+        """Yield what killed processes left behind; what is still being written is none."""
+        for _, _, folder in self._folders():
+            for place in (folder, *self._prefixes(folder)):
+                for found in self._scan(place):
+                    path = Path(found.path)
+                    if _LEFTOVER.fullmatch(found.name) and _is_left(path):
+                        yield Leftover(path, _measure(path).size)
+
+    def label(self, entry: Entry) -> KeptName | None:
+        """Return which wheel an entry holds; None if that cannot be told.
+
+        :param entry: an archive or an unpacked wheel.
+        """
+        twin = self.folder / f"unpacked-{entry.layout}" / entry.key[:2] / entry.key[2:]
+        found = _label_of_tree(entry.path if entry.kind == "unpacked" else twin)
+        return found or (_label_of_archive(entry.path) if entry.kind == "wheels" else None)
+
+    def _folders(self) -> list[tuple[str, int, Path]]:
+        found = []
+        for entry in self._scan(self.folder):
+            match = _FOLDER.fullmatch(entry.name)
+            if match is not None and entry.is_dir(follow_symlinks=False):
+                found.append((match[1], int(match[2]), Path(entry.path)))
+        return sorted(found, key=lambda one: (KINDS.index(one[0]), one[1]))
+
+    def _prefixes(self, folder: Path) -> Iterator[Path]:
+        for entry in self._scan(folder):
+            if re.fullmatch("[0-9a-f]{2}", entry.name) and entry.is_dir(follow_symlinks=False):
+                yield Path(entry.path)
+
+    def _places(self, folder: Path) -> Iterator[Path]:
+        for prefix in self._prefixes(folder):
+            for entry in self._scan(prefix):
+                if _HEX.fullmatch(entry.name) and not entry.is_symlink():
+                    yield Path(entry.path)
+
+    def _scan(self, folder: Path) -> Sequence[os.DirEntry[str]]:
+        try:
+            with os.scandir(folder) as found:
+                return list(found)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise FileProblem(
+                f"the cache cannot be read: {error.strerror}", where=str(folder)
+            ) from None
+
+    # --- removing ------------------------------------------------------------------
+
+    def remove(self, entry: Entry) -> bool:
+        """Remove an entry; returns False if another process is using it.
+
+        :raises FileProblem: the folder cannot be changed.
+        """
+        if entry.kind != "unpacked":
+            return self._delete(entry.path)
+        with held_alone(entry.path / MANIFEST) as alone:
+            return alone and self._delete(entry.path)
+
+    def sweep(self, leftover: Leftover) -> None:
+        """Remove what was left behind.
+
+        :raises FileProblem: the folder cannot be changed.
+        """
+        self._delete(leftover.path)
+
+    def remove_layout(self, kind: str, layout: int) -> None:
+        """Remove everything of one kind that another version of wheelfit kept.
+
+        :raises FileProblem: the folder cannot be changed.
+        """
+        self._delete(self.folder / f"{kind}-{layout}")
+
+    def remove_other(self, name: str) -> None:
+        """Remove one of the folders that hold no entries.
+
+        :param name: as `others` gives it.
+        :raises FileProblem: the folder cannot be changed.
+        """
+        self._delete(self.folder / name)
+
+    def _delete(self, path: Path) -> bool:
+        """Take the name from a thing in one step, then remove it."""
+        try:
+            if not stat.S_ISDIR(path.lstat().st_mode):
+                path.unlink()
+                return True
+            away = Path(tempfile.mkdtemp(prefix=".", suffix=".part", dir=path.parent))
+            try:
+                path.rename(away / "entry")
+            finally:
+                # Whoever has made files unreadable in it is helped no further.
+                shutil.rmtree(away, ignore_errors=True)
+        except FileNotFoundError:
+            pass  # somebody else was quicker
+        except OSError as error:
+            raise FileProblem(
+                f"the cache cannot be changed: {error.strerror}",
+                where=str(self.folder),
+                hint="whose it is, and whether its disk can be written, `ls -ld` and `df` tell",
+            ) from None
+        return True
+
+    # --- reading again ---------------------------------------------------------------
+
+    def damage(
+        self, entry: Entry, *, advance: Callable[[int], None] = lambda _count: None
+    ) -> str | None:
+        """Read an entry again; return what is wrong with it, None if nothing is.
+
+        :param advance: told of bytes.
+        """
+        try:
+            match entry.kind:
+                case "wheels":
+                    right = _sha256(entry.path, advance) == entry.key
+                    return None if right else "its SHA-256 is another"
+                case "unpacked":
+                    return _damage_of_tree(entry, advance)
+                case _:
+                    data = entry.path.read_bytes()
+                    advance(len(data))
+                    return None if is_sound(data) else "its checksum is another"
+        except FileNotFoundError:
+            return None if not entry.path.exists() else "a file of it is gone"
+        except OSError as error:
+            return f"it cannot be read: {error.strerror}"
+
+
+# --- entries -------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Measured:
+    files: int = 0
+    size: int = 0
+    linked: int = 0
+
+
+def _measure(path: Path) -> _Measured:
+    """Return how much lies at a path; links are not followed."""
+    measured = _Measured()
+    waiting = [str(path)]
+    while waiting:
+        place = waiting.pop()
+        try:
+            found = os.lstat(place)
+            if stat.S_ISDIR(found.st_mode):
+                waiting += (entry.path for entry in os.scandir(place))
+                continue
+        except OSError:
+            continue  # it goes away meanwhile, or is nobody's business
+        measured.files += 1
+        measured.size += found.st_size
+        if found.st_nlink > 1:
+            measured.linked += found.st_size
+    return measured
+
+
+def _entry(kind: str, layout: int, path: Path) -> Entry | None:
+    try:
+        found = path.lstat()
+        is_folder = stat.S_ISDIR(found.st_mode)
+        if is_folder is not (kind == "unpacked"):
+            return None
+        used = found.st_mtime
+        if is_folder:
+            with suppress(OSError):
+                used = (path / MANIFEST).lstat().st_mtime
+            measured = _measure(path)
+            return Entry(kind, layout, path, measured.size, measured.linked, measured.files, used)
+    except OSError:
+        return None
+    linked = found.st_size if found.st_nlink > 1 else 0
+    return Entry(kind, layout, path, found.st_size, linked, 1, used)
+
+
+def _label_of_tree(folder: Path) -> KeptName | None:
+    import json  # noqa: PLC0415 - few come here
+
+    try:
+        with (folder / MANIFEST).open("rb") as file:
+            file.readline(200)
+            dist_info = file.readline(2000).decode().split("\t")[1]
+    except (OSError, ValueError, IndexError):
+        return None
+    if not re.fullmatch(r"[^/\\]+\.dist-info", dist_info):
+        return None
+    name, _, version = dist_info.removesuffix(".dist-info").partition("-")
+    label = None
+    document = folder / TREE / dist_info / "variant.json"
+    with suppress(OSError, ValueError, TypeError, AttributeError), document.open("rb") as file:
+        (label,) = json.loads(file.read(1 << 20))["variants"]
+    return KeptName(canonicalize_name(name), version, label if isinstance(label, str) else None)
+
+
+def _label_of_archive(path: Path) -> KeptName | None:
+    import json  # noqa: PLC0415 - few come here
+    import zipfile  # noqa: PLC0415 - few come here
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            inside = next(
+                name.partition("/")[0]
+                for name in reversed(archive.namelist())
+                if name.endswith(".dist-info/METADATA") and name.count("/") == 1
+            )
+            name, _, version = inside.removesuffix(".dist-info").partition("-")
+            label = None
+            with suppress(KeyError, ValueError, TypeError, AttributeError):
+                if archive.getinfo(f"{inside}/variant.json").file_size < 1 << 20:
+                    (label,) = json.loads(archive.read(f"{inside}/variant.json"))["variants"]
+    except (OSError, ValueError, StopIteration, zipfile.BadZipFile, RuntimeError):
+        return None
+    return KeptName(canonicalize_name(name), version, label if isinstance(label, str) else None)
+
+
+def _sha256(path: Path, advance: Callable[[int], None]) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+            advance(len(piece))
+    return digest.hexdigest()
+
+
+def _damage_of_tree(entry: Entry, advance: Callable[[int], None]) -> str | None:
+    wheel = _tree(entry)
+    if wheel is None:
+        return "its manifest is damaged"
+    changed = wheel.changed()
+    if changed is not None:
+        return f"{changed} was changed"
+    for name, file in wheel.files.items():
+        if file.row.hash and not _agrees(wheel, name, advance):
+            return f"{name} has another hash"
+    return None
+
+
+def _tree(entry: Entry) -> UnpackedWheel | None:
+    """Read the manifest of an entry, whatever the wheel is called."""
+    with (entry.path / MANIFEST).open("rb") as file:
+        file.readline(200)
+        dist_info = file.readline(2000).decode(errors="replace").split("\t")
+    if len(dist_info) < 2:
+        return None
+    try:
+        filename = parse_wheel_filename(
+            f"{dist_info[1].removesuffix('.dist-info')}-py3-none-any.whl"
+        )
+        wheel = read_unpacked(entry.path, filename, where=str(entry.path))
+    except WheelfitError:
+        return None
+    return wheel if wheel is not None and wheel.sha256 == entry.key else None
+
+
+def _agrees(wheel: UnpackedWheel, name: str, advance: Callable[[int], None]) -> bool:
+    import base64  # noqa: PLC0415 - few come here
+
+    algorithm, _, expected = wheel.files[name].row.hash.partition("=")
+    digest = hashlib.new(algorithm)
+    with wheel.path_of(name).open("rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+            advance(len(piece))
+    return base64.urlsafe_b64encode(digest.digest()).decode("ascii").rstrip("=") == expected
+
+
+def _is_left(path: Path) -> bool:
+    """Tell whether nobody writes any more what has a temporary name."""
+    try:
+        age = time.time() - path.lstat().st_mtime
+    except OSError:
+        return False
+    if age >= _STALE:
+        return True
+    if age < _YOUNG:
+        return False
+    with held_alone(path) as alone:
+        return alone
