@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.install.environment import open_environment
+from wheelfit.install.places import Places
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -14,7 +15,12 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.install.environment import Environment
 
-__all__ = ["open_environment_of", "tell_unnamed_environment"]
+__all__ = [
+    "mend_first",
+    "open_environment_of",
+    "tell_interruption",
+    "tell_unnamed_environment",
+]
 
 
 def __dir__() -> list[str]:
@@ -53,3 +59,33 @@ def tell_unnamed_environment(
     named = (arguments.python, arguments.prefix, arguments.root, arguments.target)
     if not any(named) and not environ.get("VIRTUAL_ENV"):
         output.say(f"environment: {environment.name}", "dim")
+
+
+def mend_first(environment: Environment, output: Output) -> None:
+    """Put an interrupted change right before another one is decided, and say so.
+
+    :param environment: what will be changed.
+    :param output: where to say it.
+    :raises EnvironmentUnavailable: that cannot be done now.
+    """
+    if not Places.of(environment.schemes).is_changing:
+        return
+    from wheelfit.install.mending import mend
+
+    if (recovered := mend(environment)) is not None:
+        for note in (str(recovered), *recovered.notes):
+            output.say(f"note: {note}", "dim")
+
+
+def tell_interruption(environment: Environment, output: Output) -> None:
+    """Warn if a change was interrupted, for then what is there may be neither old nor new.
+
+    :param environment: what is looked at.
+    :param output: where to say it.
+    """
+    if not Places.of(environment.schemes).is_changing:
+        return
+    from wheelfit.install.mending import find_interruption
+
+    if (found := find_interruption(environment)) is not None:
+        output.warn(str(found))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
@@ -33,6 +34,7 @@ COMMANDS: Mapping[str, str] = {
     "lock": "write a lock from which every machine takes its own wheels",
     "sync": "make an environment equal to a lock, each package in the build that fits",
     "uninstall": "remove packages",
+    "recover": "put an environment right whose change was interrupted",
     "list": "show what is installed, with variant labels",
     "explain": "show which wheel would be chosen, and why not the others",
     "tree": "show what needs what in a lock, for every machine or for one",
@@ -43,7 +45,6 @@ COMMANDS: Mapping[str, str] = {
     "host": "list, show, compare and write descriptions of other machines",
     "providers": "see who says what is supported, and which plugins may be asked",
     "check-env": "say which installed variants do not fit this machine any more",
-    "cache": "see what is kept between two runs, and remove some of it",
     "config": "show which settings are in effect, and who set them",
     "doctor": "find out what is wrong here, and what to do about it",
     "demo": "see it all work in a throw-away environment",
@@ -78,6 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Pages and documents are many small values without cycles; looking for some after every 700
     # of them is a tenth of the work of a resolution, and one look a tenth of a short command.
     gc.set_threshold(200_000, 10, 10)
+    _end_orderly()
     # An error in the arguments must be rendered too, so what can be told before parsing is.
     try:
         return _guarded(
@@ -87,6 +89,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         if argv is None:  # the process ends with it
             # Python looks for cycles in all there is before it ends: a tenth of a short command.
             gc.freeze()
+
+
+def _end_orderly() -> None:
+    """Let a request to end (SIGTERM) undo what is under way, as Ctrl-C does."""
+    import signal
+
+    def end(*_: object) -> None:
+        raise _Terminated
+
+    with suppress(ValueError):  # this is not the main thread
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, end)
+
+
+class _Terminated(KeyboardInterrupt):
+    """The process was asked to end."""
 
 
 def _guarded(work: Callable[[], int], output: Callable[[], Output], *, debug: bool) -> int:
@@ -267,6 +285,8 @@ def _in_family(error: BaseException) -> WheelfitError:
     """Return an error as one of the family; one that is none is a fault of ours."""
     if isinstance(error, WheelfitError):
         return error
+    if isinstance(error, _Terminated):
+        return _Ended("asked to end by a signal")
     if isinstance(error, KeyboardInterrupt):
         return _Interrupted("interrupted from the keyboard")
     return _InternalError(
@@ -278,6 +298,11 @@ def _in_family(error: BaseException) -> WheelfitError:
 class _Interrupted(WheelfitError):
     reference = "interrupted"
     exit_code = 130
+
+
+class _Ended(WheelfitError):
+    reference = "terminated"
+    exit_code = 143
 
 
 class _InternalError(WheelfitError):

@@ -53,6 +53,14 @@ class Places:
         """The folder in which the journal lies while there is a change."""
         return os.path.join(self.library, WORKPLACE)  # noqa: PTH118
 
+    @property
+    def is_changing(self) -> bool:
+        """Whether a change was begun and is not finished; one look at the disk.
+
+        It may be going on right now: only who holds the lock knows.
+        """
+        return os.path.lexists(self.workplace)
+
     @cached_property
     def kept(self) -> frozenset[str]:
         """The folders of the environment and those above, which no change moves."""

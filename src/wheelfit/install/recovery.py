@@ -41,7 +41,6 @@ __all__ = [
     "FOLDERS",
     "Outcome",
     "Recovered",
-    "is_interrupted",
     "mark",
     "recover",
     "remove_tree",
@@ -93,16 +92,6 @@ class Recovered:
     def __str__(self) -> str:
         what = f": {', '.join(self.changes)}" if self.changes else ""
         return _WORDS[self.outcome] + what
-
-
-def is_interrupted(places: Places) -> bool:
-    """Tell whether a change was begun and is not finished; one look at the disk.
-
-    It may also be going on right now: only who holds the lock knows.
-
-    :param places: the folders of the environment.
-    """
-    return os.path.lexists(places.workplace)
 
 
 def recover(places: Places, file_system: FileSystem = NATIVE) -> Recovered | None:
@@ -432,8 +421,9 @@ def _clear(places: Places, elsewhere: Iterable[str], file_system: FileSystem) ->
                 _remove_empty(workplace, file_system)
     # The first of these to go decides; what is without it was only prepared, and is removed.
     for name in (*(stage.value for stage in Stage), FOLDERS):
-        with suppress(FileNotFoundError):
-            file_system.remove_file(os.path.join(places.workplace, name))  # noqa: PTH118
+        path = os.path.join(places.workplace, name)  # noqa: PTH118
+        if os.path.lexists(path):
+            file_system.remove_file(path)
     _remove_empty(places.workplace, file_system)
     return notes
 

@@ -245,8 +245,8 @@ class Transaction:
             self._workplaces[device] = workplace
             if workplace != self._places.workplace:
                 self._note_folders()
-            with suppress(FileExistsError):
-                self._disk.make_folder(workplace)
+                with suppress(FileExistsError):
+                    self._disk.make_folder(workplace)
         return self._workplaces[device]
 
     def _home(self, device: Hashable, folder: str) -> str:

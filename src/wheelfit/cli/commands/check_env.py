@@ -35,7 +35,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     """Judge what is installed, and say what was found."""
     from wheelfit.check.findings import Severity
     from wheelfit.cli.diagnosis import finding_mapping, remedies_for, summary_mapping
-    from wheelfit.cli.environments import open_environment_of
+    from wheelfit.cli.environments import open_environment_of, tell_interruption
     from wheelfit.cli.machine import choose_machine
     from wheelfit.core.agreements import binding
     from wheelfit.doctor.environment import about_contents, read_environment
@@ -43,6 +43,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
     _check_there(arguments)
     environment = open_environment_of(arguments, environ)
+    tell_interruption(environment, output)
     machine = choose_machine(arguments, environment.target(), environ, output, recall=False)
     contents = read_environment(environment, machine.target)
     judged = judge((package.installed for package in contents.packages), machine.support)

@@ -62,12 +62,14 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Explain what was named; the exit code is 3 when something has no wheel that fits."""
+    from wheelfit.cli.environments import tell_interruption
     from wheelfit.cli.explanations import print_explanation
     from wheelfit.cli.opened import open_for_choice
     from wheelfit.errors import NoCompatibleWheel
 
     _check(arguments)
     opened = open_for_choice(arguments, environ, output)
+    tell_interruption(opened.environment, output)
     if arguments.all:
         return _for_everybody(arguments, opened, environ, output)
     with opened:

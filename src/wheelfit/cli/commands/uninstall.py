@@ -30,14 +30,22 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Remove what was named."""
-    from wheelfit.cli.environments import open_environment_of, tell_unnamed_environment
+    from wheelfit.cli.environments import (
+        mend_first,
+        open_environment_of,
+        tell_interruption,
+        tell_unnamed_environment,
+    )
     from wheelfit.cli.pip_rules import check_changes, read_rules
     from wheelfit.install.uninstall import uninstall
 
     environment = open_environment_of(arguments, environ)
-    if not arguments.dry_run:
+    if arguments.dry_run:
+        tell_interruption(environment, output)
+    else:
         rules = read_rules(environ, environment.interpreter.prefix, "uninstall")
         check_changes(rules, environment)
+        mend_first(environment, output)
     tell_unnamed_environment(arguments, environ, environment, output)
     names = [_name(text) for text in arguments.names]
     applied = uninstall(

@@ -1,0 +1,49 @@
+"""Put an environment right whose change was interrupted, as by a power cut.
+
+Every command that changes an environment does so first; this one does nothing else. What was
+decided already is finished, anything else is undone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options import add_environment
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
+
+    from wheelfit.cli.output import Output
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    add_environment(parser)
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Undo or finish what was interrupted."""
+    from wheelfit.cli.environments import open_environment_of, tell_unnamed_environment
+    from wheelfit.install.mending import find_interruption, mend
+
+    environment = open_environment_of(arguments, environ)
+    tell_unnamed_environment(arguments, environ, environment, output)
+    done = None if arguments.dry_run else mend(environment, alone=True)
+    found = find_interruption(environment) if arguments.dry_run else done
+    notes = () if done is None else done.notes
+    output.result_json(
+        {
+            "version": 1,
+            "dry_run": arguments.dry_run,
+            "environment": environment.name,
+            "outcome": None if found is None else found.outcome.value,
+            "changes": [] if found is None else list(found.changes),
+            "notes": list(notes),
+        }
+    )
+    output.result("no change was interrupted" if found is None else str(found))
+    for note in notes:
+        output.say(f"note: {note}", "dim")
+    return 0

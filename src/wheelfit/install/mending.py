@@ -1,0 +1,103 @@
+"""Put an interrupted change of an environment right, or say that there is one."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import EnvironmentBusy, NotRecoverable
+from wheelfit.install.journal import Stage, read_journal, stage_of
+from wheelfit.install.locking import LOCK_FILE, PATIENCE, locked
+from wheelfit.install.places import Places
+from wheelfit.install.recovery import Outcome, recover
+from wheelfit.install.transaction import environment_error, remove_folders
+from wheelfit.values import dataclass
+from wheelfit.wheels.file_system import NATIVE
+
+if TYPE_CHECKING:
+    from wheelfit.install.environment import Environment
+    from wheelfit.install.recovery import Recovered
+    from wheelfit.wheels.file_system import FileSystem
+
+__all__ = ["Interruption", "find_interruption", "mend"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """Describe a change that is not finished."""
+
+    outcome: Outcome
+    """What will become of it."""
+    changes: tuple[str, ...] = ()
+    """What it is, as ``install demo 2.0``; empty if that is not known."""
+    running: bool = False
+    """Whether a process is at work on it."""
+
+    def __str__(self) -> str:
+        what = f" ({', '.join(self.changes)})" if self.changes else ""
+        if self.running:
+            return f"this environment is being changed by another process{what}"
+        return f"a change of this environment was interrupted{what}; wheelfit recover puts it right"
+
+
+def find_interruption(environment: Environment) -> Interruption | None:
+    """Look whether a change of an environment is not finished; nothing is changed.
+
+    :param environment: where.
+    """
+    places = Places.of(environment.schemes)
+    if not places.is_changing:
+        return None
+    stage = stage_of(places)
+    outcome = {Stage.JOURNAL: Outcome.UNDONE, Stage.COMMITTED: Outcome.FINISHED}
+    changes: tuple[str, ...] = ()
+    if stage is not None:
+        with suppress(NotRecoverable):
+            changes = read_journal(places, stage).changes
+    found = Outcome.CLEARED if stage is None else outcome.get(stage, Outcome.UNDONE)
+    return Interruption(found, changes, _is_locked(Path(places.library)))
+
+
+def _is_locked(library: Path) -> bool:
+    if not (library / LOCK_FILE).exists():  # it is there while it is held, and after a kill
+        return False
+    try:
+        with locked(library, patience=0):
+            return False
+    except (EnvironmentBusy, OSError):
+        return True
+
+
+def mend(
+    environment: Environment,
+    *,
+    alone: bool = False,
+    patience: float = PATIENCE,
+    file_system: FileSystem = NATIVE,
+) -> Recovered | None:
+    """Undo or finish a change that was interrupted; None if there is none.
+
+    :param environment: where.
+    :param alone: nobody else is at work, somebody says; counts where there are no locks.
+    :param patience: seconds to wait for another process that changes it.
+    :param file_system: what changes the disk.
+    :raises NotRecoverable: its journal cannot be relied on; nothing was touched.
+    :raises EnvironmentUnavailable: the environment is busy, or cannot be written.
+    """
+    places = Places.of(environment.schemes)
+    if not places.is_changing:
+        return None
+    try:
+        with locked(Path(places.library), patience=patience) as held:
+            # Without locks nobody knows whether another process is still at work on it.
+            recovered = recover(places, file_system) if held or alone else None
+    except OSError as error:
+        raise environment_error(error, "nothing is worse than before") from None
+    if recovered is not None:
+        remove_folders(recovered.made)
+    return recovered
