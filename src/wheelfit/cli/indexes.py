@@ -54,6 +54,7 @@ def read_settings(
         trusted_hosts=arguments.trusted_host or (),
         timeout=arguments.timeout,
         retries=arguments.retries,
+        connections=arguments.connections,
         cache=not arguments.no_cache_dir,
     )
     for file in files:

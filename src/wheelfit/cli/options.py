@@ -25,6 +25,7 @@ __all__ = [
     "add_project",
     "add_requirements",
     "add_sources",
+    "connections",
     "given",
 ]
 
@@ -234,6 +235,13 @@ def add_sources(parser: ArgumentParser) -> None:
     )
     group.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="wait for a server")
     group.add_argument("--retries", type=_count, metavar="N", help="try a failing request again")
+    group.add_argument(
+        "--connections",
+        type=connections,
+        default=4,
+        metavar="N",
+        help="connections to one server that may carry wheels at the same time (default: 4)",
+    )
     group.add_argument(
         "--cache-dir", type=given, metavar="DIR", help="keep downloads and pages here"
     )
@@ -498,6 +506,18 @@ def given(text: str) -> str:
     if not text:
         raise ArgumentTypeError("the value is empty")
     return text
+
+
+def connections(text: str) -> int:
+    """Return how many connections a server may be asked for.
+
+    :param text: a number from 1 to 64.
+    """
+    from argparse import ArgumentTypeError
+
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= 64):
+        raise ArgumentTypeError(f"{text[:40]!r} is not a number from 1 to 64")
+    return int(text)
 
 
 def _device_policy(text: str) -> str:

@@ -399,6 +399,12 @@ def _wish(text: str) -> None:
     parse_preference(text)
 
 
+def _connections(text: str) -> int:
+    from wheelfit.cli.options import connections
+
+    return connections(text)
+
+
 def _size(text: str) -> int:
     from wheelfit.core.sizes import parse_size
 
@@ -589,6 +595,7 @@ SETTINGS: Mapping[str, Setting] = {
     "allow-source": Setting(_Texts(_buildable), why="building from source runs code"),
     "allow-variant-change": Setting(_FLAG, why="to agree is up to whoever runs the command"),
     "compare-sources": Setting(_FLAG),
+    "connections": Setting(_Parsed(_connections)),
     "constraints": Setting(_Requirements(_requirement), ProjectMay.SET_IT),
     "default-groups": Setting(_Texts(_name), ProjectMay.ALONE_SET_IT),
     "devices": Setting(

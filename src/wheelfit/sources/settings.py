@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wheelfit.values import dataclass, replace
 
+from wheelfit.sources.lines import DEFAULT_CONNECTIONS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -55,6 +57,8 @@ class SourceSettings:
     """How often a failed request is repeated."""
     resume_retries: int = 5
     """How often a broken download is resumed."""
+    connections: int = DEFAULT_CONNECTIONS
+    """How many connections to one server may carry wheels at the same time."""
     keyring: KeyringChoice = "auto"
     """Whether and how keyring is asked when a server wants a password."""
     cache: bool = True
@@ -75,6 +79,7 @@ class SourceSettings:
         trusted_hosts: Iterable[str] = (),
         timeout: float | None = None,
         retries: int | None = None,
+        connections: int | None = None,
         cache: bool = True,
     ) -> SourceSettings:
         """Return the settings as options of a command line change them.
@@ -89,6 +94,7 @@ class SourceSettings:
             "proxy": proxy,
             "timeout": timeout,
             "retries": retries,
+            "connections": connections,
         }
         given: dict[str, Any] = {name: each for name, each in single.items() if each is not None}
         return replace(
