@@ -45,6 +45,7 @@ COMMANDS: Mapping[str, str] = {
     "host": "list, show, compare and write descriptions of other machines",
     "providers": "see who says what is supported, and which plugins may be asked",
     "check-env": "say which installed variants do not fit this machine any more",
+    "cache": "see what is kept between two runs, and remove some of it",
     "config": "show which settings are in effect, and who set them",
     "doctor": "find out what is wrong here, and what to do about it",
     "demo": "see it all work in a throw-away environment",
