@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.resolution import Pin, Resolution
     from wheelfit.sources.pip_configuration import InstallRules
+    from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.size import FileSize
     from wheelfit.wheels.unpacked import UnpackedWheel
 
@@ -65,6 +66,10 @@ class Ground(Protocol):
     @property
     def candidates(self) -> Candidates:
         """What chooses and fetches them."""
+
+    @property
+    def repository(self) -> Remembered:
+        """Where they are found."""
 
     @property
     def building(self) -> Building | None:
@@ -266,21 +271,19 @@ def carry_out(
     """
     if not decision.planned:
         return decision
-    import tempfile
-    from pathlib import Path
-
     from wheelfit.cli.progress import Bars
+    from wheelfit.cli.scratch import scratch_folder
     from wheelfit.install.apply import PLANS, PlanOutdated, apply
     from wheelfit.install.startup_files import StartupFiles
 
     wheels: dict[str, UnpackedWheel] = {}
     left = PLANS
-    with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder, Bars(output) as bars:
+    with scratch_folder() as folder, Bars(output, ground.repository.cut) as bars:
         while decision.planned:
             if build_planned(decision.planned, ground.building, ground.candidates):
                 decision = decide()
                 continue
-            if not _fetch(decision.planned, wheels, Path(folder), ground, output, bars):
+            if not _fetch(decision.planned, wheels, folder, ground, output, bars):
                 decision = decide()
                 continue
             left -= 1

@@ -1,0 +1,84 @@
+"""Give a command a folder for what it needs for a moment, and clear away those of killed ones."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+try:
+    import fcntl
+except ImportError:  # Windows, where folders cannot be locked: there nothing is cleared away
+    _CAN_LOCK = False
+else:
+    _CAN_LOCK = True
+
+__all__ = ["clear_abandoned", "scratch_folder"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_PREFIX: Final = "wheelfit-change-"
+# As tempfile names them, so that nothing with a name of somebody's choice is ever touched.
+_OURS: Final = re.compile(re.escape(_PREFIX) + "[a-z0-9_]{8}")
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Give an empty folder for the length of a ``with`` block, then remove it.
+
+    It is locked meanwhile, which is how other processes know that somebody is using it.
+    """
+    clear_abandoned()
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = _lock(folder)
+        if lock is not None or not _CAN_LOCK or folder.is_dir():
+            break
+        # Another process took it for abandoned, in the moment before it was locked.
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def clear_abandoned() -> None:
+    """Remove the folders of processes that were killed."""
+    if not _CAN_LOCK:
+        return
+    with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for path in [entry.path for entry in entries if _OURS.fullmatch(entry.name)]:
+            lock = _lock(Path(path))
+            if lock is not None:
+                shutil.rmtree(path, ignore_errors=True)
+                os.close(lock)
+
+
+def _lock(folder: Path) -> int | None:
+    """Lock a folder of ours without waiting; None if it is in use, gone, or not ours."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except (OSError, AttributeError):
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if status.st_uid == os.getuid() and stat.S_ISDIR(status.st_mode):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(folder.lstat(), status):
+                return descriptor
+    except OSError:  # in use, or removed meanwhile, or a file system without locks
+        pass
+    os.close(descriptor)
+    return None

@@ -1,0 +1,68 @@
+"""Folders for a moment, and what becomes of them when a command is killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from wheelfit.cli.scratch import clear_abandoned, scratch_folder
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="folders cannot be locked there")
+
+OTHER = """
+import sys
+from wheelfit.cli.scratch import scratch_folder
+with scratch_folder() as folder:
+    (folder / "file").touch()
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let all temporary folders be below one of the test."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+def test_it_is_there_for_a_moment(temporary: Path) -> None:
+    """The folder is empty, and gone in the end with all in it."""
+    with scratch_folder() as folder:
+        assert folder.parent == temporary
+        assert not list(folder.iterdir())
+        (folder / "file").touch()
+    assert not list(temporary.iterdir())
+
+
+def test_that_of_a_killed_command_goes(temporary: Path) -> None:
+    """As long as a process lives its folder stays; afterwards the next command removes it."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", OTHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    other = Path(process.stdout.readline().strip())
+    with scratch_folder() as folder:
+        assert (other / "file").exists()
+        process.kill()
+        process.communicate()
+        assert (other / "file").exists()
+        clear_abandoned()
+        assert list(temporary.iterdir()) == [folder]
+
+
+def test_others_are_left_alone(temporary: Path) -> None:
+    """What only looks like one stays: a link, a file, a folder with another name."""
+    (temporary / "wheelfit-mine").mkdir()
+    (temporary / "wheelfit-change-notours").mkdir()
+    (temporary / "wheelfit-change-aaaaaaaa").touch()
+    (temporary / "kept").mkdir()
+    (temporary / "wheelfit-change-bbbbbbbb").symlink_to("kept")
+    names = sorted(temporary.iterdir())
+    clear_abandoned()
+    assert sorted(temporary.iterdir()) == names
