@@ -26,11 +26,14 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Undo or finish what was interrupted."""
     from wheelfit.cli.environments import open_environment_of, tell_unnamed_environment
+    from wheelfit.cli.scratch import clear_abandoned
     from wheelfit.install.mending import find_interruption, mend
 
     environment = open_environment_of(arguments, environ)
     tell_unnamed_environment(arguments, environ, environment, output)
     done = None if arguments.dry_run else mend(environment, alone=True)
+    if not arguments.dry_run:
+        clear_abandoned()
     found = find_interruption(environment) if arguments.dry_run else done
     notes = () if done is None else done.notes
     output.result_json(
