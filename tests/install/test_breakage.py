@@ -56,6 +56,21 @@ class TestBreakages:
             "found": "7",
         }
 
+    @pytest.mark.parametrize("need", ["Zope.Interface>1", "zope_interface>1", "ZOPE--interface >1"])
+    def test_any_spelling(self, put: Callable[..., Installed], need: str) -> None:
+        """A need counts however it spells the name, and a longer name is another one."""
+        gone = put("zope-interface", "8")
+        plan = Plan(remove=(gone,))
+        needing, other = put("one", "1", need), put("two", "1", "zope-interface-more")
+        (found,) = breakages(plan, [gone, needing, other], ENVIRONMENT)
+        assert found.needing == needing
+
+    def test_folded_metadata(self, put: Callable[..., Installed]) -> None:
+        """A need counts where its line is broken."""
+        gone, needing = put("click", "8"), put("one", "1", "\n click>1")
+        (found,) = breakages(Plan(remove=(gone,)), [gone, needing], ENVIRONMENT)
+        assert str(found.requirement) == "click>1"
+
     def test_removed(self, put: Callable[..., Installed]) -> None:
         """Who needs what goes is named; who goes too is not."""
         click, flask, other = put("click", "8"), put("flask", "3", "click"), put("x", "1", "click")

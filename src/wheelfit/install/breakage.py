@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import WheelfitError
-from wheelfit.install.installed import by_name
+from wheelfit.install.installed import by_name, needing
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from re import Pattern
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -73,20 +74,25 @@ def breakages(
     if not changed:
         return ()
     staying = [entry for entry in installed if entry not in removed]
+    pattern = needing(sorted(changed))
     present = {name: entry.version for name, entry in by_name(staying).items()} | replaced
     found = [
         Breakage(entry, requirement, present.get(requirement.name))
         for entry in staying
         if entry.name not in replaced  # hidden by what is installed now
-        for requirement in _needs(entry, environment)
+        for requirement in _needs(entry, pattern, environment)
         if requirement.name in changed and not _met(requirement, present)
     ]
     return tuple(sorted(found, key=lambda one: (one.needing.name, str(one.requirement))))
 
 
-def _needs(entry: Installed, environment: Mapping[str, str]) -> Iterator[Requirement]:
+def _needs(
+    entry: Installed, pattern: Pattern[bytes], environment: Mapping[str, str]
+) -> Iterator[Requirement]:
     # What cannot be understood has been said when it was read; no need can be drawn from it.
     with suppress(WheelfitError):
+        if not entry.may_need(pattern):
+            return
         for requirement in entry.metadata().requires:
             marker = requirement.marker
             if entry.label is not None and marker is not None and marker.uses_variants:
