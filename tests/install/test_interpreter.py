@@ -169,6 +169,46 @@ class TestInspect:
         (site / "packaging" / "__init__.py").write_text("raise SystemExit(3)\n")
         assert inspect_interpreter(venv / "bin/python", ENVIRON).tags
 
+    @pytest.mark.parametrize("python", OTHERS, ids=lambda path: path.parts[-3])
+    @pytest.mark.parametrize("options", [[], ["--system-site-packages"]], ids=["own", "system"])
+    def test_as_with_start_up_files(self, python: Path, options: list[str], tmp_path: Path) -> None:
+        """What is learnt without the start-up of the interpreter is what it would know after it."""
+        version = tuple(int(part) for part in python.parts[-3].split(".")[:2])
+        if version < (3, 9):
+            pytest.skip("nothing is learnt of such old ones")
+        place = tmp_path / "venv"
+        subprocess.run(
+            [python, "-m", "venv", "--without-pip", *options, place],
+            check=True,
+            env=ENVIRON,
+        )
+        found = inspect_interpreter(place / "bin/python", ENVIRON)
+        command = (
+            "import json, site, sys, sysconfig; print(json.dumps(["
+            "sys.prefix, sys.base_prefix, site.getsitepackages(), sysconfig.get_paths()]))"
+        )
+        output = subprocess.run(
+            [place / "bin/python", "-I", "-c", command], check=True, capture_output=True, text=True
+        ).stdout
+        prefix, base, folders, paths = json.loads(output)
+        assert (str(found.prefix), found.virtual) == (prefix, prefix != base)
+        assert list(map(str, found.site_packages)) == folders
+        assert len(folders) == (2 if options else 1)
+        for name in ("purelib", "platlib", "scripts", "data"):
+            assert str(getattr(found.schemes, name)) == paths[name]
+        assert str(found.stdlib) == paths["stdlib"]
+
+    def test_start_up_files_do_not_run(self, venv: Path, tmp_path: Path) -> None:
+        """Nothing of the environment runs while it describes itself."""
+        site = inspect_interpreter(venv / "bin/python", ENVIRON).schemes.purelib
+        mark = tmp_path / "ran"
+        trap = f"open({str(mark)!r}, 'a').write('ran')\n"
+        (site / "trap.pth").write_text(f"import sys; {trap}")
+        for name in ("sitecustomize", "usercustomize", "json", "platform"):
+            (site / f"{name}.py").write_text(trap)
+        assert inspect_interpreter(venv / "bin/python", ENVIRON).virtual
+        assert not mark.exists()
+
     def test_chatter_is_ignored(self, venv: Path) -> None:
         """Start-up files that print do not disturb the answer."""
         site = inspect_interpreter(venv / "bin/python", ENVIRON).schemes.purelib

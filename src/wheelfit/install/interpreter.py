@@ -167,8 +167,9 @@ def inspect_interpreter(
 ) -> Interpreter:
     """Ask an interpreter to describe itself.
 
-    A foreign one is started once, isolated (``-I``): neither ``PYTHON*`` variables nor the
-    current folder nor the user's site take part. The running one is asked in process.
+    A foreign one is started once, isolated (``-I -S``): neither ``PYTHON*`` variables nor the
+    current folder nor the user's site nor start-up files of the environment take part. The
+    running one is asked in process.
 
     :param path: what `find_interpreter` returned.
     :param environ: environment variables for the child process.
@@ -180,7 +181,7 @@ def inspect_interpreter(
     path = Path(os.path.abspath(path))  # noqa: PTH100  # the link must not be followed
     # A folder inside a zip file would be of no use to another interpreter; nobody runs so.
     own_packaging = next(iter(packaging.__path__))
-    done = _run(path, ["-I", "-B", isolated.__file__, own_packaging], environ, deadline)
+    done = _run(path, ["-I", "-S", "-B", isolated.__file__, own_packaging], environ, deadline)
     answers = [line for line in done.stdout.splitlines() if line.startswith(isolated.MARK)]
     if done.returncode == 0 and answers:
         try:
@@ -225,7 +226,8 @@ def _why(
     deadline: float,
 ) -> UnusableInterpreter:
     """Say why an interpreter gave no answer: too old even to fail well, no Python, or broken."""
-    version = _VERSION.fullmatch(_run(path, ["-c", _SAY_VERSION], environ, deadline).stdout.strip())
+    said = _run(path, ["-E", "-S", "-c", _SAY_VERSION], environ, deadline).stdout
+    version = _VERSION.fullmatch(said.strip())
     if version is None:
         return UnusableInterpreter(
             "this is not a Python interpreter",
@@ -242,7 +244,7 @@ def _why(
         f"the interpreter failed to describe itself: it {reason}",
         where=str(path),
         note=done.stderr.strip()[-2000:] or None,
-        hint="check that it starts: run it with `-I -c 'import sysconfig, site'`",
+        hint="check that it starts: run it with `-I -S -c 'import sysconfig, site'`",
     )
 
 

@@ -1,9 +1,11 @@
 """Describe the interpreter that runs this, as JSON.
 
-Started as ``python -I -B interpreter.py FOLDER`` with FOLDER the ``packaging`` package of
+Started as ``python -I -S -B interpreter.py FOLDER`` with FOLDER the ``packaging`` package of
 whoever asks: only that package is made importable, so that neither the packaging of the
-target environment nor anything else beside ours takes part. Also imported and called in
-process when the interpreter asked about is the running one.
+target environment nor anything else beside ours takes part. Without ``-S`` the interpreter
+would run the ``.pth`` files and ``sitecustomize`` of its environment before anything of this;
+what it does besides is done here. Also imported and called in process when the interpreter
+asked about is the running one.
 
 Runs on CPython 3.9 and later; on something older it says its version and no more.
 """
@@ -34,8 +36,11 @@ BASES = (
 )
 
 
-def describe() -> dict[str, object]:
-    """Return what an installer must know of the running interpreter."""
+def describe(*, system_site: bool = False) -> dict[str, object]:
+    """Return what an installer must know of the running interpreter.
+
+    :param system_site: whether a virtual environment sees its base, where `_enter` found out.
+    """
     import site  # noqa: PLC0415  # nothing is imported before the version is known to do
     import sysconfig  # noqa: PLC0415
 
@@ -62,12 +67,43 @@ def describe() -> dict[str, object]:
         "stdlib": stdlib,
         "paths": paths,
         "prefix_paths": prefix_paths,
-        "site_packages": site.getsitepackages(),
+        "site_packages": _site_packages(site, system_site),
         "launcher": _launcher(),
         "externally_managed": None if virtual else _externally_managed(stdlib),
         "environment": _marker_values(),
         "tags": [[tag.interpreter, tag.abi, tag.platform] for tag in sys_tags()],
     }
+
+
+def _enter() -> bool:
+    """Be in the virtual environment that the interpreter belongs to, as `site` would have it.
+
+    Newer versions know it without that. Returns whether the base is seen too.
+    """
+    here = os.path.dirname(os.path.abspath(sys.executable))  # noqa: PTH100, PTH120
+    for folder in (here, os.path.dirname(here)):  # noqa: PTH120
+        try:
+            path = os.path.join(folder, "pyvenv.cfg")  # noqa: PTH118
+            with open(path, encoding="utf-8", errors="replace") as stream:  # noqa: PTH123
+                lines = [line.partition("=") for line in stream if "=" in line]
+        except OSError:
+            continue
+        said = {key.strip().lower(): value.strip() for key, _, value in lines}
+        if "home" in said:
+            sys._home = said["home"]  # type: ignore[attr-defined]  # noqa: SLF001 - as site does
+        sys.prefix = sys.exec_prefix = os.path.dirname(here)  # noqa: PTH120
+        return said.get("include-system-site-packages", "true").lower() == "true"
+    return False
+
+
+def _site_packages(site, system_site) -> list[str]:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Return the folders that `site` looks for distributions in, first one first."""
+    if not sys.flags.no_site:
+        return list(site.getsitepackages())
+    prefixes = [sys.prefix, sys.exec_prefix]
+    if system_site:
+        prefixes += [sys.base_prefix, sys.base_exec_prefix]
+    return list(site.getsitepackages(prefixes))
 
 
 def _marker_values() -> dict[str, str]:
@@ -147,8 +183,9 @@ def _main() -> None:
     if sys.version_info[:2] < OLDEST:
         answer: dict[str, object] = {"version": list(sys.version_info[:3])}
     else:
+        system_site = _enter()
         _load_packaging(sys.argv[1])
-        answer = describe()
+        answer = describe(system_site=system_site)
     sys.stdout.write("\n" + MARK + json.dumps(answer) + "\n")
 
 
