@@ -199,6 +199,29 @@ class TestEndingEarly:
 
             interrupt([*command, "--target", str(tmp_path / "target")], begun, tmp_path)
 
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("size", [SLOW, 20 << 20])
+    def test_interrupted_while_a_server_is_silent(
+        self, size: int, number: signal.Signals, tmp_path: Path
+    ) -> None:
+        """The same in the midst of a wheel, of which nothing comes any more.
+
+        Nothing is left in the cache but what is whole.
+        """
+        name = "slow-1.0-py3-none-any.whl"
+        build_wheel(tmp_path / "index", "slow", "1.0", files={"slow/data.bin": os.urandom(size)})
+        with RecordingIndex(tmp_path / "index") as index:
+            index.faults.silence[name] = 1000
+
+            def begun() -> None:
+                while not index.bytes_sent(name):
+                    time.sleep(0.01)
+
+            command = [*words(index, tmp_path / "target", "slow")[:5], "--target"]
+            command += [str(tmp_path / "target"), "--cache-dir", str(tmp_path / "cache"), "slow"]
+            interrupt(command, begun, tmp_path, number)
+        assert not [name for name in tree(tmp_path / "cache") if name.endswith(".part")]
+
 
 OBEDIENT = """
 import runpy, signal
@@ -207,8 +230,13 @@ runpy.run_module("wheelfit", run_name="__main__", alter_sys=True)
 """
 
 
-def interrupt(command: list[str], wait: Callable[[], None], folder: Path) -> None:
-    """Press Control-C once ``wait`` is over, and look at how it ends."""
+def interrupt(
+    command: list[str],
+    wait: Callable[[], None],
+    folder: Path,
+    number: signal.Signals = signal.SIGINT,
+) -> None:
+    """Press Control-C, or send another signal, once ``wait`` is over, and look at how it ends."""
     scratch = folder / "scratch"
     scratch.mkdir()
     with subprocess.Popen(
@@ -220,10 +248,16 @@ def interrupt(command: list[str], wait: Callable[[], None], folder: Path) -> Non
     ) as process:
         wait()
         time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    if "--json" in command:
+    if number is signal.SIGTERM:
+        assert (process.returncode, out) == (143, "")
+        assert err.endswith("[terminated]\n")
+    else:
+        assert process.returncode == 130
+    if number is signal.SIGTERM:
+        pass
+    elif "--json" in command:
         assert json.loads(out)["error"]["code"] == "interrupted"
         assert err == ""
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import WheelfitError
@@ -97,12 +97,20 @@ def unpacked(
     return found, refused
 
 
-def several_at_once(things: Sequence[_T], fetch: Callable[[_T], _R], bars: Bars) -> list[_R]:
+class _Cancellable(Protocol):
+    def cancel(self) -> None:
+        """End what is under way."""
+
+
+def several_at_once(
+    things: Sequence[_T], fetch: Callable[[_T], _R], bars: _Cancellable, at_once: int = _AT_ONCE
+) -> list[_R]:
     """Fetch things, a few at the same time; the first failure ends it all.
 
     :param things: what to fetch.
     :param fetch: fetches one; called from several threads.
-    :param bars: shows how it gets on.
+    :param bars: ends what is under way.
+    :param at_once: how many.
     :returns: what ``fetch`` returned, in the order of the things.
     """
     results: dict[int, _R] = {}
@@ -137,7 +145,7 @@ def several_at_once(things: Sequence[_T], fetch: Callable[[_T], _R], bars: Bars)
     # Not those of an executor: Python would wait at its end for a server that has fallen silent.
     threads = [
         threading.Thread(target=work, name="download", daemon=True)
-        for _ in range(min(_AT_ONCE, len(things)))
+        for _ in range(min(at_once, len(things)))
     ]
     try:
         for thread in threads:

@@ -40,11 +40,17 @@ def sizes_of(
     """
     if not pins:
         return {}
-    from concurrent.futures import ThreadPoolExecutor
+    from wheelfit.cli.downloads import several_at_once
 
-    with ThreadPoolExecutor(min(_AT_ONCE, len(pins)), "size") as pool:
-        found = pool.map(lambda pin: files.size(pin.file, unpacked=unpacked), pins)
-        return {pin.name: size for pin, size in zip(pins, found, strict=True)}
+    found = several_at_once(
+        pins, lambda pin: files.size(pin.file, unpacked=unpacked), _Unstoppable(), _AT_ONCE
+    )
+    return {pin.name: size for pin, size in zip(pins, found, strict=True)}
+
+
+class _Unstoppable:
+    def cancel(self) -> None:
+        """Do nothing: these requests are small, and nobody waits for them."""
 
 
 def sized(

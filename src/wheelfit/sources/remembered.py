@@ -42,11 +42,18 @@ class Remembered:
 
     :param repository: what does the work.
     :param close: called when this is closed, or left as a context manager.
+    :param cut: breaks off what is under way.
     """
 
-    def __init__(self, repository: Repository, close: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        close: Callable[[], None] = lambda: None,
+        cut: Callable[[], None] = lambda: None,
+    ) -> None:
         self._repository = repository
         self._close = close
+        self._cut = cut
         self._results: dict[Hashable, Future[Any]] = {}
         self._lock = threading.Lock()
         self.name = repository.name
@@ -60,6 +67,10 @@ class Remembered:
     def close(self) -> None:
         """Close every connection; what is asked for later opens new ones."""
         self._close()
+
+    def cut(self) -> None:
+        """Break off what is under way, from any thread; nothing can be asked for any more."""
+        self._cut()
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, or None if it is not known."""

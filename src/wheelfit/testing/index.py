@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+import threading
 import time
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
@@ -64,6 +65,8 @@ class Faults:
     """Send these bytes instead, as if the file had always been so."""
     truncate: dict[str, int] = field(default_factory=dict)
     """Cut the connection after so many bytes of the body."""
+    silence: dict[str, int] = field(default_factory=dict)
+    """Send nothing more after so many bytes of the body, and leave the connection open."""
     delay: dict[str, float] = field(default_factory=dict)
     """Seconds to wait before answering."""
     trickle: dict[str, float] = field(default_factory=dict)
@@ -120,6 +123,7 @@ class RecordingIndex(LoopbackServer):
         """Every request so far."""
         self._inner = source if callable(source) else FolderIndex(source, revise=self._revise)
         self._numbers = itertools.count()
+        self._closing = threading.Event()
         super().__init__(self._answer)
 
     @property
@@ -142,6 +146,11 @@ class RecordingIndex(LoopbackServer):
     def bytes_sent(self, key: str = "*") -> int:
         """Return how many bytes of bodies were sent for a path or the name of a file."""
         return sum(request.sent for request in self.requests_for(key))
+
+    def close(self) -> None:
+        """Stop answering, also where it has fallen silent."""
+        self._closing.set()
+        super().close()
 
     def forget(self) -> None:
         """Forget the requests so far."""
@@ -199,6 +208,8 @@ class RecordingIndex(LoopbackServer):
     def _sending(self, answer: Answer, path: str, recorded: Recorded) -> Iterator[bytes]:
         """Yield the body, counting; maybe slowly, maybe not to the end."""
         left = _find(self.faults.truncate, path)
+        silence = _find(self.faults.silence, path)
+        left = left if silence is None else silence
         pause = _find(self.faults.trickle, path)
         for whole in answer.body:
             size = _PIECE if pause is not None else max(1, len(whole))
@@ -212,6 +223,8 @@ class RecordingIndex(LoopbackServer):
                 recorded.sent += len(piece)
                 yield piece
                 if left == 0:
+                    if silence is not None:
+                        self._closing.wait()
                     return
                 if pause is not None:
                     time.sleep(pause)

@@ -92,7 +92,7 @@ def _make(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> i
             check_accelerators(plan)
         manifest, reused = None, 0
         sizes: dict[str, int | None] = {}
-        with Bars(output) as bars:
+        with Bars(output, opened.repository.cut) as bars:
             if arguments.dry_run or arguments.max_download is not None:
                 found = sizes_of(plan, place, bars)
                 sizes = {name: size.file for name, size in found.items()}

@@ -126,7 +126,10 @@ def _plain_wheel(
     request = Request((Asked(requirement),), dependencies=False)
     _step(output, f"fetching {_PACKAGE} from the package registry")
     try:
-        with open_indexes(arguments, settings, environ, output) as repository, Bars(output) as bars:
+        with (
+            open_indexes(arguments, settings, environ, output) as repository,
+            Bars(output, repository.cut) as bars,
+        ):
             candidates = Candidates(repository, target, Machine(environ=environ), policy)
             resolution = resolve(request, candidates)
             (pin,) = resolution.pins
@@ -227,7 +230,7 @@ def _install(
     with (
         _demo_index(url, environ) as repository,
         tempfile.TemporaryDirectory(prefix="wheelfit-") as downloads,
-        Bars(output) as bars,
+        Bars(output, repository.cut) as bars,
     ):
         candidates = Candidates(repository, environment.target(), Machine(environ=environ))
         resolution = resolve(Request((Asked(requirement),)), candidates)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from wheelfit.install.variant_change import VariantChange
     from wheelfit.lock.selection import LockCandidates
     from wheelfit.resolve.candidates import Candidates
+    from wheelfit.sources.remembered import Remembered
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -62,6 +63,7 @@ class _Ground(NamedTuple):
     environment: Environment
     machine: ChosenMachine
     candidates: Candidates
+    repository: Remembered
     building: Building | None = None
 
 
@@ -78,7 +80,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         check_ground(arguments, environ, opened.environment, rules, output)
         machine = opened.machine(arguments.host)
         choosing = opened.candidates(machine)
-        ground = _Ground(opened.environment, machine, choosing.candidates)
+        ground = _Ground(opened.environment, machine, choosing.candidates, opened.repository)
 
         def decide() -> Decided:
             found = _decide(arguments, ground, choosing)
