@@ -19,6 +19,7 @@ from wheelfit.sources.credentials import Credentials, read_netrc
 from wheelfit.sources.directory import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.http import HttpIndex
 from wheelfit.sources.keyring_access import open_keyring
+from wheelfit.sources.lines import Lines
 from wheelfit.sources.merged import EveryMatch, FirstMatch
 from wheelfit.sources.on_demand import OnDemandTransport
 from wheelfit.sources.progress import NO_PROGRESS
@@ -97,7 +98,15 @@ def open_sources(
         may_keep=lambda url: _is_protected(url, trusted),
     )
     wheels = WheelStore(store, note=note)
-    remote = RemoteFiles(pages, store, note=note, progress=progress, most=most, wheels=wheels)
+    remote = RemoteFiles(
+        pages,
+        store,
+        note=note,
+        progress=progress,
+        most=most,
+        wheels=wheels,
+        lines=Lines(settings.connections),
+    )
     files = AllFiles(remote, wheels)
     opener = _Opener(pages, files, trusted, working_folder or Path.cwd(), note)
     repositories: list[Repository] = []
@@ -110,12 +119,14 @@ def open_sources(
         if is_local:
             local.append(repository.name)
     together = EveryMatch if settings.compare_sources else FirstMatch
-    
+
     def close() -> None:
         client.close()
         wheels.close()
 
-    return Remembered(together(repositories, others=files, local=local, note=note), close)
+    return Remembered(
+        together(repositories, others=files, local=local, note=note), close, client.cut
+    )
 
 
 def default_cache_folder(environ: Mapping[str, str], home: Path, platform: str) -> Path:
