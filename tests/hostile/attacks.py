@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hostile.archives import Entry, Zip, deflate, honest_record, members_of, rebuilt
 
-__all__ = ["ATTACKS", "EVIL", "INIT", "NAME", "Attack"]
+__all__ = ["ATTACKS", "EVIL", "HARMLESS", "INIT", "NAME", "Attack"]
 
 NAME = "demo-2-py3-none-any.whl"
 INIT = "demo/__init__.py"
@@ -572,3 +572,37 @@ for _first, _second in (
     ATTACKS[f"both {_first!a} and {_second!a}"] = (
         lambda wheel, first=_first, second=_second: rebuilt(wheel, {first: b"1", second: b"2"})  # type: ignore[misc]
     )
+
+# --- what looks odd, and harms nobody ----------------------------------------------------------
+
+HARMLESS: dict[str, Attack] = {
+    "a data descriptor": streamed(described()),
+    "a data descriptor without mark": streamed(described(mark=b"")),
+    "a wide data descriptor": streamed(described(wide=True), local_extra=struct.pack("<2H", 1, 0)),
+    "a data descriptor that the directory does not announce": streamed(
+        described(), flags=0, local_flags=8
+    ),
+    "a data descriptor that repeats what the header says": streamed(
+        described(), local_crc=None, local_size=None, local_packed_size=None
+    ),
+    "sizes with 64 bits": widened(),
+    "sizes with 64 bits that nobody asked for, and true": changed(
+        INIT, extra=wide_field(37, 37), local_extra=wide_field(37, 37)
+    ),
+    "end records of ZIP64": surrounded(end64=end64, end=(0xFFFF, FULL, FULL)),
+    "end records of ZIP64 that nobody asked for": surrounded(end64=end64),
+    "a comment": surrounded(comment=b"made with love"),
+    "a comment of a member": changed(INIT, comment=b"made with love"),
+    "a second name that is the first": changed(INIT, extra=second_name(INIT)),
+    "the time of a Unix system": changed(
+        INIT,
+        extra=struct.pack("<2HBL", 0x5455, 5, 1, 0),
+        local_extra=struct.pack("<2HB2L", 0x5455, 9, 3, 0, 0),
+    ),
+    "a folder": lambda wheel: rebuilt(wheel, extra=[Entry(FOLDER, mode=0o040755, attributes=0x10)]),
+    "set-user-ID": changed(INIT, mode=0o106755),
+    "another system": changed(INIT, system=0, mode=0),
+    "a mode without a kind": changed(INIT, mode=0o644),
+    "names of other scripts": member("demo/\u65e5\u672c\u8a9e.py", b""),
+    "a name with a blank and a dot": member("demo/.a b.py", b""),
+}

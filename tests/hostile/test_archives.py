@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from cli.running import Said
 from hostile.archives import rebuilt
-from hostile.attacks import ATTACKS, INIT, NAME
+from hostile.attacks import ATTACKS, HARMLESS, INIT, NAME
 from hostile.conftest import Site
 
 from wheelfit.testing.wheels import build_wheel
@@ -138,3 +138,15 @@ def test_what_is_not_an_attack(site: Site) -> None:
     assert (site.library / "demo" / "caf\u00e9.py").exists()
     expected = hashlib.sha256((site.library / INIT).read_bytes()).digest()
     assert expected == hashlib.sha256(b'__version__ = "2"\n__variant__ = None\n').digest()
+
+
+@pytest.mark.parametrize("label", HARMLESS)
+def test_what_only_looks_odd(site: Site, label: str) -> None:
+    """What can be read in one way only is installed: no false refusal."""
+    site.flat = True
+    content = HARMLESS[label](build_wheel(site.wheels, "demo", "2"))
+    site.shelf.put(content, NAME, metadata=METADATA)
+    site.run("install", "demo")
+    installed = site.library / INIT
+    assert installed.read_bytes() == b'__version__ = "2"\n__variant__ = None\n'
+    assert installed.stat().st_mode & 0o7000 == 0

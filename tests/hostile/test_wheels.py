@@ -255,6 +255,20 @@ class TestFilesOfOthers:
             "demo-2.data/scripts/activate",
             "demo-2.data/scripts/pip",
             "demo-2.data/nowhere/x",
+            "demo-2.data/data/BIN/../bin/python",
+            "demo-2.data/purelib/other-1.dist-info/METADATA",
+            "demo-2.data/purelib/new-1.dist-info/METADATA",
+            "demo-2.data/platlib/New-1.DIST-INFO/METADATA",
+            "demo-2.data/data/{library}/new-1.dist-info/METADATA",
+            "demo-2.data/data/{library}/new-1.egg-info/PKG-INFO",
+            "demo-2.data/purelib/demo-2.dist-info/RECORD",
+            "demo-2.data/purelib/demo-2.dist-info/INSTALLER",
+            "NEW-1.Dist-Info/METADATA",
+            "new.egg-info/PKG-INFO",
+            "new-1.egg-info",
+            "other-1.data/scripts/tool",
+            "demo-3.data/purelib/evil.py",
+            "DEMO-2.DATA/scripts/evil",
         ],
     )
     @pytest.mark.parametrize(
@@ -269,7 +283,8 @@ class TestFilesOfOthers:
         site.shelf.put(build_wheel(site.wheels, "other", "1"))
         site.run("install", "other", "pip")
         wheel = build_wheel(site.wheels, "demo", "2")
-        site.shelf.put(rebuilt(wheel, {name: EVIL}), NAME)
+        library = site.library.relative_to(site.venv).as_posix()
+        site.shelf.put(rebuilt(wheel, {name.format(library=library): EVIL}), NAME)
         if options and name.endswith("activate"):
             site.run("install", "demo", *options)  # nobody's, and asked for
             return
