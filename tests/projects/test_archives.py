@@ -117,6 +117,16 @@ class TestSound:
         assert (top / "tool").stat().st_mode & 0o7111 == 0o0111
         assert (top / "text").stat().st_mode & 0o7111 == 0
 
+    @pytest.mark.parametrize(("time", "is_kept"), [(1_700_000_000, True), (0, False), (-5, False)])
+    def test_times(self, time: int, is_kept: bool, tmp_path: Path) -> None:  # noqa: FBT001
+        """Files keep their times, but for those that no wheel could hold."""
+        path = tmp_path / "demo-1.0.tar.gz"
+        with tarfile.open(path, "w:gz") as archive:
+            member = tarfile.TarInfo("demo-1.0/x")
+            member.mtime = time
+            archive.addfile(member, io.BytesIO())
+        assert ((unpacked(path) / "x").stat().st_mtime == time) is is_kept
+
     def test_dots(self, tmp_path: Path) -> None:
         """Some tools begin every name with a dot and a slash."""
         path = write_archive(

@@ -46,6 +46,8 @@ class Limits(NamedTuple):
 
 
 _PIECE = 1 << 20
+_OLDEST = 315_619_200
+"""Seconds to 1980-01-02: what is older no ZIP archive, so no wheel, could hold."""
 _TAR_BLOCK = 512
 
 
@@ -96,6 +98,8 @@ class _Entry(NamedTuple):
     """As in `stat`: a file, a folder or a link."""
     size: int = 0
     executable: bool = False
+    time: float = 0
+    """When it was changed; wheels built of the same archive can be the same bytes then."""
     target: str = ""
     """Where a link leads; of a second name of a file, that file."""
 
@@ -167,6 +171,8 @@ def _write(
                 raise InvalidSource(f"{entry.name!r} has another size than it says", where=where)
         if entry.executable:
             path.chmod(path.stat().st_mode | 0o111)
+        if entry.time > _OLDEST:
+            os.utime(path, (entry.time, entry.time))
     for entry in entries:
         if entry.kind == _SECOND_NAME:
             (folder / entry.name).parent.mkdir(parents=True, exist_ok=True)
@@ -261,7 +267,7 @@ def _tar_entry(member: tarfile.TarInfo, where: str) -> _Entry:
     if member.isdir():
         return _Entry(name, stat.S_IFDIR)
     if member.isreg():
-        return _Entry(name, stat.S_IFREG, member.size, bool(member.mode & 0o111))
+        return _Entry(name, stat.S_IFREG, member.size, bool(member.mode & 0o111), member.mtime)
     if member.issym():
         return _Entry(name, stat.S_IFLNK, target=member.linkname)
     if member.islnk():

@@ -24,6 +24,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_TIME = 1_767_225_600
 _BACKEND = """
 import base64, hashlib, json, os, sys, zipfile
 
@@ -151,7 +152,7 @@ def write_archive(path: Path, files: Mapping[str, bytes | str | tarfile.TarInfo]
                 continue
             data = content.encode() if isinstance(content, str) else content
             member = tarfile.TarInfo(name)
-            member.size = len(data)
+            member.size, member.mtime = len(data), _TIME
             archive.addfile(member, io.BytesIO(data))
     return path
 
