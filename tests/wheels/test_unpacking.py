@@ -22,7 +22,7 @@ from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import Memory
 from wheelfit.wheels.record import RecordRow, format_record, parse_record, row_for
 from wheelfit.wheels.unpacked import MANIFEST, TREE, UnpackedWheel, read_unpacked, write_manifest
-from wheelfit.wheels.unpacking import unpack
+from wheelfit.wheels.unpacking import KnownFile, unpack
 from wheelfit.wheels.zip_directory import Member
 
 NOISE = random.Random(5).randbytes(3 << 20)
@@ -270,12 +270,14 @@ class TestFailures:
 class TestKnownFiles:
     """Files that another wheel has as well."""
 
-    def knowing(self, other: UnpackedWheel) -> Callable[[Member, RecordRow], Path | None]:
+    def knowing(self, other: UnpackedWheel) -> Callable[[Member, RecordRow], KnownFile | None]:
         """Return a function that finds files with the same row."""
 
-        def known(member: Member, row: RecordRow) -> Path | None:
+        def known(member: Member, row: RecordRow) -> KnownFile | None:
             file = other.files.get(member.name)
-            return other.path_of(member.name) if file is not None and file.row == row else None
+            if file is None or file.row != row:
+                return None
+            return KnownFile(str(other.path_of(member.name)), file.mtime_ns)
 
         return known
 
@@ -295,6 +297,20 @@ class TestKnownFiles:
         script = "demo-1.data/scripts/run"
         assert os.access(found.path_of(script), os.X_OK)
         assert not found.path_of(script).samefile(other.path_of(script))
+
+    def test_are_unpacked_if_edited(self, wheel: Path, tmp_path: Path) -> None:
+        """A file that was changed since, or that is gone, is unpacked as any other."""
+        (tmp_path / "other").mkdir()
+        other = unpack_wheel(build_wheel(tmp_path / "other", "demo", "1", files=FILES))
+        large = other.path_of("demo/large.so")
+        data = large.read_bytes()
+        large.write_bytes(bytes(len(data)))
+        other.path_of("top.py").unlink()
+        (tmp_path / "new").mkdir()
+        with WheelArchive(wheel) as archive:
+            found = unpack(archive, tmp_path / "new", sha256="", known=self.knowing(other))
+        assert contents(found.folder / TREE) == extracted(wheel)
+        assert not found.path_of("demo/large.so").samefile(large)
 
 
 class TestManifest:

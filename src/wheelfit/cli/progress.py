@@ -198,6 +198,9 @@ class Transfer:
         """Begin, or begin anew."""
         self._bar.start(total)
 
+    def rest_is_here(self, size: int) -> None:
+        """Tell nothing of it."""
+
     def advance(self, count: int) -> None:
         """Add bytes.
 
@@ -263,16 +266,25 @@ class Wheels:
         """Add bytes that have come."""
         self._sum.advance(count)
 
-    def end_one(self, what: str, count: int, seconds: float) -> None:
-        """Say that one is there."""
+    def end_one(self, what: str, count: int, seconds: float, whole: int = 0) -> None:
+        """Say that one is there.
+
+        :param what: its name in words.
+        :param count: bytes that were fetched.
+        :param seconds: how long it took.
+        :param whole: bytes of all of it, if the rest was here already.
+        """
         with self._lock:
             self._there += 1
             self._sum.widen(self._total, self._words())
             if self._there == self._wanted:
                 self._sum.end()
         if self._rich is None and count:
-            time_taken = f"{seconds:.1f} s"
-            self._output.say(f"  fetched {what}: {size_in_words(count)} in {time_taken}", "dim")
+            fetched = f"{size_in_words(count)} in {seconds:.1f} s"
+            if whole:
+                fetched = f"{size_in_words(count)} of {size_in_words(whole)} in {seconds:.1f} s"
+            verb = "exchanged" if whole else "fetched"
+            self._output.say(f"  {verb} {what}: {fetched}", "dim")
 
     def _words(self) -> str:
         return f"{self._there} of {self._wanted} wheels"
@@ -287,7 +299,7 @@ class _Wheel:
         self._what = bar.what
         self._size = size
         self._begun = time.monotonic()
-        self._fetched = 0
+        self._fetched = self._whole = 0
         self._is_fetched = False
         self._unpacking: _Unpacking | None = None
 
@@ -296,8 +308,13 @@ class _Wheel:
         # What came in vain counts as if it had not been known of.
         self._wheels.widen((total or 0) - self._size + self._bar.count)
         self._size = total or 0
+        self._whole = 0
         self._is_fetched = False
         self._bar.start(total)
+
+    def rest_is_here(self, size: int) -> None:
+        """Remember how large the file is of which only a part has to come."""
+        self._whole = size
 
     def advance(self, count: int) -> None:
         """Add bytes.
@@ -334,7 +351,8 @@ class _Wheel:
         self._bar.end()
         if not self._fetched:  # it was there before
             self._wheels.widen(-self._size)
-        self._wheels.end_one(self._what, self._fetched, time.monotonic() - self._begun)
+        seconds = time.monotonic() - self._begun
+        self._wheels.end_one(self._what, self._fetched, seconds, self._whole)
 
 
 class _Unpacking:
@@ -349,6 +367,9 @@ class _Unpacking:
 
     def start(self, total: int | None) -> None:
         """Do nothing: it is known what there is."""
+
+    def rest_is_here(self, size: int) -> None:
+        """Do nothing."""
 
     def advance(self, count: int) -> None:
         """Add bytes."""

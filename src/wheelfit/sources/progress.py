@@ -25,6 +25,12 @@ class Progress(Protocol):
         :param total: bytes to come; None if nobody said.
         """
 
+    def rest_is_here(self, size: int) -> None:
+        """Say, after ``start``, that only some bytes of a file have to come.
+
+        :param size: bytes of all of it.
+        """
+
     def advance(self, count: int) -> None:
         """Add to what has arrived.
 
@@ -45,6 +51,9 @@ class NoProgress:
     """Tell nobody."""
 
     def start(self, total: int | None) -> None:
+        """Do nothing."""
+
+    def rest_is_here(self, size: int) -> None:
         """Do nothing."""
 
     def advance(self, count: int) -> None:

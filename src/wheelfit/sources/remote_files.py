@@ -27,6 +27,7 @@ from wheelfit.sources.local_files import (
 )
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, TooCostly
+from wheelfit.sources.segments import StartOver
 from wheelfit.sources.size import FileSize
 from wheelfit.sources.urls import origin, redact
 from wheelfit.sources.wheel_store import WheelStore
@@ -40,9 +41,11 @@ if TYPE_CHECKING:
     from wheelfit.sources.cached import CachedPages
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
+    from wheelfit.sources.siblings import Exchange
     from wheelfit.sources.urls import Origin
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
+    from wheelfit.wheels.unpacking import Known
 
 
 __all__ = ["RemoteFiles"]
@@ -307,18 +310,32 @@ class RemoteFiles:
         """Unpack a wheel while it arrives, and keep the archive as well."""
         filename, where = parse_wheel_filename(file.filename), redact(file.url)
 
-        def unpack(source: ByteSource, check: Callable[[], None]) -> UnpackedWheel:
+        def unpack(
+            source: ByteSource, check: Callable[[], None], known: Known | None = None
+        ) -> UnpackedWheel:
             return self._wheels.unpacked(
-                source, filename, sha256, folder, where=where, check=check, progress=progress
+                source,
+                filename,
+                sha256,
+                folder,
+                where=where,
+                check=check,
+                known=known,
+                progress=progress,
             )
 
         try:
             with self._store.new_wheel() as temporary:
                 if temporary is not None:
                     target, path = temporary
-                    wheel = self._fetch(file, target, progress, unpack)
-                    with suppress(OSError):  # what counts is there
-                        self._keep(target, path, sha256)
+                    exchange = self._exchange(file, target, progress)
+                    wheel = self._exchanged(exchange, target, unpack) if exchange else None
+                    if wheel is None:
+                        exchange = None
+                        wheel = self._fetch(file, target, progress, unpack)
+                    if exchange is None or exchange.is_whole:
+                        with suppress(OSError):  # what counts is there
+                            self._keep(target, path, sha256)
                     return wheel
         except OSError as error:  # as the cache's disk is full; the folder's need not be
             self._store.complain(error)
@@ -327,6 +344,39 @@ class RemoteFiles:
                 return self._fetch(file, spool, progress, unpack)
         except OSError as error:
             raise _unwritable(file, folder, error) from error
+
+    def _exchange(self, file: File, target: BinaryIO, progress: Progress) -> Exchange | None:
+        """Begin to put a wheel together from a kept sibling; None if that is not worthwhile."""
+        from wheelfit.sources.siblings import begin_exchange  # noqa: PLC0415  # not for short ones
+
+        with self._lock:
+            hopeless = origin(file.url) in self._without_ranges
+        if hopeless:
+            return None
+        try:
+            return begin_exchange(
+                self._client, file, self._wheels, target, budget=self._budget, progress=progress
+            )
+        except RangeUnsupported:
+            with self._lock:
+                self._without_ranges.add(origin(file.url))
+            return None
+
+    def _exchanged(
+        self,
+        exchange: Exchange,
+        target: BinaryIO,
+        unpack: Callable[[ByteSource, Callable[[], None], Known], UnpackedWheel],
+    ) -> UnpackedWheel | None:
+        """Unpack what is put together; None if it is not the wheel that was promised."""
+        try:
+            with exchange:
+                return unpack(exchange.source, exchange.finish, exchange.known)
+        except StartOver as disagreement:
+            self._note(f"{exchange.filename} is downloaded as a whole: {disagreement.reason}")
+        target.seek(0)
+        target.truncate()
+        return None
 
     def _kept_wheel(self, file: File) -> Path | None:
         """Return the kept wheel if its bytes are still right."""

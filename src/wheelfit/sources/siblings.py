@@ -14,10 +14,9 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.core.sizes import size_in_words
 from wheelfit.errors import InvalidWheel, NetworkError, WheelfitError
 from wheelfit.sources.arriving import ArrivingFile
 from wheelfit.sources.hashes import Check
@@ -32,28 +31,29 @@ from wheelfit.wheels.rebuilding import (
     read_directory,
     shared_bytes,
 )
-from wheelfit.wheels.remote import RangeUnsupported, Span, Suffix
+from wheelfit.wheels.remote import Span, Suffix
 from wheelfit.wheels.unpacked import TREE
 from wheelfit.wheels.unpacking import KnownFile
 from wheelfit.wheels.zip_directory import find_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
+
+    from packaging.utils import NormalizedName
 
     from wheelfit.sources.budget import Budget
     from wheelfit.sources.client import Client
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
+    from wheelfit.sources.wheel_store import Sibling
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.rebuilding import Directory, Piece, Plan
     from wheelfit.wheels.record import RecordRow
     from wheelfit.wheels.remote import Part, Range
-    from wheelfit.wheels.unpacked import UnpackedWheel
     from wheelfit.wheels.zip_directory import Member
 
 
-__all__ = ["SMALLEST", "Exchange", "Sibling", "exchange"]
+__all__ = ["SMALLEST", "Exchange", "begin_exchange"]
 
 
 def __dir__() -> list[str]:
@@ -77,43 +77,41 @@ _WORTH_KEEPING = 0.1  # of the bytes; what has fewer of its own can be put toget
 _NEARLY_ALL = 0.95
 
 
-@dataclass(frozen=True, slots=True)
-class Sibling:
-    """Name a kept wheel of the same project."""
+class Kept(Protocol):
+    """Know what is kept; a ``WheelStore`` does."""
 
-    archive: Path
-    """Its bytes; they need not be right any more."""
-    wheel: UnpackedWheel
-    """Where it lies unpacked."""
+    def siblings(self, name: NormalizedName, least: int) -> Iterable[Sibling]:
+        """Yield wheels of a project whose archives have at least some bytes, newest first."""
 
 
-def exchange(
+def begin_exchange(
     client: Client,
     file: File,
-    siblings: Iterable[Sibling],
+    kept: Kept,
     target: BinaryIO,
     *,
     budget: Budget,
     progress: Progress,
-    note: Callable[[str], None],
 ) -> Exchange | None:
     """Find the sibling that has most of a wheel, and begin to put the wheel together.
 
     :param client: asks the server.
     :param file: what is wanted.
-    :param siblings: what is kept; only the first few are looked at.
+    :param kept: knows the siblings; only a few are looked at.
     :param target: an empty file without a buffer, open for writing and reading.
     :param budget: says whether there may be as many bytes.
     :param progress: told of the bytes that are fetched.
-    :param note: told in a sentence what came of it.
     :return: None if there is no gain in it, or nothing to go by.
+    :raises RangeUnsupported: the server gives no ranges.
     :raises TooLarge: more would be fetched than may be.
     """
     if "sha256" not in file.hashes or file.size is None or file.size < SMALLEST:
         return None
-    version = parse_wheel_filename(file.filename).version
-    near_ones = sorted(siblings, key=lambda one: one.wheel.filename.version != version)
-    with _Candidates(near_ones[:_LOOKED_AT]) as candidates:
+    filename = parse_wheel_filename(file.filename)
+    siblings = [*kept.siblings(filename.name, int(_LEAST_GAIN * file.size))]
+    # Variants of the same release first.
+    siblings.sort(key=lambda one: one.wheel.filename.version != filename.version)
+    with _Candidates(siblings[:_LOOKED_AT]) as candidates:
         try:
             first = next(candidates, None)
             if first is None:
@@ -121,9 +119,6 @@ def exchange(
             remote = _Remote(client, file, _likely_tail(first.directory))
             best = _best(remote.directory, first, candidates)
             plan = make_plan(remote.directory, best.directory, best.source, near=_NEAR)
-        except RangeUnsupported as unsupported:
-            note(f"{file.filename} cannot be put together from kept wheels: {unsupported.reason}")
-            return None
         except (OSError, InvalidWheel, NetworkError, StartOver):
             return None  # if it is a fault of the wheel, the download will show it
         size = remote.directory.size
@@ -131,13 +126,10 @@ def exchange(
             return None
         budget.ask(plan.missing_bytes, remote.where)
         progress.start(plan.missing_bytes + remote.fetched)
+        progress.rest_is_here(size)
         progress.advance(remote.fetched)
-        note(
-            f"{file.filename}: {size_in_words(plan.missing_bytes + remote.fetched)} fetched of "
-            f"{size_in_words(size)}, the rest is that of {best.sibling.wheel.filename.text}"
-        )
-        kept = candidates.keep(best)
-        return Exchange(remote, plan, best.sibling, kept, target, budget, progress)
+        source = candidates.keep(best)
+        return Exchange(remote, plan, best.sibling, source, target, budget, progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +215,8 @@ class Exchange:
         self._budget = budget
         self._progress = progress
         self._arriving = ArrivingFile(target, remote.directory.size)
+        self.filename = remote.file.filename
+        """Name of the wheel."""
         self.source: ByteSource = Rebuilt(plan, kept, self._arriving)
         """The wheel; it may be read from now on."""
         self.is_whole = plan.missing_bytes > _WORTH_KEEPING * remote.directory.size

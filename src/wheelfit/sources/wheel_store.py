@@ -11,22 +11,25 @@ from __future__ import annotations
 import shutil
 import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem
+from wheelfit.errors import FileProblem, InvalidFilename, InvalidWheel
 from wheelfit.sources.cache import mark_used
 from wheelfit.sources.holding import Holder
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.values import replace
+from wheelfit.values import dataclass, replace
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.file_system import NATIVE
-from wheelfit.wheels.unpacked import MANIFEST, read_unpacked
+from wheelfit.wheels.unpacked import MANIFEST, read_unpacked, release_of
 from wheelfit.wheels.unpacking import unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from packaging.utils import NormalizedName
 
     from wheelfit.core.filename import WheelFilename
     from wheelfit.sources.cache import Store
@@ -34,8 +37,9 @@ if TYPE_CHECKING:
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.file_system import FileSystem
     from wheelfit.wheels.unpacked import UnpackedWheel
+    from wheelfit.wheels.unpacking import Known
 
-__all__ = ["WheelStore"]
+__all__ = ["Sibling", "WheelStore"]
 
 
 def __dir__() -> list[str]:
@@ -44,6 +48,16 @@ def __dir__() -> list[str]:
 
 _KIND = "unpacked-1"
 _PARTIAL = ".part"
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """Name a kept wheel of a project."""
+
+    archive: Path
+    """Its bytes; they need not be right any more."""
+    wheel: UnpackedWheel
+    """Where it lies unpacked; its label is not known."""
 
 
 class WheelStore:
@@ -105,6 +119,7 @@ class WheelStore:
         *,
         where: str,
         check: Callable[[], None] = lambda: None,
+        known: Known | None = None,
         progress: Progress = NO_PROGRESS,
     ) -> UnpackedWheel:
         """Unpack a wheel and keep it; where that is not possible it lies in a folder.
@@ -115,6 +130,7 @@ class WheelStore:
         :param folder: where it may lie otherwise.
         :param where: what errors shall name.
         :param check: called before anything is kept; raises if the archive is not the right one.
+        :param known: names files that lie unpacked already.
         :param progress: told of unpacked bytes.
         :raises InvalidWheel: it is not sound; nothing is kept.
         """
@@ -128,17 +144,18 @@ class WheelStore:
         plain = parse_wheel_filename(filename.plain)
         with WheelArchive(source, plain, where=where) as archive:
             unpacking = progress.unpacking(sum(member.size for member in archive.members))
+            into = partial(unpack, archive, sha256=checked, known=known, advance=unpacking.advance)
             entry = self._entry(sha256)
             if entry is not None:
                 try:
-                    wheel = self._keep(archive, entry, checked, unpacking.advance)
+                    wheel = self._keep(entry, into)
                 except OSError as error:  # as its disk is full; the folder's need not be
                     self._store.complain(error)
                 else:
                     return replace(wheel, filename=filename)
             try:
                 inside = Path(tempfile.mkdtemp(prefix="unpacked-", dir=folder))
-                wheel = unpack(archive, inside, sha256=checked, advance=unpacking.advance)
+                wheel = into(inside)
             except OSError as error:
                 raise FileProblem(
                     f"{filename.text} cannot be unpacked: {error.strerror or type(error).__name__}",
@@ -146,17 +163,32 @@ class WheelStore:
                 ) from error
             return replace(wheel, filename=filename)
 
-    def _keep(
-        self,
-        archive: WheelArchive,
-        entry: Path,
-        sha256: Callable[[], str],
-        advance: Callable[[int], None],
-    ) -> UnpackedWheel:
+    def siblings(self, name: NormalizedName, least: int) -> Iterator[Sibling]:
+        """Yield wheels of a project that are kept both packed and unpacked, the newest first.
+
+        They are not looked at closely: whatever is taken from them is checked anyway.
+
+        :param name: of the project.
+        :param least: bytes of an archive that is worth being looked at.
+        """
+        for sha256, archive in self._store.wheels(least):
+            entry = self._entry(sha256)
+            with suppress(InvalidFilename, InvalidWheel):
+                if entry is None or (stem := release_of(entry)) is None:
+                    continue
+                filename = parse_wheel_filename(f"{stem}-py3-none-any.whl")
+                if filename.name != name or not self._holder.hold(entry / MANIFEST):
+                    continue
+                wheel = read_unpacked(entry, filename, where=str(archive))
+                if wheel is not None:
+                    yield Sibling(archive, wheel)
+
+    def _keep(self, entry: Path, unpack_into: Callable[[Path], UnpackedWheel]) -> UnpackedWheel:
         self._store.prepare(entry.parent)
         inside = Path(tempfile.mkdtemp(prefix=".", suffix=_PARTIAL, dir=entry.parent))
+        self._holder.hold(inside)
         try:
-            wheel = unpack(archive, inside, sha256=sha256, advance=advance)
+            wheel = unpack_into(inside)
             self._files.sync_tree(inside)
             with suppress(FileExistsError):  # somebody was quicker
                 self._files.move(inside, entry)

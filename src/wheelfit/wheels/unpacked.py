@@ -31,6 +31,7 @@ __all__ = [
     "UnpackedFile",
     "UnpackedWheel",
     "read_unpacked",
+    "release_of",
     "write_manifest",
 ]
 
@@ -225,6 +226,23 @@ def write_manifest(wheel: UnpackedWheel) -> None:
     body = "\n".join(lines).encode()
     digest = hashlib.sha256(body).hexdigest().encode()
     (wheel.folder / MANIFEST).write_bytes(b"%s %s\n%s" % (_MAGIC, digest, body))
+
+
+def release_of(folder: Path) -> str | None:
+    """Return name and version of the wheel in a folder as its dist-info has them.
+
+    Only the beginning of what describes it is read, and not checked.
+
+    :param folder: where it lies.
+    :return: as ``torch-2.8.0``; None if no wheel is there.
+    """
+    try:
+        with (folder / MANIFEST).open("rb") as manifest:
+            start = manifest.read(1 << 10).decode(errors="replace")
+    except OSError:
+        return None
+    fields = start.partition("\n")[2].split("\t")
+    return fields[1].removesuffix(".dist-info") if len(fields) > 2 else None
 
 
 def read_unpacked(folder: Path, filename: WheelFilename, *, where: str) -> UnpackedWheel | None:

@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
     from types import TracebackType
+    from typing import TypeAlias
 
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.zip_directory import Member
 
-__all__ = ["KnownFile", "unpack"]
+__all__ = ["Known", "KnownFile", "unpack"]
 
 
 def __dir__() -> list[str]:
@@ -55,7 +56,7 @@ def unpack(
     *,
     sha256: str | Callable[[], str],
     advance: Callable[[int], None] = lambda _: None,
-    known: Callable[[Member, RecordRow], KnownFile | None] = lambda _member, _row: None,
+    known: Known | None = None,
     in_order: bool = False,
 ) -> UnpackedWheel:
     """Unpack a wheel; after an error what lies in the folder is worthless.
@@ -75,7 +76,8 @@ def unpack(
     _make_folders(tree, (member.name for member in archive.members if not member.is_folder))
     umask = current_umask()
     work = _Work(archive, promises, str(tree) + os.sep, umask, advance)
-    batches = list(_batches(work.link(archive.members, known)))
+    rest = archive.members if known is None else work.link(archive.members, known)
+    batches = list(_batches(rest))
     if not in_order:  # what takes longest begins first
         batches.sort(key=_size, reverse=True)
     work.do(batches)
@@ -180,6 +182,10 @@ class KnownFile(NamedTuple):
     """Whether the local header of the member was compared with its entry before, too."""
 
 
+Known: TypeAlias = "Callable[[Member, RecordRow], KnownFile | None]"
+"""From a member and what RECORD promises of it to a file that has its content, if there is one."""
+
+
 class _Stopped(Exception):
     """Another worker failed."""
 
@@ -207,9 +213,7 @@ class _Work:
         self._failures: list[BaseException] = []
         self._processors = _processors()
 
-    def link(
-        self, members: Iterable[Member], known: Callable[[Member, RecordRow], KnownFile | None]
-    ) -> Iterator[Member]:
+    def link(self, members: Iterable[Member], known: Known) -> Iterator[Member]:
         """Link what is known, in one thread, and yield the other members.
 
         Several threads would mostly wait for each other here.

@@ -249,6 +249,9 @@ class _Bar:
         if self._rich is not None:
             self._task = self._rich.add_task(self._what, total=total)
 
+    def rest_is_here(self, size: int) -> None:
+        """Tell nothing of it: all is read."""
+
     def advance(self, count: int) -> None:
         """Get on."""
         if self._rich is not None and self._task is not None:
