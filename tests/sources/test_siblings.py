@@ -16,10 +16,12 @@ from typing import Any, BinaryIO
 import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import TooLarge
+from wheelfit.errors import InvalidWheel, TooLarge
 from wheelfit.sources.budget import Budget
+from wheelfit.sources.cache import Store
 from wheelfit.sources.page import File
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.progress import NO_PROGRESS, NoProgress
+from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.segments import StartOver
 from wheelfit.sources.siblings import Exchange, begin_exchange
 from wheelfit.sources.wheel_store import Sibling
@@ -344,3 +346,90 @@ def test_cancelling_leaves_no_thread(server: Any, shelf: Any, keep: Any, begin: 
     assert not [each for each in threading.enumerate() if each.name.startswith("exchange")]
     with pytest.raises((StartOver, ValueError)):
         begun.source.read_at(0, SIZE * 2)
+
+
+# --- as part of fetching a wheel ------------------------------------------------------
+
+
+@pytest.fixture
+def make_files(make_pages: Any, tmp_path: Path) -> Callable[..., RemoteFiles]:
+    """Give a function that makes readers with one cache."""
+
+    def make(**options: Any) -> RemoteFiles:
+        store = Store(tmp_path / "cache")
+        return RemoteFiles(make_pages(store=store), store, **options)
+
+    return make
+
+
+def test_cache_supplies_siblings(server: Any, shelf: Any, make_files: Any, tmp_path: Path) -> None:
+    """A wheel that the cache has a sibling of costs a few kilobytes, and is kept unpacked only."""
+    make_files().unpacked(listed(server, shelf["v1"]), tmp_path)
+    server.requests.clear()
+    seen = Seen()
+    wheel = make_files().unpacked(file := listed(server, shelf["v2"]), tmp_path, seen)
+    assert fetched(server) < 20_000
+    assert seen.size == file.size
+    assert wheel.read("a/data") == NOISE
+    assert wheel.filename.text == shelf["v2"].name
+    store = Store(tmp_path / "cache")
+    assert store.wheel(digest(shelf["v1"]))
+    assert store.wheel(digest(shelf["v2"])) is None
+    server.requests.clear()
+    assert make_files().unpacked(file, tmp_path).changed() is None
+    assert not server.requests
+
+
+def test_much_of_its_own_is_kept(server: Any, shelf: Any, make_files: Any, tmp_path: Path) -> None:
+    """A wheel of which much was fetched is kept packed, too."""
+    make_files().unpacked(listed(server, shelf["v1"]), tmp_path)
+    make_files().unpacked(listed(server, shelf["half"]), tmp_path)
+    kept = Store(tmp_path / "cache").wheel(digest(shelf["half"]))
+    assert kept is not None
+    assert kept.read_bytes() == shelf["half"].read_bytes()
+
+
+def test_damaged_cache_costs_a_download(
+    server: Any, shelf: Any, make_files: Any, tmp_path: Path
+) -> None:
+    """If what is kept is damaged, the wheel is downloaded after all, and the user is told."""
+    make_files().unpacked(listed(server, shelf["v1"]), tmp_path)
+    kept = Store(tmp_path / "cache").wheel(digest(shelf["v1"]))
+    assert kept is not None
+    content = bytearray(kept.read_bytes())
+    content[SIZE // 2] ^= 1
+    kept.write_bytes(content)
+    notes: list[str] = []
+    wheel = make_files(note=notes.append).unpacked(listed(server, shelf["v2"]), tmp_path)
+    assert wheel.read("a/data") == NOISE
+    assert Store(tmp_path / "cache").wheel(digest(shelf["v2"])) is not None
+    assert len(notes) == 1
+    assert "downloaded as a whole" in notes[0]
+
+
+def test_wheel_that_is_invalid_itself(
+    server: Any, shelf: Any, make_files: Any, tmp_path: Path
+) -> None:
+    """A wheel that was put together rightly and is not sound is refused without another try."""
+    make_files().unpacked(listed(server, shelf["v1"]), tmp_path)
+    content = shelf["v2"].read_bytes()
+    spoilt = tmp_path / "spoilt" / shelf["v2"].name
+    spoilt.parent.mkdir()
+    # Of the packed document, whose CRC does not fit any more.
+    place = content.index(b"variant.json") + len(b"variant.json") + 10
+    spoilt.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    file = listed(server, spoilt)
+    server.requests.clear()
+    with pytest.raises(InvalidWheel):
+        make_files().unpacked(file, tmp_path)
+    assert fetched(server) < 20_000
+
+
+class Seen(NoProgress):
+    """Remember how large the file was said to be."""
+
+    size = 0
+
+    def rest_is_here(self, size: int) -> None:
+        """Remember."""
+        self.size = size
