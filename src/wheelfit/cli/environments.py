@@ -68,7 +68,8 @@ def mend_first(environment: Environment, output: Output) -> None:
     :param output: where to say it.
     :raises EnvironmentUnavailable: that cannot be done now.
     """
-    if not Places.of(environment.schemes).is_changing:
+    places = Places.of(environment.schemes)
+    if not places.is_changing and not places.is_locked:
         return
     from wheelfit.install.mending import mend
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from wheelfit.errors import EnvironmentBusy
+from wheelfit.install.places import LOCK_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +24,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-LOCK_FILE = ".wheelfit.lock"
-"""Its name in the library folder of the environment, while somebody holds it."""
 PATIENCE = 10.0
 """Seconds to wait for another process by default."""
 

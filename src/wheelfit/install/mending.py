@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import EnvironmentBusy, NotRecoverable
 from wheelfit.install.journal import Stage, read_journal, stage_of
-from wheelfit.install.locking import LOCK_FILE, PATIENCE, locked
+from wheelfit.install.locking import PATIENCE, locked
 from wheelfit.install.places import Places
 from wheelfit.install.recovery import Outcome, recover
 from wheelfit.install.transaction import environment_error, remove_folders
@@ -60,14 +60,15 @@ def find_interruption(environment: Environment) -> Interruption | None:
         with suppress(NotRecoverable):
             changes = read_journal(places, stage).changes
     found = Outcome.CLEARED if stage is None else outcome.get(stage, Outcome.UNDONE)
-    return Interruption(found, changes, _is_locked(Path(places.library)))
+    return Interruption(found, changes, _is_locked(places))
 
 
-def _is_locked(library: Path) -> bool:
-    if not (library / LOCK_FILE).exists():  # it is there while it is held, and after a kill
+def _is_locked(places: Places) -> bool:
+    """Tell whether a process holds the lock; one that a killed process left is removed."""
+    if not places.is_locked:
         return False
     try:
-        with locked(library, patience=0):
+        with locked(Path(places.library), patience=0):
             return False
     except (EnvironmentBusy, OSError):
         return True
@@ -91,6 +92,7 @@ def mend(
     """
     places = Places.of(environment.schemes)
     if not places.is_changing:
+        _is_locked(places)
         return None
     try:
         with locked(Path(places.library), patience=patience) as held:

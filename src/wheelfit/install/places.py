@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
     from wheelfit.install.schemes import Schemes
 
-__all__ = ["WORKPLACE", "Places"]
+__all__ = ["LOCK_FILE", "WORKPLACE", "Places"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
+LOCK_FILE: Final = ".wheelfit.lock"
+"""Its name in the library folder of the environment, while somebody holds it."""
 WORKPLACE: Final = ".wheelfit-change"
 """The folder in which a change is prepared, beside what it changes; there is one at a time."""
 
@@ -60,6 +62,11 @@ class Places:
         It may be going on right now: only who holds the lock knows.
         """
         return os.path.lexists(self.workplace)
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether a process holds the lock, or was killed while it did; one look at the disk."""
+        return os.path.lexists(os.path.join(self.library, LOCK_FILE))  # noqa: PTH118
 
     @cached_property
     def kept(self) -> frozenset[str]:

@@ -149,6 +149,15 @@ def test_at_work(target: Path, run: Runner) -> None:
     assert not list(target.glob(".wheelfit*"))
 
 
+def test_lock_of_a_killed_process(target: Path, run: Runner) -> None:
+    """A lock goes whose process was killed before it began to change anything."""
+    before = tree(target)
+    for words, code in ((("recover",), 0), (("uninstall", "absent"), 1)):
+        (target / LOCK_FILE).touch()
+        run(*words, "--target", target, code=code)
+        assert tree(target) == before
+
+
 def test_damaged_journal(target: Path, run: Runner) -> None:
     """A journal that is not whole is not followed; nothing is touched."""
     interrupt(target, UNDONE)
