@@ -9,7 +9,7 @@ import lzma
 import os
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,12 @@ from wheelfit.errors import FileProblem, InvalidSource
 from wheelfit.projects.archives import Limits, unpack_archive
 from wheelfit.testing.projects import write_archive
 
-PROJECT = {"demo-1.0/pyproject.toml": "[project]\n", "demo-1.0/src/demo/__init__.py": "x = 1\n"}
+Files = Mapping[str, bytes | str | tarfile.TarInfo]
+
+PROJECT: Files = {
+    "demo-1.0/pyproject.toml": "[project]\n",
+    "demo-1.0/src/demo/__init__.py": "x = 1\n",
+}
 
 
 def unpacked(path: Path, name: str | None = None, limits: Limits = Limits()) -> Path:
@@ -82,7 +87,7 @@ class TestSound:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.mkdir("demo-1.0")
             for name, text in PROJECT.items():
-                archive.writestr(name, text)
+                archive.writestr(name, str(text))
             tool = zipfile.ZipInfo("demo-1.0/configure")
             tool.create_system, tool.external_attr = 3, 0o100755 << 16
             archive.writestr(tool, "#!/bin/sh\n")
@@ -93,7 +98,7 @@ class TestSound:
 
     def test_links_within(self, tmp_path: Path) -> None:
         """Links that stay inside are made, a second name of a file is a file."""
-        files = {
+        files: Files = {
             **PROJECT,
             "demo-1.0/docs": link("demo-1.0/docs", "src/demo"),
             "demo-1.0/again.py": link(
@@ -181,7 +186,7 @@ class TestHostile:
 
     def test_a_link_through_a_link(self, tmp_path: Path) -> None:
         """Two links that are harmless each may lead out together."""
-        files = {
+        files: Files = {
             **PROJECT,
             "demo-1.0/deep": link("demo-1.0/deep", "src/demo"),
             "demo-1.0/out": link("demo-1.0/out", "deep/../../../.."),
@@ -191,7 +196,7 @@ class TestHostile:
 
     def test_a_file_below_a_link(self, tmp_path: Path) -> None:
         """Nothing is written through a link, however the members are ordered."""
-        files = {
+        files: Files = {
             **PROJECT,
             "demo-1.0/x": link("demo-1.0/x", "src"),
             "demo-1.0/x/evil.py": "",

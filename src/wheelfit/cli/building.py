@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.resolve.candidates import Candidates, ChoicePolicy
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.repository import Repository
+    from wheelfit.sources.settings import SourceSettings
 
 __all__ = ["build_planned", "may_build", "open_building"]
 
@@ -41,6 +42,7 @@ def open_building(
     environ: Mapping[str, str],
     output: Output,
     repository: Repository,
+    settings: SourceSettings,
     environment: Environment,
     machine: ChosenMachine,
     policy: ChoicePolicy,
@@ -53,6 +55,7 @@ def open_building(
     :param environ: the environment of the process.
     :param output: told what is being done.
     :param repository: the sources.
+    :param settings: what they were opened by.
     :param environment: whose interpreter builds.
     :param machine: what wheels are chosen for.
     :param policy: how they are chosen.
@@ -60,14 +63,14 @@ def open_building(
     :param rules: what pip is told about installing.
     :raises UsageError: something cannot be built for another machine; or a setting is none.
     """
-    from pathlib import Path
-
     from wheelfit.cli.indexes import cache_folder
     from wheelfit.install.builds.building import Building, BuildPolicy
-    from wheelfit.install.builds.cache import FOLDER, BuiltWheels
+    from wheelfit.install.builds.cache import BuiltWheels
     from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
     from wheelfit.resolve.candidates import Candidates, ChoicePolicy
     from wheelfit.resolve.request import Request
+    from wheelfit.sources.cache import Store
+    from wheelfit.sources.open import usable_cache_folder
 
     interpreter, target = environment.interpreter, environment.target()
     if tuple(machine.target.tags) != tuple(target.tags):
@@ -97,13 +100,12 @@ def open_building(
                 hashes_required_by=rules.said_by("require-hashes") if rules.require_hashes else "",
             ),
         )
-    folder = None
-    if not arguments.no_cache_dir:
-        folder = Path(cache_folder(arguments.cache_dir, environ)).absolute() / FOLDER
+    folder = cache_folder(arguments.cache_dir, environ) if settings.cache else None
+    store = Store(usable_cache_folder(folder, output.warn), note=output.warn)
     building = Building(
         repository,
         places,
-        BuiltWheels(folder, output.warn),
+        BuiltWheels(store),
         BuildPolicy(
             frozenset(map(_project, arguments.allow_source)),
             _settings(arguments.config_settings),

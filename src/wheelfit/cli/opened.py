@@ -100,7 +100,16 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
     building = None
     if may_build(arguments, wanted):
         building = open_building(
-            arguments, environ, output, repository, environment, machine, policy, wanted, rules
+            arguments,
+            environ,
+            output,
+            repository,
+            settings,
+            environment,
+            machine,
+            policy,
+            wanted,
+            rules,
         )
     candidates = Candidates(
         building or repository,

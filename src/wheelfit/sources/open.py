@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.transport import Transport
 
 
-__all__ = ["default_cache_folder", "open_sources"]
+__all__ = ["default_cache_folder", "open_sources", "usable_cache_folder"]
 
 
 def __dir__() -> list[str]:
@@ -89,7 +89,7 @@ def open_sources(
         is_trusted=trusted.contains,
     )
     client = _client(settings, trusted, logins, environ)
-    store = Store(_own(cache_folder, note) if settings.cache else None, note=note)
+    store = Store(usable_cache_folder(cache_folder, note) if settings.cache else None, note=note)
     pages = CachedPages(
         client,
         store,
@@ -147,8 +147,12 @@ def default_cache_folder(environ: Mapping[str, str], home: Path, platform: str) 
 _LOGIN = re.compile(r"[^/\\\s]+:[^/\\\s]*@")
 
 
-def _own(folder: Path | None, note: Callable[[str], None]) -> Path | None:
-    """Return the cache folder, unless root would leave files in somebody else's."""
+def usable_cache_folder(folder: Path | None, note: Callable[[str], None]) -> Path | None:
+    """Return the cache folder, unless root would leave files in somebody else's.
+
+    :param folder: where things would be kept; None: nowhere.
+    :param note: told why it is not used.
+    """
     if folder is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
         return folder
     there = next((each for each in (folder, *folder.parents) if each.exists()), None)

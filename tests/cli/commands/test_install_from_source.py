@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
+from urllib.request import Request, urlopen
 
 import pytest
 from cli.running import Runner, Said
@@ -98,7 +101,7 @@ class TestFolders:
     """Local projects."""
 
     def test_a_folder(self, workshop: Workshop, project: Path) -> None:
-        """It is built in an environment of its own and recorded (PEP 517, PEP 610)."""
+        """F-108: it is built in an environment of its own, into a plain wheel (PEP 517)."""
         said = workshop.install(project)
         assert f"installed demo 1.0, built from {project}" in said.out
         assert set(workshop.packages()) == {"demo", "plain"}
@@ -215,9 +218,38 @@ class TestArchives:
             "archive_info": {"hash": f"sha256={digest}", "hashes": {"sha256": digest}},
         }
         assert "built demo-1.0" not in workshop.install(path).err
+        kept = self.kept(tmp_path)
+        kept.chmod(0o644)
+        kept.write_bytes(b"damaged")
+        assert "built demo-1.0" in workshop.install(path).err
         again = workshop.install(path, "-C", "fast=yes", "-C", "list=a", "-C", "list=b")
         assert "built demo-1.0" in again.err
         assert workshop.module("demo")["SETTINGS"] == {"fast": "yes", "list": ["a", "b"]}
+
+    @staticmethod
+    def kept(folder: Path) -> Path:
+        """Return the wheel of the project in the cache."""
+        files = [one for one in (folder / "cache" / "wheels-1").rglob("*") if one.is_file()]
+        (kept,) = [one for one in files if b"demo/__init__.py" in one.read_bytes()]
+        return kept
+
+    def test_without_a_cache(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+        """Where nothing is kept, everything is built each time."""
+        path = write_sdist(tmp_path, project, "demo")
+        for _ in range(2):
+            said = workshop.install("--no-cache-dir", "--force-reinstall", path)
+            assert "built demo-1.0" in said.err
+
+    def test_a_url(self, workshop: Workshop, project: Path) -> None:
+        """One of a server is fetched; a login in its URL is not recorded."""
+        path = write_sdist(workshop.wheels, project, "demo")
+        (link,) = re.findall(r'href="([^"#]*demo-1[^"#]*)', fetched(f"{workshop.index.url}demo/"))
+        url = urljoin(f"{workshop.index.url}demo/", link)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        login = url.replace("://", "://me:s3cret@")
+        said = workshop.install(f"demo @ {login}#sha256={digest}")
+        assert "s3cret" not in said.out + said.err
+        assert workshop.direct_url("demo")["url"] == url
 
     def test_hashes(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
         """A promise is checked before anything is unpacked, wherever it stands."""
@@ -558,6 +590,12 @@ class TestBrokenBackends:
         for pid in map(int, (project / "pids").read_text().split()):
             wait_for(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
         assert not list(scratch.glob("wheelfit-*"))
+
+
+def fetched(url: str) -> str:
+    """Return a page as text."""
+    with urlopen(Request(url, headers={"Accept": "text/html"})) as answer:
+        return str(answer.read().decode())
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

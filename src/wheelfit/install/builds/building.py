@@ -25,7 +25,7 @@ from wheelfit.errors import (
     InvalidSource,
     InvalidWheel,
 )
-from wheelfit.install.builds.cache import BuiltWheels, key_of
+from wheelfit.install.builds.cache import BuiltWheel, key_of
 from wheelfit.install.builds.projects import open_given, open_listed
 from wheelfit.projects.backend import Backend, Children
 from wheelfit.projects.names import is_archive, release_of
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.install.builds.cache import BuiltWheels
     from wheelfit.install.builds.environments import BuildPlace, Places
     from wheelfit.install.builds.projects import OpenProject
     from wheelfit.projects.backend import ConfigSettings
@@ -109,7 +110,7 @@ class _Product:
         self.place: BuildPlace | None = None
         self.backend: Backend | None = None
         self.metadata: bytes | None = None
-        self.wheel: Path | None = None
+        self.wheel: BuiltWheel | None = None
 
 
 class Building:
@@ -273,9 +274,10 @@ class Building:
         if product is None:
             return self._repository.variant_document(file)
         wheel = self._built(product)
-        if not parse_wheel_filename(wheel.name).is_variant:  # F-10
+        filename = parse_wheel_filename(wheel.filename)
+        if not filename.is_variant:  # F-10
             return None
-        with WheelArchive(wheel) as archive:
+        with WheelArchive(wheel.path, filename) as archive:
             return archive.variant_document()
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
@@ -291,7 +293,7 @@ class Building:
         if product is None:
             return self._repository.download(file, folder, progress)
         wheel = self._built(product)
-        return Path(shutil.copyfile(wheel, folder / wheel.name))
+        return Path(shutil.copyfile(wheel.path, folder / wheel.filename))
 
     def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
         """Return a wheel unpacked and verified; one that was built here too."""
@@ -299,15 +301,17 @@ class Building:
         if product is None:
             return self._repository.unpacked(file, folder, progress)
         wheel = self._built(product)
-        with wheel.open("rb") as stream:
+        with wheel.path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         if _of(product).identity is not None:
             hashes = MappingProxyType({"sha256": digest})
-            local = File(wheel.name, wheel.absolute().as_uri(), hashes, source="built here")
+            url = wheel.path.absolute().as_uri()
+            local = File(wheel.filename, url, hashes, source="built here")
             return self._repository.unpacked(local, folder)
         # What a folder holds may be another thing a minute later: no cache keeps it.
         inside = Path(tempfile.mkdtemp(prefix="built-", dir=folder))
-        with WheelArchive(wheel, where=redact(file.url)) as archive:
+        filename = parse_wheel_filename(wheel.filename)
+        with WheelArchive(wheel.path, filename, where=redact(file.url)) as archive:
             return unpack(archive, inside, sha256=digest, advance=progress.advance)
 
     # --- building ------------------------------------------------------------------------------
@@ -327,7 +331,7 @@ class Building:
             self._build(product)
             self._name_truly(product)
 
-    def _built(self, product: _Product) -> Path:
+    def _built(self, product: _Product) -> BuiltWheel:
         with self._lock:
             return self._build(product)
 
@@ -338,7 +342,7 @@ class Building:
             raise ValueError(product.file)
         product.file = replace(
             product.file,
-            filename=product.wheel.name,
+            filename=product.wheel.filename,
             requires_python=None,  # its own metadata decides
             origin=replace(origin, is_built=True),
         )
@@ -398,7 +402,7 @@ class Building:
         product.backend = backend
         return backend
 
-    def _build(self, product: _Product) -> Path:
+    def _build(self, product: _Product) -> BuiltWheel:
         if product.wheel is not None:
             return product.wheel
         project = self._open(product)
@@ -408,9 +412,10 @@ class Building:
         if wheel is None:
             self._tell(f"building {project.name}")
             began = time.monotonic()
-            wheel = backend.build(project.kind, self._new_folder("wheel"))
+            path = backend.build(project.kind, self._new_folder("wheel"))
+            wheel = BuiltWheel(path, path.name)
             product.metadata = self._check(wheel, project)
-            self._tell(f"built {wheel.name} in {time.monotonic() - began:.1f} s")
+            self._tell(f"built {wheel.filename} in {time.monotonic() - began:.1f} s")
             if key is not None:
                 wheel = self._cache.keep(key, wheel, {"source": redact(project.url)})
         else:
@@ -426,28 +431,28 @@ class Building:
         return key_of(parts)
 
     @staticmethod
-    def _check(wheel: Path, project: OpenProject) -> bytes:
+    def _check(wheel: BuiltWheel, project: OpenProject) -> bytes:
         """Return the METADATA of a built wheel, after making sure that it is sound."""
         expected = project.promise
         if project.metadata is not None:
             promised = core_metadata_of(project.metadata, project.name)
             expected = promised.name, promised.version
         try:
-            filename = parse_wheel_filename(wheel.name)
-            if expected not in (None, (filename.name, filename.version)):
+            filename = parse_wheel_filename(wheel.filename)
+            if expected is not None and expected != (filename.name, filename.version):
                 raise BuildFailed(
                     f"the backend of {project.name} built a wheel of {filename.name} "
                     f"{filename.version}",
-                    where=wheel.name,
-                    note=None if expected is None else f"it should be {expected[0]} {expected[1]}",
+                    where=wheel.filename,
+                    note="it should be {} {}".format(*expected),
                 )
-            with WheelArchive(wheel, where=wheel.name) as archive:
+            with WheelArchive(wheel.path, filename, where=wheel.filename) as archive:
                 archive.verify()
                 return archive.metadata()
         except (InvalidFilename, InvalidWheel) as error:
             raise BuildFailed(
                 f"{project.name} was built into something that is no sound wheel: {error.message}",
-                where=wheel.name,
+                where=wheel.filename,
                 note=error.note,
                 hint="tell whoever maintains its build backend",
             ) from None

@@ -1,8 +1,8 @@
-"""Wheels that were built, kept for the next time.
+"""Wheels that were built, kept for the next time in the cache that all wheels share.
 
 A key says everything that decides about a build: the exact source, the interpreter, what the user
-told the backend, and what was in the environment. Each wheel lies in a folder of its own with its
-hash; a folder gets its name when all of it is written.
+told the backend, and what was in the environment. What is kept under it is the hash of the wheel,
+which lies among those that were downloaded.
 """
 
 from __future__ import annotations
@@ -11,27 +11,35 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from wheelfit.wheels.file_system import NATIVE
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+    from pathlib import Path
 
-__all__ = ["FOLDER", "BuiltWheels", "key_of"]
+    from wheelfit.sources.cache import Store
+
+__all__ = ["KIND", "BuiltWheel", "BuiltWheels", "key_of"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-FOLDER = "built-1"
-"""Name of the folder within the cache."""
-_RECORD = "built.json"
-_LARGEST = 1 << 20
+KIND = "built"
+"""What the entries are called among the kinds of the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltWheel:
+    """Hold a wheel that was built."""
+
+    path: Path
+    """Where it lies."""
+    filename: str
+    """What it is called."""
 
 
 def key_of(parts: object) -> str:
@@ -39,80 +47,64 @@ def key_of(parts: object) -> str:
 
     :param parts: all that decides about the build, as plain data.
     """
-    text = json.dumps(parts, sort_keys=True)
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    return json.dumps(parts, sort_keys=True)
 
 
 class BuiltWheels:
-    """Keep wheels in a folder.
+    """Keep wheels in a cache.
 
-    :param folder: it need not exist; None keeps nothing.
-    :param note: told why something is not kept.
+    :param store: the cache; one that keeps nothing will do.
     """
 
-    def __init__(
-        self, folder: Path | None, note: Callable[[str], None] = lambda _text: None
-    ) -> None:
-        self._folder = folder
-        self._note = note
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
-    def find(self, key: str) -> Path | None:
-        """Return a wheel that is kept, if it still is what it was; one that is not goes.
+    def find(self, key: str) -> BuiltWheel | None:
+        """Return a wheel that is kept, if it still is what it was.
 
         :param key: as `key_of` gives it.
         """
-        if self._folder is None:
+        entry = self._store.read(KIND, key)
+        if entry is None:
             return None
-        entry = self._folder / key
+        sha256 = str(entry.head.get("sha256"))
+        path = self._store.wheel(sha256)
+        if path is None:
+            return None
         try:
-            with (entry / _RECORD).open("rb") as file:
-                record: dict[str, Any] = json.loads(file.read(_LARGEST))
-            wheel = entry / Path(record["filename"]).name
-            with wheel.open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() == record["sha256"]:
-                    return wheel
-        except FileNotFoundError:
-            if not entry.exists():
-                return None
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-        self._note(f"the wheel kept in {entry} is damaged; it is built anew")
-        shutil.rmtree(entry, ignore_errors=True)
+            with path.open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() == sha256:
+                    return BuiltWheel(path, str(entry.head.get("filename")))
+        except OSError:
+            return None
+        self._store.forget_wheel(sha256)
         return None
 
-    def keep(self, key: str, wheel: Path, about: Mapping[str, object]) -> Path:
+    def keep(self, key: str, wheel: BuiltWheel, about: Mapping[str, object]) -> BuiltWheel:
         """Keep a wheel and return where it lies; where that is not possible, as before.
 
         :param key: as `key_of` gives it.
-        :param wheel: the file; it was checked.
+        :param wheel: it was checked.
         :param about: what people may want to know of it.
         """
-        if self._folder is None:
+        with self._store.new_wheel() as temporary:
+            if temporary is None:
+                return wheel
+            target, place = temporary
+            try:
+                with wheel.path.open("rb") as source:
+                    shutil.copyfileobj(source, target)
+                target.flush()
+                os.fsync(target.fileno())
+                target.close()
+                with place.open("rb") as written:
+                    sha256 = hashlib.file_digest(written, "sha256").hexdigest()
+            except OSError as error:
+                self._store.complain(error)
+                return wheel
+            kept = self._store.keep_wheel(place, sha256)
+        if kept is None:
             return wheel
-        stage = None
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            stage = Path(tempfile.mkdtemp(prefix=".new-", dir=self._folder))
-            copy = stage / wheel.name
-            shutil.copyfile(wheel, copy)
-            with copy.open("rb+") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-                os.fsync(file.fileno())
-            record = {"filename": wheel.name, "sha256": digest, **about}
-            with (stage / _RECORD).open("w", encoding="utf-8") as text:
-                json.dump(record, text, indent=1)
-                text.flush()
-                os.fsync(text.fileno())
-            NATIVE.sync_folder(stage)
-            stage.rename(self._folder / key)
-            NATIVE.sync_folder(self._folder)
-        except OSError as error:
-            if stage is not None:
-                shutil.rmtree(stage, ignore_errors=True)
-            found = self.find(key)  # another process may have been faster
-            if found is None:
-                self._note(f"the built {wheel.name} is not kept: {error.strerror or error}")
-            return found or wheel
-        with suppress(OSError):
-            wheel.unlink()
-        return self._folder / key / wheel.name
+        head = {"filename": wheel.filename, "sha256": sha256, **about}
+        self._store.write(KIND, key, head, b"")
+        return BuiltWheel(kept, wheel.filename)
