@@ -65,6 +65,7 @@ class Journal:
         document = {
             "version": _VERSION,
             "layout": dict(places.layout),
+            "workplace": _number(places),
             "changes": list(self.changes),
             "steps": [
                 [
@@ -125,10 +126,21 @@ def _parse(document: Any, places: Places, path: Path) -> Journal:
             "the journal of a change is about other folders than these",
             "name the environment as when it was changed: --python, --prefix, --root or --target",
         )
+    if document["workplace"] != _number(places):
+        raise _refusal(
+            path,
+            "a change of the environment was interrupted, and it was copied since",
+            "recover the original, or make the environment anew",
+        )
     return Journal(
         tuple(map(str, document["changes"])),
         tuple(_step(*row, places=places) for row in document["steps"]),
     )
+
+
+def _number(places: Places) -> int:
+    """Return the file number of the workplace; the steps know what they move by such numbers."""
+    return os.stat(places.workplace).st_ino  # noqa: PTH116
 
 
 def _step(

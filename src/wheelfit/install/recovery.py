@@ -182,12 +182,13 @@ class _Undoing:
             owner
             for step in self._steps
             if _is_record(step.place) and step.kind is not Kind.DROP
-            for owner in step.owners
+            for owner in step.owners or {_project(step.place)}
             if owner in replaced or not self._is_somewhere(step)
         )
 
     def undo(self) -> list[str]:
         """Undo all steps, and return what is not as it was before, a sentence each."""
+        emptied: list[str] = []
         for step in reversed(self._steps):
             match step.kind:
                 case Kind.PUT:
@@ -197,8 +198,12 @@ class _Undoing:
                 case Kind.TAKE:
                     self._undo_take(step)
                 case Kind.DROP:
-                    if not self._disk.exists(step.place) and not self._is_superseded(step):
+                    if self._is_superseded(step):
+                        emptied.append(step.place)
+                    elif not self._disk.exists(step.place):
                         self._make_folders(step.place)
+        for folder in reversed(emptied):
+            _remove_empty(folder, self._disk)
         for name in sorted(self._superseded):
             self._notes.append(f"{name} is left as another tool made it since")
         return self._notes
@@ -233,7 +238,13 @@ class _Undoing:
         self._bring_back(step.aside, step.place)
 
     def _undo_take(self, step: Step) -> None:
-        if not self._disk.exists(step.aside) or self._is_superseded(step):
+        if self._is_superseded(step):
+            # What is left of it in its place is nobody's any more.
+            if not (_is_folder(step.place) or self._real.of(step.place) in self._theirs):
+                with suppress(FileNotFoundError):
+                    self._disk.remove_file(step.place)
+            return
+        if not self._disk.exists(step.aside):
             return
         if not self._disk.exists(step.place):
             self._move_back(step)
@@ -323,8 +334,9 @@ class _Undoing:
         return False
 
     def _is_somewhere(self, step: Step) -> bool:
-        """Tell whether the record of a distribution that goes still exists."""
-        return step.kind is Kind.PUT or step.going in {_number(step.place), _number(step.aside)}
+        """Tell whether the record that goes still exists; of one that only comes, whether that."""
+        number = step.coming if step.kind is Kind.PUT else step.going
+        return number in {_number(step.place), _number(step.aside)}
 
     def _is_superseded(self, step: Step) -> bool:
         return bool(step.owners) and step.owners <= self._superseded
@@ -357,7 +369,8 @@ def _recorded(record: str, dist_info: str) -> tuple[str, ...]:
 
 
 def _project(record: str) -> str:
-    name = os.path.basename(record).removesuffix(".dist-info")  # noqa: PTH119
+    folder = record if record.endswith(".dist-info") else os.path.dirname(record)  # noqa: PTH120
+    name = os.path.basename(folder).removesuffix(".dist-info")  # noqa: PTH119
     return canonicalize_name(name.rpartition("-")[0])
 
 
