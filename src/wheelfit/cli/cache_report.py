@@ -33,6 +33,7 @@ _WORDS = {
     "parsed": "parsed index pages",
     "files": "metadata files",
     "members": "parts of wheels",
+    "built": "what was built",
     "plugins": "environments of plugins",
     "probes": "answers of drivers",
 }
