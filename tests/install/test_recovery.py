@@ -268,6 +268,7 @@ class TestOthers:
                     assert found[name] == text, (number, name)
             records = {path.name for path in (root / LIBRARY).glob("demo-*")}
             assert records == {"demo-3.dist-info"}, number
+            is_sound(root)
             if done is not None and done.outcome is Outcome.UNDONE:
                 assert any("demo" in note for note in done.notes)
 
