@@ -104,10 +104,18 @@ class Prepared:
         faults = [difference(found, self.old), difference(found, self.new)]
         return "\n    ".join(min(faults, key=len)[:_LINES])
 
-    def leftovers(self) -> list[str]:
-        """Return what lies about that no user would want."""
+    def leftovers(self, *, temporary: bool = True) -> list[str]:
+        """Return what lies about that no user would want.
+
+        :param temporary: also what is in the folder for temporary files.
+        """
         scene = self.scene
-        found = [str(path) for path in scene.temporary.rglob("*")]
+        # Python itself tries out with a small file whether the folder can be written.
+        found = [
+            str(path)
+            for path in scene.temporary.rglob("*")
+            if temporary and not (path.is_file() and path.stat().st_size <= len("blat"))
+        ]
         for folder, folders, files in os.walk(scene.environment):
             found += [f"{folder}/{name}" for name in folders + files if MARK in name]
         return found
@@ -133,11 +141,15 @@ class Prepared:
         ended = self.scene.run(*words, step=step)
         state = self.state()
         faults = []
-        if ended.code or "Traceback" in ended.err:
+        # What has been removed cannot be removed again.
+        is_gone = words[0] == "uninstall" and ended.code == 1 and state == "new"
+        if (ended.code and not is_gone) or "Traceback" in ended.err:
             faults.append(f"{' '.join(words)} ended with {ended.code}: {ended.err}")
         if state not in ({wanted} if wanted else {"old", "new"}):
             faults.append(f"the environment is not {wanted or 'old or new'}: {state}")
-        faults += [f"left over: {path}" for path in self.leftovers()]
+        # A command that finds nothing to do looks for no temporary folders.
+        left = self.leftovers(temporary=words[0] == "recover")
+        faults += [f"left over: {path}" for path in left]
         if faults:
             outcome.broken.append(f"{what}:\n  " + "\n  ".join(faults))
         else:

@@ -1,0 +1,114 @@
+"""A command is killed before each of its system calls that change files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from faults.changes import CHANGES, Change
+from faults.scene import Step
+from faults.trials import Outcome, Prepared, spread
+
+pytestmark = pytest.mark.usefixtures("stepping")
+
+ALL = 10**9
+
+
+def kill_everywhere(prepared: Prepared, most: int) -> Outcome:
+    """Kill a change at many of its calls, and let the next command mend it.
+
+    Which one that is takes turns: ``recover``, the same command again, or another one.
+    """
+    outcome = Outcome()
+    offset = sum(map(ord, prepared.change.name))
+    for number in spread(prepared.calls, most, offset):
+        ended = prepared.again(Step(number))
+        if not ended.fired:
+            # Threads may make a call more or less; then it simply ran to its end.
+            assert ended.code == 0, ended
+            continue
+        what = f"{prepared.change.name}, killed before call {number} {ended.calls[-1]}"
+        if number % 3:
+            prepared.mend(outcome, what, "recover")
+        else:
+            prepared.mend(outcome, what, *prepared.change.words, wanted="new")
+    return outcome
+
+
+def kill_the_mending(prepared: Prepared, numbers: Iterable[int], most: int) -> Outcome:
+    """Kill a change, then many times the command that mends it, and let another one mend that."""
+    outcome = Outcome()
+    for number in numbers:
+        prepared.again(Step(number))
+        mended = prepared.scene.run("recover", step=Step())
+        for second in spread(len(mended.calls), most, number):
+            # From the start: what was interrupted knows its files by numbers, which copies lack.
+            prepared.again(Step(number))
+            prepared.scene.run("recover", step=Step(second))
+            what = f"{prepared.change.name}, killed before call {number}, recover before {second}"
+            prepared.mend(outcome, what, "recover")
+    return outcome
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_some(
+    change: Change, prepared: Callable[[Change], Prepared], figures: Callable[[str], None]
+) -> None:
+    """A change that is killed has happened or not, once the next command has run."""
+    outcome = kill_everywhere(prepared(change), 8)
+    figures(f"kill at system calls   {change.name:10} {outcome}")
+    assert not outcome.broken, outcome.report()
+
+
+def test_some_mending(
+    prepared: Callable[[Change], Prepared], figures: Callable[[str], None]
+) -> None:
+    """The command that mends may be killed as well; the next one mends all the same."""
+    made = prepared(CHANGES[1])
+    outcome = kill_the_mending(made, [made.calls * 3 // 4], 4)
+    figures(f"kill of the mending    {made.change.name:10} {outcome}")
+    assert not outcome.broken, outcome.report()
+
+
+@pytest.mark.network
+def test_other_tools_agree(prepared: Callable[[Change], Prepared], pip: Path, uv: Path) -> None:
+    """After a kill and its mending pip and uv see what wheelfit sees, and find nothing wrong."""
+    made = prepared(CHANGES[1])
+    scene = made.scene
+    made.again(Step(made.calls * 3 // 4))
+    pip_line, uv_line = [str(pip), "--python", str(scene.python)], [str(uv), "pip"]
+    # What is there between is no project to anybody.
+    assert "wheelfit" not in scene.run_line([*pip_line, "list"]).out
+    scene.must("recover")
+    listed = scene.must("list", "--json").out
+    ours = {(entry["name"], entry["version"]) for entry in json.loads(listed)["packages"]}
+    for line in ([*pip_line, "list"], [*uv_line, "list", "--python", str(scene.python)]):
+        said = scene.run_line([*line, "--format", "json"])
+        assert {(entry["name"], entry["version"]) for entry in json.loads(said.out)} == ours
+    for line in ([*pip_line, "check"], [*uv_line, "check", "--python", str(scene.python)]):
+        assert scene.run_line(line).code == 0
+
+
+@pytest.mark.faults_long
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_all(
+    change: Change, prepared: Callable[[Change], Prepared], figures: Callable[[str], None]
+) -> None:
+    """The same before every single call."""
+    outcome = kill_everywhere(prepared(change), ALL)
+    figures(f"kill at system calls   {change.name:10} {outcome}")
+    assert not outcome.broken, outcome.report()
+
+
+@pytest.mark.faults_long
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_all_mending(
+    change: Change, prepared: Callable[[Change], Prepared], figures: Callable[[str], None]
+) -> None:
+    """The same after many kills, before each tenth call or so of what mends."""
+    made = prepared(change)
+    outcome = kill_the_mending(made, spread(made.calls, 10, 5), 6)
+    figures(f"kill of the mending    {change.name:10} {outcome}")
+    assert not outcome.broken, outcome.report()
