@@ -517,7 +517,7 @@ class TestEnvironment:
         """Ctrl-C while unpacking leaves the environment as it was."""
 
         class Interrupt(NoProgress):
-            left = 3
+            left = 1
 
             def advance(self, count: int) -> None:
                 self.left -= min(count, 1)

@@ -20,12 +20,11 @@ from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder, header_value
 from wheelfit.wheels.entry_points import Command, parse_commands
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.resolve.resolution import Pin
-    from wheelfit.wheels.record import RecordRow
-    from wheelfit.wheels.unpacked import UnpackedWheel
+    from wheelfit.wheels.unpacked import FileTable, UnpackedWheel
 
 __all__ = ["INSTALLER", "CheckedWheel", "Part", "check_wheel"]
 
@@ -44,16 +43,18 @@ _WRAPPERS = ("", ".exe", "-script.py", "-script.pyw")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Say where one member of the archive goes."""
+    """Say where the files of one folder of the wheel go, all of them or some."""
 
-    member: str
-    """Its name in the archive."""
+    source: str
+    """The folder in the wheel, with ``/``; empty for its root."""
     scheme: str
     """Which of the five places, as ``purelib``."""
     path: str
-    """Path within that place, with ``/``."""
-    row: RecordRow
-    """Its content as a row of RECORD."""
+    """The folder within that place, with ``/``; empty for the place itself."""
+    names: tuple[str, ...]
+    """Names of the files."""
+    numbers: tuple[int, ...]
+    """Where each stands in the table of the unpacked wheel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +72,13 @@ class CheckedWheel:
     root: str
     """Where members outside ``.data`` go: ``purelib`` or ``platlib``."""
     parts: tuple[Part, ...]
-    """Every member that is installed."""
+    """Every file that is installed, by folder: there may be ten thousands."""
     commands: tuple[Command, ...]
     """Scripts to generate."""
     metadata: bytes
     """METADATA without variant markers (F-107)."""
+    is_rewritten: bool
+    """Whether it is another one than that of the wheel."""
     generated: Mapping[str, bytes] = field(hash=False)
     """Files to add to ``.dist-info``, by name."""
     size: int
@@ -110,8 +113,8 @@ def check_wheel(
     notes: list[str] = []
     # RECORD changes on installation: it is written anew, and signatures of it would be wrong.
     without = {f"{wheel.dist_info}/{name}" for name in ("RECORD", *SIGNATURES)}
-    rows = (file.row for name, file in wheel.files.items() if name not in without)
-    parts = tuple(_parts(rows, base, commands, notes))
+    parts = tuple(_parts(wheel.files, base, commands, without, notes))
+    metadata = without_variant_markers(original, pin.context, where=where)
     return CheckedWheel(
         pin=pin,
         unpacked=wheel,
@@ -120,9 +123,10 @@ def check_wheel(
         root=root,
         parts=parts,
         commands=commands,
-        metadata=without_variant_markers(original, pin.context, where=where),
+        metadata=metadata,
+        is_rewritten=metadata != original,
         generated=MappingProxyType(_generated(pin, wheel, circumstances)),
-        size=sum(wheel.files[part.member].size for part in parts),
+        size=sum(wheel.files.sizes[number] for part in parts for number in part.numbers),
         notes=tuple(f"{where}: {note}" for note in notes),
     )
 
@@ -203,29 +207,44 @@ def _check_variant(pin: Pin, wheel: UnpackedWheel, where: str) -> None:
 
 
 def _parts(
-    rows: Iterable[RecordRow], base: _Base, commands: Iterable[Command], notes: list[str]
+    table: FileTable,
+    base: _Base,
+    commands: Iterable[Command],
+    without: Container[str],
+    notes: list[str],
 ) -> Iterator[Part]:
+    folders: dict[str, list[tuple[str, int]]] = {}
+    for number, member in enumerate(table.names):
+        folder, _, name = member.rpartition("/")
+        folders.setdefault(folder, []).append((name, number))
+    # No wheel takes over what is generated for the interpreter, or written by installers.
     wrappers = {command.name + ending for command in commands for ending in _WRAPPERS}
-    for row in rows:
-        folder, _, rest = row.path.partition("/")
-        if "__pycache__" in row.path.split("/")[:-1]:
-            notes.append(f"bytecode in the wheel is not installed: {row.path}")
+    for source, files in folders.items():
+        segments = source.split("/")
+        if "__pycache__" in segments:
+            found = [f"{source}/{name}" for name, _ in files]
+            notes += [f"bytecode in the wheel is not installed: {member}" for member in found]
             continue
-        if folder == base.dist_info and rest in _OURS:
-            notes.append(f"a file that installers write is not taken over: {row.path}")
-            continue
-        if folder != base.data:
-            if folder.lower().endswith(".data") and folder != row.path:
-                # Other installers would take it for a folder of places as well.
-                raise InvalidWheel(f"{row.path} belongs to another wheel", where=base.where)
-            yield Part(row.path, base.root, row.path, row)
-            continue
-        scheme, _, path = rest.partition("/")
-        if scheme not in DATA_FOLDERS or not path:
-            raise InvalidWheel(f"{row.path} belongs to no known place", where=base.where)
-        if scheme == "scripts" and path in wrappers:
-            continue  # generated instead, for this interpreter
-        yield Part(row.path, scheme, path, row)
+        scheme, path, kept = base.root, source, files
+        if source == base.dist_info:
+            kept = [file for file in files if f"{source}/{file[0]}" not in without]
+            found = [f"{source}/{name}" for name, _ in kept if name in _OURS]
+            notes += [f"a file that installers write is not taken over: {one}" for one in found]
+            kept = [file for file in kept if file[0] not in _OURS]
+        elif segments[0] == base.data:
+            scheme, path = segments[1] if len(segments) > 1 else "", "/".join(segments[2:])
+            if scheme not in DATA_FOLDERS:
+                raise InvalidWheel(
+                    f"{source}/{files[0][0]} belongs to no known place", where=base.where
+                )
+            if scheme == "scripts" and not path:
+                kept = [file for file in files if file[0] not in wrappers]
+        elif segments[0].lower().endswith(".data"):
+            # Other installers would take it for a folder of places as well.
+            raise InvalidWheel(f"{source}/{files[0][0]} belongs to another wheel", where=base.where)
+        if kept:
+            names, numbers = zip(*kept, strict=True)
+            yield Part(source, scheme, path, names, numbers)
 
 
 def _generated(pin: Pin, wheel: UnpackedWheel, circumstances: Circumstances) -> dict[str, bytes]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import unicodedata
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from installer.scripts import Script
 
@@ -104,25 +105,35 @@ def lay_out(
         present = set()
         conflicts = []
         startup = []
-        for scheme, path, content in _writes(wheel, environment):
-            root = str(folders[scheme])
-            final = os.path.join(root, *path.split("/"))  # noqa: PTH118  # many of them
-            folder, name = os.path.split(final)
+        for group in _writes(wheel, environment):
+            root = str(folders[group.scheme])
+            folder = os.path.normpath(os.path.join(root, group.path))  # noqa: PTH118
+            start = f"{group.path}/" if group.path else ""
             if ground.leaves(folder, root):
-                raise InvalidWheel(f"{path} would leave the environment by a link", where=where)
-            if folder == scripts and is_interpreter_name(name):
                 raise InvalidWheel(
-                    f"{path} would take the place of the Python interpreter", where=where
+                    f"{start}{group.names[0]} would leave the environment by a link", where=where
                 )
-            if (reason := bounds.why_not(final)) is not None:
-                raise InvalidWheel(f"{path} may not be written: {reason}", where=where)
-            if places.runs(final):
-                startup.append(path)
-            match ground.take(final, content, where):
-                case True:
-                    present.add((scheme, path))
-                case _Conflict() as conflict:
-                    conflicts.append(conflict)
+            if not bounds.takes_any(folder):
+                for name in group.names:
+                    if folder == scripts and is_interpreter_name(name):
+                        raise InvalidWheel(
+                            f"{start}{name} would take the place of the Python interpreter",
+                            where=where,
+                        )
+                    if (reason := bounds.why_not(os.path.join(folder, name))) is not None:  # noqa: PTH118
+                        raise InvalidWheel(
+                            f"{start}{name} may not be written: {reason}", where=where
+                        )
+            startup += [
+                start + name
+                for name in group.names
+                if places.runs(os.path.join(folder, name))  # noqa: PTH118
+            ]
+            for name, verdict in ground.take(folder, group, where):
+                if isinstance(verdict, _Conflict):
+                    conflicts.append(verdict)
+                else:
+                    present.add((group.scheme, start + name))
         if conflicts:
             _refuse(conflicts, where)
         if startup and startup_files is StartupFiles.DENY:
@@ -153,22 +164,35 @@ def _refuse(conflicts: list[_Conflict], where: str) -> None:
     )
 
 
-def _writes(wheel: CheckedWheel, environment: Environment) -> Iterator[tuple[str, str, str]]:
-    """Yield scheme, path and ``algorithm=digest`` of everything written; "" if unknown."""
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Name files that are written into one folder."""
+
+    scheme: str
+    path: str
+    """The folder within the place of the scheme, with ``/``."""
+    names: Sequence[str]
+    contents: Sequence[str]
+    """For each, ``algorithm=digest`` as in RECORD; empty if it is unknown."""
+
+
+def _writes(wheel: CheckedWheel, environment: Environment) -> Iterator[_Group]:
+    """Yield everything that is written, by folder."""
+    hashes = wheel.unpacked.files.hashes
     for part in wheel.parts:
-        rewritten = part.member == f"{wheel.dist_info}/METADATA"
-        yield part.scheme, part.path, "" if rewritten else part.row.hash
-    for name in (*wheel.generated, "RECORD"):
-        yield wheel.root, f"{wheel.dist_info}/{name}", ""
-    interpreter = environment.interpreter
+        contents = [hashes[number] for number in part.numbers]
+        if part.source == wheel.dist_info and wheel.is_rewritten:
+            contents[part.names.index("METADATA")] = ""
+        yield _Group(part.scheme, part.path, part.names, contents)
+    own = (*wheel.generated, "RECORD")
+    yield _Group(wheel.root, wheel.dist_info, own, [""] * len(own))
+    commands = environment.commands
     for command in wheel.commands:
         script = Script(
             command.name, command.module, command.attribute, cast("ScriptSection", command.section)
         )
-        name, data = script.generate(
-            str(interpreter.executable), cast("LauncherKind", interpreter.launcher)
-        )
-        yield "scripts", name, row_for(name, data).hash
+        name, data = script.generate(commands.python, cast("LauncherKind", commands.launcher))
+        yield _Group("scripts", "", (name,), (row_for(name, data).hash,))
 
 
 class _Ground:
@@ -187,32 +211,54 @@ class _Ground:
         self._replace = replace
         self._names: dict[str, frozenset[str] | None] = {}
         self._leaves: dict[tuple[str, str], bool] = {}
-        self._files: dict[str, tuple[str, str]] = {}
+        self._files: dict[str, dict[str, tuple[str, str]]] = {}
         self._folders: dict[str, str] = {}
 
-    def take(self, path: str, content: str, where: str) -> bool | _Conflict:
-        """Reserve a place for a file.
+    def take(
+        self, folder: str, group: _Group, where: str
+    ) -> Iterator[tuple[str, _Conflict | None]]:
+        """Reserve places for the files of one folder.
 
-        :param path: the final place.
-        :param content: hash as in RECORD; empty if unknown.
+        Yields the names of those that are there already with this very content, and of those
+        in whose place something else is, with the conflict.
+
+        :param folder: where they will lie.
+        :param group: the files.
         :param where: the wheel.
-        :return: whether the very file is there already; a conflict if something else is.
         """
-        other = self._files.get(path)
-        if other is not None and content and other[1] == content:
-            return True
-        if other is not None or (taken := self._folder_or_file(path)):
-            return _Conflict(f"{path} is also in {other[0] if other is not None else taken}")
-        self._files[path] = where, content
-        folder = os.path.dirname(path)  # noqa: PTH120
+        taken = self._files.setdefault(folder, {})
+        above = self._file_above(folder)
+        there = self._listing(folder)
+        obstacle = None if there is not None else self._obstacle_above(folder)
+        folded = frozenset(map(_fold, there or ()))
+        for name, content in zip(group.names, group.contents, strict=True):
+            path = os.path.join(folder, name)  # noqa: PTH118
+            if (other := taken.get(name)) is not None and content and other[1] == content:
+                yield name, None
+                continue
+            owner = above if other is None else other[0]
+            if owner := owner or self._folders.get(path, ""):
+                yield name, _Conflict(f"{path} is also in {owner}")
+                continue
+            taken[name] = where, content
+            if there and _fold(name) in folded:
+                # A file system may ignore case, then the listing does not tell.
+                is_there = name in there or os.path.lexists(path)
+                found = self._unless_leaving(path) if is_there else None
+            else:
+                found = obstacle
+            if found is not None:
+                verdict = self._judge(found, path, content)
+                if verdict is not False:
+                    yield name, verdict
         while folder not in self._folders:
             self._folders[folder] = where
             folder = os.path.dirname(folder)  # noqa: PTH120
-        obstacle = self._obstacle(path)
-        if obstacle is None:
-            return False
+
+    def _judge(self, obstacle: str, path: str, content: str) -> _Conflict | Literal[False] | None:
+        """Say what it means that something is there; None: it is what is wanted."""
         if obstacle == path and _has_content(path, content):
-            return True
+            return None
         if owner := self._owners.of(obstacle):
             return _Conflict(f"{obstacle} belongs to {owner}")
         is_nobodys = not _is_folder(obstacle)
@@ -228,32 +274,29 @@ class _Ground:
             self._leaves[key] = os.path.commonpath([real, base]) != base
         return self._leaves[key]
 
-    def _folder_or_file(self, path: str) -> str:
-        """Return the earlier wheel that has a folder for this file, or a file for its folder."""
-        if path in self._folders:
-            return self._folders[path]
-        folder = os.path.dirname(path)  # noqa: PTH120
-        while folder not in self._folders and folder != os.path.dirname(folder):  # noqa: PTH120
-            if folder in self._files:
-                return self._files[folder][0]
-            folder = os.path.dirname(folder)  # noqa: PTH120
+    def _file_above(self, folder: str) -> str:
+        """Return the earlier wheel that has a file for this folder, or for one around it."""
+        while folder not in self._folders:
+            above, name = os.path.split(folder)
+            if name in self._files.get(above, ()):
+                return self._files[above][name][0]
+            if above == folder:
+                break
+            folder = above
         return ""
 
-    def _obstacle(self, path: str) -> str | None:
-        """Return what is in the way: the path itself, or a file in the place of a folder."""
-        folder, name = os.path.split(path)
-        names = self._listing(folder)
-        if names is None:
-            # There is no such folder; look for a file of its name.
-            while names is None and name:
-                folder, name = os.path.split(folder)
-                names = self._listing(folder)
-            path = os.path.join(folder, name)  # noqa: PTH118
-            there = names is not None and name in names
-        else:
-            # A file system may ignore case, then the listing does not tell.
-            there = name in names or (bool(names) and os.path.lexists(path))
-        if not there or path in self._leaving:
+    def _obstacle_above(self, folder: str) -> str | None:
+        """Return a file in the place of a folder that does not exist, or of one around it."""
+        names, name = None, folder
+        while names is None and name:
+            folder, name = os.path.split(folder)
+            names = self._listing(folder)
+        path = os.path.join(folder, name)  # noqa: PTH118
+        return self._unless_leaving(path) if names is not None and name in names else None
+
+    def _unless_leaving(self, path: str) -> str | None:
+        """Return what is there, unless it goes before."""
+        if path in self._leaving:
             return None
         return path if not _is_folder(path) or self._stays(path) else None
 
@@ -276,6 +319,10 @@ class _Ground:
                 except OSError:
                     self._names[folder] = None
         return self._names[folder]
+
+
+def _fold(name: str) -> str:
+    return name.lower() if name.isascii() else unicodedata.normalize("NFC", name).casefold()
 
 
 def _is_folder(path: str) -> bool:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, cast
 
 from installer.scripts import Script
 
-from wheelfit.wheels.linking import Linker
+from wheelfit.wheels.linking import Linker, Move
 from wheelfit.wheels.record import RecordRow, format_record, row_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from installer.scripts import LauncherKind, ScriptSection
@@ -37,7 +37,8 @@ class Destination:
     :param launcher: kind of script launcher, as ``posix``.
     :param skip: final files, as (scheme, path), that are there already with this content:
         they are listed in RECORD and not written.
-    :param advance: called with the number of bytes after each file.
+    :param advance: told how many bytes are in their place.
+    :param linker: links what stays as it is.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Destination:
         launcher: str,
         skip: frozenset[tuple[str, str]] = frozenset(),
         advance: Callable[[int], None] = lambda _: None,
+        linker: Linker | None = None,
     ) -> None:
         self._stages = stages
         self._runtime = runtime
@@ -56,7 +58,8 @@ class Destination:
         self._launcher = cast("LauncherKind", launcher)
         self._skip = skip
         self._advance = advance
-        self._linker = Linker()
+        self._linker = linker or Linker()
+        self._made: set[str] = set()
 
     def fill(self, wheel: CheckedWheel) -> None:
         """Write everything that a wheel consists of, RECORD last.
@@ -75,17 +78,18 @@ class Destination:
             )
             name, data = script.generate(self._interpreter, self._launcher)
             row = self._write("scripts", name, data, executable=True)
-            rows.append((prefixes["scripts"], row))
-        rows += [(prefixes[part.scheme], self._place(part, wheel)) for part in wheel.parts]
+            rows.append(RecordRow(prefixes["scripts"] + row.path, row.hash, row.size))
+        moves = []
+        for part in wheel.parts:
+            written = self._written(part, wheel)
+            moves.append(self._move(part, wheel, written.keys()))
+            rows += _rows(prefixes[part.scheme], part, wheel, written)
+        self._linker.place(wheel.unpacked, [move for move in moves if move.names])
+        self._advance(wheel.size)
         for name, data in wheel.generated.items():
-            row = self._write(wheel.root, f"{wheel.dist_info}/{name}", data)
-            rows.append(("", row))
+            rows.append(self._write(wheel.root, f"{wheel.dist_info}/{name}", data))
         own = f"{wheel.dist_info}/RECORD"
-        rows.append(("", RecordRow(own)))
-        text = format_record(
-            RecordRow(prefix + row.path, row.hash, row.size) for prefix, row in rows
-        )
-        self._write(wheel.root, own, text)
+        self._write(wheel.root, own, format_record([*rows, RecordRow(own)]))
 
     def _prefix(self, scheme: str, root: str) -> str:
         """Return what leads from the library folder to that of a scheme (PEP 376)."""
@@ -97,23 +101,44 @@ class Destination:
             path = str(self._runtime[scheme])
         return "" if path == "." else path.replace(os.sep, "/") + "/"
 
-    def _place(self, part: Part, wheel: CheckedWheel) -> RecordRow:
-        """Put one file of the wheel where it belongs, and return its row."""
-        unpacked = wheel.unpacked
-        changed = None
-        if part.member == f"{wheel.dist_info}/METADATA":
-            changed = wheel.metadata
+    def _written(self, part: Part, wheel: CheckedWheel) -> dict[str, RecordRow]:
+        """Write what does not stay as it is, and return the rows of these files by name."""
+        changed = {}
+        if part.source == wheel.dist_info and wheel.is_rewritten:
+            changed["METADATA"] = wheel.metadata
         elif part.scheme == "scripts":
-            changed = self._with_interpreter(unpacked.path_of(part.member))
-        executable = unpacked.is_executable(part.member)
-        if changed is not None:
-            return self._write(part.scheme, part.path, changed, executable=executable)
-        if (part.scheme, part.path) not in self._skip:
-            target = self._stages[part.scheme] / part.path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            self._linker.put(unpacked, part.member, target)
-        self._advance(unpacked.files[part.member].size)
-        return RecordRow(part.path, part.row.hash, part.row.size)
+            for name in part.names:
+                data = self._with_interpreter(wheel.unpacked.path_of(f"{part.source}/{name}"))
+                if data is not None:
+                    changed[name] = data
+        rows = {}
+        for name, data in changed.items():
+            executable = wheel.unpacked.is_executable(f"{part.source}/{name}")
+            path = f"{part.path}/{name}" if part.path else name
+            rows[name] = self._write(part.scheme, path, data, executable=executable)
+        return rows
+
+    def _move(self, part: Part, wheel: CheckedWheel, written: Collection[str]) -> Move:
+        """Return which files of a folder are linked, and where; the folder is made."""
+        folder = self._folder(part.scheme, part.path)
+        names, numbers = part.names, part.numbers
+        if written or self._skip:
+            start = f"{part.path}/" if part.path else ""
+            kept = [
+                (name, number)
+                for name, number in zip(names, numbers, strict=True)
+                if name not in written and (part.scheme, start + name) not in self._skip
+            ]
+            names, numbers = tuple(one for one, _ in kept), tuple(one for _, one in kept)
+        marks = wheel.unpacked.files.marks
+        return Move(part.source, folder, names, [marks[number] for number in numbers])
+
+    def _folder(self, scheme: str, path: str) -> str:
+        folder = os.path.join(str(self._stages[scheme]), *path.split("/"))  # noqa: PTH118
+        if folder not in self._made:
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+            self._made.add(folder)
+        return folder
 
     def _with_interpreter(self, path: Path) -> bytes | None:
         """Return a script for "python" with the interpreter that it is for (PEP 427).
@@ -128,11 +153,29 @@ class Destination:
 
     def _write(self, scheme: str, path: str, data: bytes, *, executable: bool = False) -> RecordRow:
         if (scheme, path) not in self._skip:
-            file = self._stages[scheme] / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with file.open("xb") as target:
+            above, _, name = path.rpartition("/")
+            file = os.path.join(self._folder(scheme, above), name)  # noqa: PTH118
+            with open(file, "xb") as target:  # noqa: PTH123
                 target.write(data)
             if executable:
-                file.chmod(self._linker.executable_mode)
-        self._advance(len(data))
+                os.chmod(file, self._linker.mode_of(executable=True))  # noqa: PTH101
         return row_for(path, data)
+
+
+def _rows(
+    prefix: str, part: Part, wheel: CheckedWheel, written: Mapping[str, RecordRow]
+) -> list[RecordRow]:
+    """Return the rows of a folder, paths relative to the library folder."""
+    table = wheel.unpacked.files
+    start = prefix + (f"{part.path}/" if part.path else "")
+    hashes, sizes = table.hashes, table.sizes
+    rows = [
+        RecordRow(start + name, hashes[number], str(sizes[number]))
+        for name, number in zip(part.names, part.numbers, strict=True)
+    ]
+    if written:
+        rows = [
+            RecordRow(row.path, other.hash, other.size) if (other := written.get(name)) else row
+            for name, row in zip(part.names, rows, strict=True)
+        ]
+    return rows

@@ -211,6 +211,7 @@ class Bounds:
 
     def __init__(self, environment: Environment, own: Path) -> None:
         self._verdicts: dict[str, str | None] = {}
+        self._special: set[str] = set()
         self._own = os.path.realpath(own)
         self._beside = os.path.realpath(own.parent) + os.sep
         schemes = environment.schemes
@@ -219,6 +220,7 @@ class Bounds:
         self._libraries = tuple(map(os.path.realpath, schemes.libraries()))
         self._scripts = os.path.realpath(schemes.scripts)
         self._prefix = os.path.realpath(environment.interpreter.prefix)
+        self._interpreters = self._prefix, self._scripts
         self._stdlib = os.path.realpath(environment.interpreter.stdlib)
 
     def why_not(self, path: str) -> str | None:
@@ -227,10 +229,8 @@ class Bounds:
         :param path: absolute, without ``..``.
         """
         folder, name = os.path.split(path)
-        if folder not in self._verdicts:
-            self._verdicts[folder] = self._why_not_in(folder)
-        if (reason := self._verdicts[folder]) is not None:
-            return reason
+        if self.takes_any(folder) or self._verdicts[folder] is not None:
+            return self._verdicts[folder]
         if name.lower().endswith(_RECORDS) and os.path.realpath(folder) + os.sep == self._beside:
             return "it is a record of another distribution"
         if is_interpreter_name(name) and os.path.realpath(folder) == self._scripts:
@@ -238,6 +238,17 @@ class Bounds:
         if _SETTINGS.fullmatch(name) and os.path.realpath(folder) in {self._prefix, self._scripts}:
             return "it tells the Python interpreter where to look"
         return None
+
+    def takes_any(self, folder: str) -> bool:
+        """Tell whether a file may lie in a folder whatever its name is.
+
+        :param folder: absolute, without ``..``.
+        """
+        if folder not in self._verdicts:
+            self._verdicts[folder] = self._why_not_in(folder)
+            if os.path.realpath(folder) in (self._beside[: -len(os.sep)], *self._interpreters):
+                self._special.add(folder)
+        return self._verdicts[folder] is None and folder not in self._special
 
     def _why_not_in(self, folder: str) -> str | None:
         # The file itself may be a link anywhere, only the link would be removed; but the

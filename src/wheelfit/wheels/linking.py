@@ -1,65 +1,237 @@
-"""Give the files of an unpacked wheel a second place, without moving their bytes if possible."""
+"""Give the files of an unpacked wheel a second place, without moving their bytes if possible.
+
+A file system may share the bytes of two files until one of them changes (a *reflink*), or give
+one file two names (a *hard link*); else the bytes are copied. Which of these works depends on
+the file systems of both places and is found out once for each pair of them.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
-import shutil
+import threading
+from contextlib import suppress
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from wheelfit.values import dataclass
+from wheelfit.wheels.file_system import NATIVE
+from wheelfit.wheels.unpacked import TREE
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+
+    from wheelfit.wheels.file_system import FileSystem
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-__all__ = ["Linker", "current_umask", "link_or_copy"]
+__all__ = ["LinkMode", "Linker", "Move", "current_umask"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
+class LinkMode(StrEnum):
+    """Say how files get their second place."""
+
+    AUTO = "auto"
+    """The first of the others that works."""
+    REFLINK = "reflink"
+    """Share the bytes until one of both changes."""
+    HARDLINK = "hardlink"
+    """Be the same file."""
+    COPY = "copy"
+    """Have bytes of its own."""
+
+
+_WAYS = {
+    LinkMode.AUTO: (LinkMode.REFLINK, LinkMode.HARDLINK, LinkMode.COPY),
+    LinkMode.REFLINK: (LinkMode.REFLINK, LinkMode.COPY),
+    LinkMode.HARDLINK: (LinkMode.HARDLINK, LinkMode.COPY),
+    LinkMode.COPY: (LinkMode.COPY,),
+}
+# It is not the way that is wrong; another one would fail as well.
+_FINAL = frozenset(
+    {
+        errno.EEXIST,
+        errno.ENOENT,
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EMFILE,
+        errno.ENFILE,
+    }
+)
+_MANY = 1000
+"""Files that are worth a second thread."""
+_BY_FOLDER = os.link in os.supports_dir_fd and os.link in os.supports_follow_symlinks
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Name files of one folder of a wheel, and the folder into which they shall go."""
+
+    source: str
+    """The folder in the wheel, with ``/``."""
+    target: str
+    """Absolute path of the other one; it exists, and none of the files in it."""
+    names: Sequence[str]
+    """Names of the files."""
+    marks: Sequence[str]
+    """For each, ``x`` if it can be executed."""
+
+
 class Linker:
     """Link files, or copy them where they cannot be linked.
 
-    A linked file has the permissions that it got when it was unpacked, so one that was
-    unpacked with another umask is copied.
+    A hard link has the permissions that the file got when it was unpacked. Where the umask is
+    another one now, a file gets bytes of its own, so that both can have the right ones.
+
+    :param mode: how.
+    :param files: the file system.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mode: LinkMode = LinkMode.AUTO, *, files: FileSystem = NATIVE) -> None:
+        self._mode = mode
+        self._files = files
         self._umask = current_umask()
+        self._left: dict[tuple[Hashable, Hashable], list[LinkMode]] = {}
 
-    @property
-    def executable_mode(self) -> int:
-        """Permissions of a file that can be executed."""
-        return 0o777 & ~self._umask | 0o111
+    def mode_of(self, *, executable: bool) -> int:
+        """Return the permissions of a new file."""
+        return 0o777 & ~self._umask | 0o111 if executable else 0o666 & ~self._umask
 
-    def put(self, wheel: UnpackedWheel, name: str, target: Path) -> None:
-        """Give a file of a wheel another place.
+    def place(self, wheel: UnpackedWheel, moves: Sequence[Move]) -> None:
+        """Give files of a wheel another place.
 
         :param wheel: the wheel.
-        :param name: of the file in it.
-        :param target: does not exist; its folder does.
+        :param moves: which, and where.
         :raises OSError: it cannot be written.
         """
-        mode = self.executable_mode if wheel.is_executable(name) else 0o666 & ~self._umask
-        link_or_copy(wheel.path_of(name), target, mode)
-
-
-def link_or_copy(source: Path, target: Path | str, mode: int) -> None:
-    """Give a file a second name if its permissions are the ones wanted, else copy it."""
-    if os.stat(source).st_mode & 0o777 == mode:  # noqa: PTH116
-        try:
-            os.link(source, target)
-        except FileExistsError:
-            raise
-        except OSError:
-            pass
-        else:
+        if not moves:
             return
-    with source.open("rb") as reading, open(target, "xb") as writing:  # noqa: PTH123
-        shutil.copyfileobj(reading, writing, 1 << 18)
-        if hasattr(os, "fchmod"):
-            os.fchmod(writing.fileno(), mode)
+        tree = str(wheel.folder / TREE)
+        devices = self._files.device_of(tree), self._files.device_of(moves[0].target)
+        left = self._left.setdefault(devices, list(_WAYS[self._mode]))
+        is_same = wheel.umask == self._umask
+        work = _Work(self._files, tree, left, is_same, self.mode_of)
+        halves = _halves(moves) if sum(len(move.names) for move in moves) >= _MANY else [moves]
+        _together([lambda half=half: work.do(half) for half in halves])  # type: ignore[misc]
+
+
+class _Work:
+    """Place files of one wheel; several threads may do that at once."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        tree: str,
+        left: list[LinkMode],
+        is_same: bool,  # noqa: FBT001
+        mode_of: Callable[..., int],
+    ) -> None:
+        self._files = files
+        self._tree = tree
+        self._left = left
+        self._is_same = is_same
+        self._mode_of = mode_of
+
+    def do(self, moves: Iterable[Move]) -> None:
+        """Place the files of some folders."""
+        for move in moves:
+            source = os.path.join(self._tree, *move.source.split("/"))  # noqa: PTH118
+            done = 0
+            if self._left[0] is LinkMode.HARDLINK and self._is_same and _BY_FOLDER:
+                done = self._link(source, move)
+            for name, mark in zip(move.names[done:], move.marks[done:], strict=True):
+                one, other = os.path.join(source, name), os.path.join(move.target, name)  # noqa: PTH118
+                self._place(one, other, executable=mark == "x")
+
+    def _link(self, source: str, move: Move) -> int:
+        """Link the files of a folder as fast as possible; return how many could be."""
+        if self._files is not NATIVE:
+            return 0
+        done = 0
+        from_folder = os.open(source, os.O_RDONLY)
+        try:
+            to_folder = os.open(move.target, os.O_RDONLY)
+            try:
+                for name in move.names:
+                    os.link(
+                        name,
+                        name,
+                        src_dir_fd=from_folder,
+                        dst_dir_fd=to_folder,
+                        follow_symlinks=False,
+                    )
+                    done += 1
+            except OSError as error:
+                if error.errno in _FINAL:
+                    error.filename = os.path.join(move.target, move.names[done])  # noqa: PTH118
+                    raise
+            finally:
+                os.close(to_folder)
+        finally:
+            os.close(from_folder)
+        return done
+
+    def _place(self, source: str, target: str, *, executable: bool) -> None:
+        for way in tuple(self._left):
+            if way is LinkMode.HARDLINK and not self._is_same:
+                continue
+            try:
+                self._try(way, source, target, executable=executable)
+            except OSError as error:
+                if error.errno in _FINAL or way is LinkMode.COPY:
+                    raise
+                if error.errno != errno.EMLINK:  # else only this file has too many names
+                    with suppress(ValueError):  # of another thread, a moment ago
+                        self._left.remove(way)
+            else:
+                return
+
+    def _try(self, way: LinkMode, source: str, target: str, *, executable: bool) -> None:
+        match way:
+            case LinkMode.HARDLINK:
+                self._files.link(source, target)
+                return
+            case LinkMode.REFLINK:
+                self._files.reflink(source, target)
+            case _:
+                self._files.copy(source, target)
+        if not self._is_same:
+            os.chmod(target, self._mode_of(executable=executable))  # noqa: PTH101
+
+
+def _halves(moves: Sequence[Move]) -> list[list[Move]]:
+    """Divide folders so that both halves have about as many files."""
+    halves: list[list[Move]] = [[], []]
+    counts = [0, 0]
+    for move in moves:
+        smaller = counts.index(min(counts))
+        halves[smaller].append(move)
+        counts[smaller] += len(move.names)
+    return halves
+
+
+def _together(tasks: Sequence[Callable[[], None]]) -> None:
+    """Do things at the same time; the first error is raised when all are done."""
+    errors: list[BaseException] = []
+
+    def attempt(task: Callable[[], None]) -> None:
+        try:
+            task()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            errors.append(error)
+
+    helpers = [threading.Thread(target=attempt, args=(task,), name="link") for task in tasks[1:]]
+    for helper in helpers:
+        helper.start()
+    attempt(tasks[0])
+    for helper in helpers:
+        helper.join()
+    if errors:
+        raise errors[0]
 
 
 def current_umask() -> int:
