@@ -42,6 +42,7 @@ WheelfitError
 │   ├── InvalidSource                     invalid-source
 │   ├── FileConflict                      file-conflict
 │   ├── MetadataDisagreement              metadata-disagreement
+│   ├── AttestationProblem                attestation
 │   └── DamagedBundle                     damaged-bundle
 ├── NetworkError                 exit 5   a source could not be read
 │   ├── Unreachable                       unreachable
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "AttestationProblem",
     "BadMetadata",
     "BuildFailed",
     "CheckoutFailed",
@@ -529,6 +531,12 @@ class FileConflict(IntegrityError):
     """An installation would overwrite a file that is not its own."""
 
     reference = "file-conflict"
+
+
+class AttestationProblem(IntegrityError):
+    """What was signed about a file does not hold, or nothing was, or by somebody else (PEP 740)."""
+
+    reference = "attestation"
 
 
 class MetadataDisagreement(IntegrityError):

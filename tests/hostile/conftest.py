@@ -45,9 +45,14 @@ class Site:
     """Install into a folder instead, which is quicker: no other Python is started."""
 
     def world(self) -> dict[str, str]:
-        """Describe everything but the cache."""
+        """Describe everything but the caches, ours and that of the library for signatures."""
         found = tree(self.folder)
-        return {name: what for name, what in found.items() if name.split("/")[0] != "cache"}
+        caches = ("cache", "home/.cache", "home/.local")
+        return {
+            name: what
+            for name, what in found.items()
+            if not f"{name}/".startswith(tuple(f"{cache}/" for cache in caches))
+        }
 
     def attempt(self, command: str, *words: str | Path) -> Said:
         """Run a command on the environment, whatever comes of it; see `bare`."""

@@ -286,6 +286,7 @@ def carry_out(
             if not _fetch(decision.planned, wheels, folder, ground, output, bars):
                 decision = decide()
                 continue
+            _attest(decision.planned, wheels, arguments, ground, output)
             left -= 1
             try:
                 applied = apply(
@@ -311,6 +312,25 @@ def carry_out(
                 output.say(f"note: {note}", "dim")
             break
     return decision
+
+
+def _attest(
+    planned: Plan,
+    wheels: dict[str, UnpackedWheel],
+    arguments: Namespace,
+    ground: Ground,
+    output: Output,
+) -> None:
+    """Verify what publishers signed, if the options ask for it."""
+    asked = (
+        arguments.verify_attestations,
+        arguments.require_attestations,
+        arguments.trusted_publisher,
+    )
+    if any(asked):
+        from wheelfit.cli.attesting import verify_attestations
+
+        verify_attestations(planned.install, wheels, ground.repository, arguments, output)
 
 
 def _circumstances(machine: ChosenMachine) -> Circumstances:

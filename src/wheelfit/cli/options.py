@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_building",
+    "add_attestations",
     "add_changing",
     "add_bounds",
     "add_choice",
@@ -283,6 +284,28 @@ def add_changing(group: _ArgumentGroup) -> None:
     )
     group.add_argument(
         "--break-system-packages", action="store_true", help="even in a managed environment"
+    )
+
+
+def add_attestations(parser: ArgumentParser) -> None:
+    """Add what must be attested about wheels (PEP 740)."""
+    group = parser.add_argument_group("attestations (need wheelfit[attestations])")
+    group.add_argument(
+        "--verify-attestations",
+        action="store_true",
+        help="verify what publishers signed, wherever the index has it",
+    )
+    group.add_argument(
+        "--require-attestations",
+        action="append",
+        metavar="NAME",
+        help="refuse this package without a valid attestation (:all: for every package)",
+    )
+    group.add_argument(
+        "--trusted-publisher",
+        action="append",
+        metavar="NAME=PUBLISHER",
+        help="require that this publisher (github:OWNER/REPO) signed the package",
     )
 
 

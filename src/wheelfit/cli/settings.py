@@ -422,6 +422,22 @@ def _label(text: str) -> None:
     parse_label(label.strip())
 
 
+def _publisher(text: str) -> None:
+    from wheelfit.sources.attestations import identity_parts
+
+    name, equals, publisher = text.partition("=")
+    if not equals:
+        raise InvalidConfiguration(
+            f"{text[:80]!r} does not say which package is meant",
+            hint="write NAME=github:OWNER/REPOSITORY",
+        )
+    _name(name.strip())
+    try:
+        identity_parts(publisher)
+    except ValueError as error:
+        raise InvalidConfiguration(str(error)) from None
+
+
 def _requirement(text: str) -> None:
     from wheelfit.core.requirements import parse_requirement
 
@@ -623,6 +639,7 @@ SETTINGS: Mapping[str, Setting] = {
     "read-unlisted": Setting(_FLAG),
     "require": Setting(_WISHES, ProjectMay.SET_IT),
     "require-accelerator": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
+    "require-attestations": Setting(_Texts(_buildable), ProjectMay.SET_IT),
     "rocm-compat": Setting(_OneOf("exact", "same-major")),
     "shorthand": Setting(
         _Named(_shorthand, _shown_shorthand), ProjectMay.SET_IT, destination="shorthands"
@@ -630,7 +647,9 @@ SETTINGS: Mapping[str, Setting] = {
     "startup-files": Setting(_OneOf("warn", "allow", "deny")),
     "strict": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
     "tpu-generation": Setting(_FLAG),
+    "trusted-publisher": Setting(_Texts(_publisher), ProjectMay.SET_IT),
     "variant": Setting(_Texts(adds=False), ProjectMay.SET_IT),
+    "verify-attestations": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
 }
 """Every key, in the order of the alphabet.
 

@@ -137,6 +137,8 @@ def _entry(file: File) -> dict[str, object]:
     if file.metadata_hashes is not None:
         # PEP 714: under both names, for clients of either age.
         entry["core-metadata"] = entry["dist-info-metadata"] = dict(file.metadata_hashes) or True
+    if file.provenance is not None:
+        entry["provenance"] = file.provenance
     return entry
 
 
@@ -152,6 +154,8 @@ def _link(file: File) -> str:
             digests = [f"{name}={digest}" for name, digest in file.metadata_hashes.items()]
             value = digests[0] if digests else "true"
             attributes["data-core-metadata"] = attributes["data-dist-info-metadata"] = value
+        if file.provenance is not None:
+            attributes["data-provenance"] = file.provenance
     return _anchor(file.url + fragment, attributes, file.filename)
 
 

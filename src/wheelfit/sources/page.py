@@ -75,6 +75,8 @@ class File:
     """None: METADATA is not served apart (PEP 658). Otherwise its digests, maybe none."""
     source: str = ""
     """Name of the repository that listed the file, without credentials."""
+    provenance: str | None = None
+    """URL of what was attested about the file, if there is something (PEP 740)."""
     forbidden: tuple[str, ...] = ()
     """Attributes that the entry of an index file has and may not have; they are ignored (F-72)."""
     origin: Origin | None = None

@@ -30,7 +30,7 @@ def __dir__() -> list[str]:
 
 _WORTH = 16 << 10  # bytes; a smaller page is parsed in no time
 _KIND = "parsed"
-_FORM = 2  # raised whenever a row changes
+_FORM = 3  # raised whenever a row changes
 _Row: TypeAlias = tuple[
     str,
     str,
@@ -40,6 +40,7 @@ _Row: TypeAlias = tuple[
     int | None,
     str | None,
     dict[str, str] | None,
+    str | None,
     tuple[str, ...] | None,
 ]
 _encoder = msgspec.msgpack.Encoder()
@@ -92,6 +93,7 @@ def _encoded(page: ProjectPage) -> bytes:
             file.size,
             file.upload_time,
             None if file.metadata_hashes is None else dict(file.metadata_hashes),
+            file.provenance,
             file.forbidden or None,
         )
         for file in page.files
@@ -111,6 +113,7 @@ def _decoded(data: bytes, project: NormalizedName, source: str) -> ProjectPage:
             size=size,
             upload_time=upload_time,
             metadata_hashes=None if metadata_hashes is None else _frozen(metadata_hashes),
+            provenance=provenance,
             source=source,
             forbidden=forbidden or (),
         )
@@ -123,6 +126,7 @@ def _decoded(data: bytes, project: NormalizedName, source: str) -> ProjectPage:
             size,
             upload_time,
             metadata_hashes,
+            provenance,
             forbidden,
         ) in rows
     )

@@ -140,6 +140,7 @@ class _Entries:
         size: int | None = None,
         upload_time: str | None = None,
         metadata_hashes: Mapping[str, str] | None = None,
+        provenance: str | None = None,
     ) -> None:
         """Take one entry.
 
@@ -188,10 +189,23 @@ class _Entries:
                 size=size,
                 upload_time=upload_time,
                 metadata_hashes=metadata_hashes,
+                provenance=None if provenance is None else self._beside(provenance),
                 source=self._source,
                 forbidden=forbidden,
             )
         )
+
+    def _beside(self, href: str) -> str | None:
+        """Return the URL of something that goes with a file; None if it may not be read."""
+        try:
+            url = split_userinfo(self._join(href))[0]
+            if not (_PLAIN_HOST.match(url) or _FOREIGN_SCHEME.match(url)):
+                origin(url)
+        except ValueError:
+            return None
+        if _FOREIGN_SCHEME.match(url) and not (self._local and url.startswith("file:")):
+            return None
+        return url
 
     def result(self) -> tuple[tuple[File, ...], tuple[str, ...]]:
         return tuple(self.files), tuple(dict.fromkeys(self.notes))
@@ -248,6 +262,7 @@ def _from_html(
             requires_python=attributes.get("data-requires-python"),
             yanked=attributes.get("data-yanked"),
             metadata_hashes=_html_metadata(advertised),
+            provenance=attributes.get("data-provenance"),
         )
     return entries.result()
 
@@ -291,6 +306,7 @@ class _JsonFile(msgspec.Struct, rename="kebab", gc=False):
     upload_time: str | None = None
     core_metadata: bool | dict[str, str | None] | None = None
     dist_info_metadata: bool | dict[str, str | None] | None = None
+    provenance: str | None = None
 
 
 class _JsonPage(msgspec.Struct, rename="kebab"):
@@ -322,6 +338,7 @@ def _from_json(body: bytes, url: str, source: str) -> tuple[tuple[File, ...], tu
             size=file.size if file.size is not None and file.size >= 0 else None,
             upload_time=file.upload_time,
             metadata_hashes=_json_metadata(file.core_metadata, file.dist_info_metadata),
+            provenance=file.provenance,
         )
     if page.project_status is not None and page.project_status.status != "active":
         status, reason = page.project_status.status, page.project_status.reason

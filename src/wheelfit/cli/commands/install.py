@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.options import (
+    add_attestations,
     add_bounds,
     add_building,
     add_changing,
@@ -63,6 +64,7 @@ def configure(parser: ArgumentParser) -> None:
     add_bounds(parser)
     add_building(parser)
     add_consent(parser)
+    add_attestations(parser)
     add_environment(parser)
     add_sources(parser)
     add_machine(parser)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.cli.options import (
+    add_attestations,
     add_bounds,
     add_changing,
     add_choice,
@@ -51,6 +52,7 @@ def configure(parser: ArgumentParser) -> None:
     add_changing(group)
     add_bounds(parser)
     add_consent(parser)
+    add_attestations(parser)
     add_environment(parser)
     add_sources(parser)
     add_machine(parser)

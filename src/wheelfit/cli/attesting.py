@@ -1,0 +1,106 @@
+"""Verify attestations of what will be installed, where the user wants that (PEP 740)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.errors import AttestationProblem, UserError
+from wheelfit.sources.page import File
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.cli.output import Output
+    from wheelfit.resolve.resolution import Pin
+    from wheelfit.sources.repository import Repository
+    from wheelfit.wheels.unpacked import UnpackedWheel
+
+__all__ = ["verify_attestations"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_LARGEST = 4 << 20  # bytes of a provenance document
+
+
+def verify_attestations(
+    pins: Iterable[Pin],
+    wheels: Mapping[str, UnpackedWheel],
+    repository: Repository,
+    arguments: Namespace,
+    output: Output,
+) -> None:
+    """Verify what the index has of each wheel, as far as the options ask for it.
+
+    :param pins: what will be installed.
+    :param wheels: the wheels by the URL in the plan.
+    :param repository: where provenance comes from.
+    :param arguments: with the options of `wheelfit.cli.options.add_attestations`.
+    :param output: told who published what.
+    :raises AttestationProblem: something does not hold, or is missing and required.
+    :raises UserError: the library is not installed.
+    """
+    trusted = _trusted(arguments.trusted_publisher or ())
+    required = {
+        name if name == ":all:" else canonicalize_name(name)
+        for name in arguments.require_attestations or ()
+    } | trusted.keys()
+    if not required and not arguments.verify_attestations:
+        return
+    from wheelfit.sources.attestations import verify_provenance
+
+    for pin in pins:
+        is_required = bool({":all:", pin.name} & required)
+        if not is_required and not arguments.verify_attestations:
+            continue
+        name = pin.filename.text
+        url = _provenance_url(pin, repository)
+        if url is None:
+            if is_required:
+                raise AttestationProblem(
+                    "nobody attests where it comes from, and that was required",
+                    where=name,
+                    hint="nothing was installed; the index has no provenance of this file",
+                )
+            output.detail(f"{name}: the index has no attestations of it")
+            continue
+        provenance = repository.read(File(f"{name}.provenance", url), limit=_LARGEST)
+        signers = verify_provenance(
+            provenance, name, wheels[pin.file.url].sha256, trusted=trusted.get(pin.name, ())
+        )
+        output.say(f"{name}: published by {', '.join(signers)}", "dim")
+
+
+def _provenance_url(pin: Pin, repository: Repository) -> str | None:
+    """Return where the provenance lies; a lock does not say, the index does."""
+    if pin.file.provenance is not None:
+        return pin.file.provenance
+    if pin.file.is_local or pin.file.origin is not None or pin.is_given:
+        return None
+    page = repository.project(pin.name)
+    for file in page.files if page is not None else ():
+        if file.filename == pin.file.filename and file.provenance is not None:
+            return file.provenance
+    return None
+
+
+def _trusted(texts: Iterable[str]) -> dict[str, list[str]]:
+    from wheelfit.sources.attestations import identity_parts
+
+    trusted: dict[str, list[str]] = {}
+    for text in texts:
+        name, _, publisher = text.partition("=")
+        try:
+            identity_parts(publisher if name.strip() else "")
+        except ValueError:
+            raise UserError(
+                f"{text[:80]!r} names no package or no publisher",
+                hint="write NAME=github:OWNER/REPOSITORY",
+            ) from None
+        trusted.setdefault(canonicalize_name(name.strip()), []).append(publisher)
+    return trusted

@@ -1,0 +1,125 @@
+"""Hold a file against what its publisher signed (PEP 740).
+
+The one importer of the reference library, which knows certificates, transparency logs and the
+identities of publishers. Nothing is asked over the network: the library brings the root of trust.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.errors import AttestationProblem, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["identity_parts", "verify_provenance"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_KINDS = ("github", "gitlab", "google", "circleci")
+_MOST_ATTESTATIONS = 20
+
+
+def identity_parts(text: str) -> tuple[str, str]:
+    """Read who may publish, as ``github:owner/repository``.
+
+    >>> identity_parts("GitHub:pypa/Packaging")
+    ('github', 'pypa/packaging')
+
+    :param text: kind and name; a name without a kind is a repository on GitHub.
+    :raises ValueError: the kind is unknown, or the name is missing.
+    """
+    kind, colon, name = text.partition(":")
+    if not colon:
+        kind, name = "github", text
+    kind, name = kind.strip().lower(), name.strip().strip("/").lower()
+    if kind not in _KINDS or not name or any(letter.isspace() for letter in name):
+        raise ValueError(f"{text[:80]!r} is no publisher; write github:OWNER/REPOSITORY")
+    return kind, name
+
+
+def verify_provenance(
+    provenance: bytes, filename: str, sha256: str, *, trusted: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Check everything that was signed about a file; return who signed.
+
+    :param provenance: the document of the index.
+    :param filename: the name of the file.
+    :param sha256: of its content, hexadecimal.
+    :param trusted: who must have signed, each of them; none: whoever the index names.
+    :return: identities as `identity_parts` reads them, each once.
+    :raises AttestationProblem: something does not hold, nothing was signed, or others signed.
+    :raises UserError: the library is not installed.
+    """
+    library = _library()
+    try:
+        document = library.Provenance.model_validate_json(provenance)
+        file = library.Distribution(name=filename, digest=sha256)
+    except ValueError as error:  # what the library raises is of this kind
+        raise AttestationProblem(
+            f"its provenance cannot be read: {_first_line(error)}", where=filename
+        ) from None
+    signers: dict[str, None] = {}
+    for publisher, attestation in _attestations(document, filename):
+        try:
+            attestation.verify(publisher, file, offline=True)
+        except library.AttestationError as error:
+            raise AttestationProblem(
+                f"an attestation does not hold: {_first_line(error)}",
+                where=filename,
+                hint="nothing was installed; tell the index operator",
+            ) from None
+        signers[_identity(publisher)] = None
+    if not signers:
+        raise AttestationProblem("its provenance has no attestation", where=filename)
+    for text in trusted:
+        wanted = ":".join(identity_parts(text))
+        if strangers := [signer for signer in signers if signer != wanted]:
+            raise AttestationProblem(
+                f"it was published by {', '.join(strangers)}, not by {wanted}", where=filename
+            )
+    return tuple(signers)
+
+
+def _attestations(document: Any, filename: str) -> Iterator[tuple[Any, Any]]:
+    pairs = [
+        (bundle.publisher, attestation)
+        for bundle in document.attestation_bundles
+        for attestation in bundle.attestations
+    ]
+    if len(pairs) > _MOST_ATTESTATIONS:
+        raise AttestationProblem(f"it has {len(pairs)} attestations", where=filename)
+    yield from pairs
+
+
+def _identity(publisher: Any) -> str:
+    """Say who a publisher is; what is left out here was verified all the same."""
+    kind = str(publisher.kind).lower()
+    names = [getattr(publisher, part, None) for part in ("repository", "vcs_origin", "email")]
+    name = next((str(each) for each in names if each), str(getattr(publisher, "project_id", "")))
+    return f"{kind}:{name.lower()}"
+
+
+def _library() -> Any:
+    try:
+        import pypi_attestations  # noqa: PLC0415 - few ask for it, and it takes its time
+    except ImportError:
+        raise UserError(
+            "attestations cannot be verified: the library for it is not installed",
+            hint="pip install 'wheelfit[attestations]'",
+        ) from None
+    # It warns each time that it asks no network, which is what is wanted.
+    logging.getLogger("sigstore._internal.tuf").setLevel(logging.ERROR)
+    return pypi_attestations
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error)
+    with_location = text.partition("\n")[0]
+    return json.dumps(with_location[:300], ensure_ascii=True)[1:-1]
