@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import time
 import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,9 @@ def __dir__() -> list[str]:
 
 CHUNK = 256 << 10
 """Bytes read at once; more costs page faults, less costs calls."""
+_ENOUGH = CHUNK // 2
+_SOON = 0.02
+"""Seconds that small pieces are gathered."""
 
 
 class Urllib3Transport:
@@ -171,13 +175,31 @@ class _Urllib3Response:
         self.headers = {name.lower(): value for name, value in response.headers.items()}
 
     def chunks(self) -> Iterator[bytes]:
-        try:
-            # What has come by now, not a full chunk: on a slow line that would take minutes, in
-            # which nobody sees progress and nobody can stop.
-            while chunk := self._response.read1(CHUNK, decode_content=False):
-                yield chunk
-        except (HTTPError, OSError, ValueError) as error:
-            raise _interrupted(error) from error
+        # What has come by now, not a full chunk: on a slow line that would take minutes, in
+        # which nobody sees progress and nobody can stop. The records of TLS are small, though,
+        # and whoever takes a chunk has work with each.
+        pieces: list[bytes] = []
+        size, since = 0, time.monotonic()
+        broken: Interrupted | None = None
+        while True:
+            try:
+                chunk = self._response.read1(CHUNK, decode_content=False)
+            except (HTTPError, OSError, ValueError) as error:
+                broken = _interrupted(error)
+                broken.__cause__ = error
+                break
+            if not chunk:
+                break
+            pieces.append(chunk)
+            size += len(chunk)
+            now = time.monotonic()
+            if size >= _ENOUGH or now - since > _SOON:
+                yield pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                pieces, size, since = [], 0, now
+        if pieces:
+            yield b"".join(pieces)
+        if broken is not None:
+            raise broken
         self._complete = True
 
     def close(self) -> None:
