@@ -92,6 +92,7 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
     if rules.constraints:
         wanted = limited(wanted, rules.constraints, environ, rules.said_by("constraint"))
     machine = choose_machine(arguments, environment.target(), environ, output)
+    environment = environment.to_be_taken_to(machine.target)
     policy = choice_policy(arguments, machine.policy, wanted.hashes)
     settings = read_settings(
         arguments, environ, wanted.files, prefix=environment.interpreter.prefix

@@ -236,8 +236,8 @@ def _stage(
     destination = Destination(
         stages,
         scheme_folders(environment.runtime.folders(), wheel.pin.name),
-        interpreter=str(environment.interpreter.executable),
-        launcher=environment.interpreter.launcher,
+        interpreter=environment.commands.python,
+        launcher=environment.commands.launcher,
         skip=layout.present,
         advance=progress.advance,
     )

@@ -19,12 +19,12 @@ from wheelfit.install.installed import Installed, Scan, scan
 from wheelfit.install.interpreter import Interpreter, find_interpreter, inspect_interpreter
 from wheelfit.install.isolated.interpreter import PREFIX
 from wheelfit.install.schemes import Schemes
-from wheelfit.values import dataclass
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Environment", "Kind", "open_environment"]
+__all__ = ["Commands", "Environment", "Kind", "open_environment"]
 
 
 def __dir__() -> list[str]:
@@ -45,6 +45,16 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Commands:
+    """Say how the commands of wheels are started."""
+
+    launcher: str
+    """Kind of script launcher, in the words of PyPA's ``installer``, as ``posix``."""
+    python: str
+    """The interpreter that they name."""
+
+
+@dataclass(frozen=True, slots=True)
 class Environment:
     """Hold where an installation goes, and for which interpreter it is."""
 
@@ -58,6 +68,28 @@ class Environment:
     """Where they will be found at run time; differs from ``schemes`` below a root."""
     search: tuple[Path, ...]
     """Folders in which installed distributions are looked for, first one first."""
+    foreign: Commands | None = None
+    """How commands are started where the folder will be taken; None: as here."""
+
+    @property
+    def commands(self) -> Commands:
+        """How the commands of wheels are started."""
+        interpreter = self.interpreter
+        return self.foreign or Commands(interpreter.launcher, str(interpreter.executable))
+
+    def to_be_taken_to(self, target: Target) -> Environment:
+        """Return the same with commands that a target can start.
+
+        What is made elsewhere for Windows gets launchers of Windows; they look for
+        ``python.exe`` beside themselves and then on ``PATH``, for nobody here knows where it is.
+
+        :param target: what the wheels are chosen for.
+        """
+        platforms = {tag.platform for tag in target.tags}
+        launcher = next((kind for name, kind in _LAUNCHERS.items() if name in platforms), None)
+        if launcher is None or launcher == self.interpreter.launcher:
+            return self
+        return replace(self, foreign=Commands(launcher, "python.exe"))
 
     @property
     def name(self) -> str:
@@ -123,6 +155,10 @@ class Environment:
                     where=str(existing),
                     hint="use a virtual environment, or --target with a folder of your own",
                 )
+
+
+_LAUNCHERS = {"win_amd64": "win-amd64", "win_arm64": "win-arm64", "win32": "win-ia32"}
+"""The launchers of Windows by platform tag."""
 
 
 def nearest_existing(path: Path) -> Path:

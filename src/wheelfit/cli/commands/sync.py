@@ -82,7 +82,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         check_ground(arguments, environ, opened.environment, rules, output)
         machine = opened.machine(arguments.host)
         choosing = opened.candidates(machine)
-        ground = _Ground(opened.environment, machine, choosing.candidates, opened.repository)
+        environment = opened.environment.to_be_taken_to(machine.target)
+        ground = _Ground(environment, machine, choosing.candidates, opened.repository)
 
         def decide() -> Decided:
             found = _decide(arguments, ground, choosing)
