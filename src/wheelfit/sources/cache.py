@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from wheelfit.sources.holding import hold_open
+from wheelfit.sources.holding import Holder, hold_open
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ class Store:
     ) -> None:
         self._folder = folder
         self._note = note
+        self.holder = Holder()
+        """Holds what was found, so that whoever cleans up leaves it alone."""
         self._has_complained = False
 
     @property
@@ -86,6 +88,10 @@ class Store:
             with suppress(OSError):
                 (self._folder / "CACHEDIR.TAG").write_text(_TAG, encoding="ascii")
         folder.mkdir(parents=True, exist_ok=True)
+
+    def close(self) -> None:
+        """Let go of what was found: whoever cleans up may remove it from now on."""
+        self.holder.close()
 
     # --- small entries ------------------------------------------------------------
 
@@ -133,7 +139,7 @@ class Store:
         :param sha256: its digest, hexadecimal.
         """
         path = self._wheel_path(sha256)
-        if path is None or not path.is_file():
+        if path is None or not path.is_file() or not self.holder.hold(path):
             return None
         mark_used(path)
         return path
@@ -187,6 +193,7 @@ class Store:
             return None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            self.holder.hold(temporary)  # under its later name, too
             temporary.replace(path)
         except OSError as error:
             self.complain(error)

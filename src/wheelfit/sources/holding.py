@@ -46,19 +46,29 @@ class Holder:
 
         :param path: nothing is written to it.
         """
-        if fcntl is None or len(self._descriptors) >= _MOST:
+        if fcntl is None:
+            return os.path.lexists(path)
+        if len(self._descriptors) >= _MOST:
             return os.path.lexists(path)
         try:
             descriptor = os.open(path, os.O_RDONLY)
         except OSError:
             return False
         self._descriptors.append(descriptor)
-        return hold_open(descriptor)
+        return hold_open(descriptor) and _is_still(descriptor, path)
 
     def close(self) -> None:
         """Hold nothing any more."""
         while self._descriptors:
             os.close(self._descriptors.pop())
+
+
+def _is_still(descriptor: int, path: AnyPath) -> bool:
+    """Tell whether a path names the file that is open: it may have gone before it was locked."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))  # noqa: PTH116
+    except OSError:
+        return False
 
 
 def hold_open(descriptor: int) -> bool:

@@ -205,9 +205,8 @@ class Inventory:
 
         :raises FileProblem: the folder cannot be changed.
         """
-        if entry.kind != "unpacked":
-            return self._delete(entry.path)
-        with held_alone(entry.path / MANIFEST) as alone:
+        holding = entry.path / MANIFEST if entry.kind == "unpacked" else entry.path
+        with held_alone(holding) as alone:
             return alone and self._delete(entry.path)
 
     def sweep(self, leftover: Leftover) -> None:

@@ -122,7 +122,7 @@ def open_sources(
 
     def close() -> None:
         client.close()
-        wheels.close()
+        store.close()
 
     return Remembered(
         together(repositories, others=files, local=local, note=note), close, client.cut

@@ -8,8 +8,11 @@ and never used again.
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import tempfile
+import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +21,6 @@ from typing import TYPE_CHECKING
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem, InvalidFilename, InvalidWheel
 from wheelfit.sources.cache import mark_used
-from wheelfit.sources.holding import Holder
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import dataclass, replace
 from wheelfit.wheels.archive import WheelArchive
@@ -48,6 +50,8 @@ def __dir__() -> list[str]:
 
 _KIND = "unpacked-1"
 _PARTIAL = ".part"
+_ATTEMPTS = 50
+_PAUSE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +83,7 @@ class WheelStore:
         self._folder = None if store.folder is None else store.folder / _KIND
         self._note = note
         self._files = files
-        self._holder = Holder()
-
-    def close(self) -> None:
-        """Let go of the wheels that were found: whoever cleans up may remove them from now on."""
-        self._holder.close()
+        self._holder = store.holder
 
     def find(self, sha256: str, filename: WheelFilename, *, where: str) -> UnpackedWheel | None:
         """Return a wheel that is kept; one that was edited is dropped.
@@ -183,6 +183,25 @@ class WheelStore:
                 if wheel is not None:
                     yield Sibling(archive, wheel)
 
+    def _place(self, inside: Path, entry: Path) -> bool:
+        """Give an entry its name; gives False if somebody was quicker, whose entry will do.
+
+        :raises OSError: neither is possible.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                self._files.move(inside, entry)
+            except FileExistsError:
+                if self._holder.hold(entry / MANIFEST):
+                    return False
+                # It is about to go away, or is none.
+                if not (entry / MANIFEST).exists():
+                    self._drop(entry)
+                time.sleep(_PAUSE)
+            else:
+                return True
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(entry))
+
     def _keep(self, entry: Path, unpack_into: Callable[[Path], UnpackedWheel]) -> UnpackedWheel:
         self._store.prepare(entry.parent)
         inside = Path(tempfile.mkdtemp(prefix=".", suffix=_PARTIAL, dir=entry.parent))
@@ -190,10 +209,9 @@ class WheelStore:
         try:
             wheel = unpack_into(inside)
             self._files.sync_tree(inside)
-            with suppress(FileExistsError):  # somebody was quicker
-                self._files.move(inside, entry)
+            self._holder.hold(inside / MANIFEST)  # under its later name, too
+            if self._place(inside, entry):
                 self._files.sync_folder(entry.parent)
-            self._holder.hold(entry / MANIFEST)
         finally:
             if inside.exists():
                 shutil.rmtree(inside, ignore_errors=True)

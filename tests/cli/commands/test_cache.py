@@ -347,6 +347,7 @@ class TestOthersAtWork:
                 ask("remove", "--all")
                 ask("prune", "--max-size", "10kB")
                 rounds += 1
+                time.sleep(0.02)
         assert rounds > 2
         for number, one in enumerate(running):
             done = one.result()
