@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MB = 1 << 20
 BODY = b"PK" + random.Random(1).randbytes(9 * MB)
 SIZE = len(BODY)
-TAIL = 64 << 10
+TAIL = 128 << 10
 RIGHT = {"sha256": hashlib.sha256(BODY).hexdigest()}
 SEVERAL = Pace(segment=MB, enough=float("inf"), patience=0.0)
 """As if one connection were always too slow."""

@@ -45,7 +45,7 @@ def __dir__() -> list[str]:
 LARGE = 8 << 20
 """Bytes from which on a file is worth the effort."""
 
-_LEAST_TAIL, _MOST_TAIL = 64 << 10, 2 << 20
+_LEAST_TAIL, _MOST_TAIL = 128 << 10, 2 << 20  # whoever opens an archive reads 64 KiB and a bit
 _TAIL_SHARE = 256  # directory and RECORD of a wheel with thousands of files fit in this part of it
 _BLOCK = 256 << 10
 

@@ -154,14 +154,22 @@ class WheelStore:
                 else:
                     return replace(wheel, filename=filename)
             try:
-                inside = Path(tempfile.mkdtemp(prefix="unpacked-", dir=folder))
-                wheel = into(inside)
+                return replace(self._put(folder, into), filename=filename)
             except OSError as error:
                 raise FileProblem(
                     f"{filename.text} cannot be unpacked: {error.strerror or type(error).__name__}",
                     where=str(folder),
                 ) from error
-            return replace(wheel, filename=filename)
+
+    @staticmethod
+    def _put(folder: Path, into: Callable[[Path], UnpackedWheel]) -> UnpackedWheel:
+        """Unpack into a folder of its own; after an error nothing is left of it."""
+        inside = Path(tempfile.mkdtemp(prefix="unpacked-", dir=folder))
+        try:
+            return into(inside)
+        except BaseException:
+            shutil.rmtree(inside, ignore_errors=True)
+            raise
 
     def siblings(self, name: NormalizedName, least: int) -> Iterator[Sibling]:
         """Yield wheels of a project that are kept both packed and unpacked, the newest first.
