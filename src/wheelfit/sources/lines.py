@@ -7,21 +7,19 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
+from wheelfit.sources.settings import DEFAULT_CONNECTIONS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wheelfit.sources.urls import Origin
 
 
-__all__ = ["DEFAULT_CONNECTIONS", "Line", "Lines"]
+__all__ = ["Line", "Lines"]
 
 
 def __dir__() -> list[str]:
     return __all__
-
-
-DEFAULT_CONNECTIONS = 4
-"""Polite to servers, enough to fill most lines."""
 
 
 class Line:

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wheelfit.values import dataclass, replace
 
-from wheelfit.sources.lines import DEFAULT_CONNECTIONS
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-__all__ = ["DEFAULT_INDEX", "KeyringChoice", "SourceSettings"]
+__all__ = ["DEFAULT_CONNECTIONS", "DEFAULT_INDEX", "KeyringChoice", "SourceSettings"]
 
 
 def __dir__() -> list[str]:
@@ -21,6 +19,9 @@ def __dir__() -> list[str]:
 
 DEFAULT_INDEX = "https://pypi.org/simple"
 """The index that pip, too, takes when nobody names one."""
+
+DEFAULT_CONNECTIONS = 4
+"""Polite to servers, enough to fill most lines."""
 
 KeyringChoice: TypeAlias = Literal["auto", "disabled", "import", "subprocess"]
 """How keyring may be asked for passwords, in pip's words."""
