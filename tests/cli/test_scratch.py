@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.cli.scratch import clear_abandoned, scratch_folder
+from wheelfit.errors import FileProblem
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="folders cannot be locked there")
 
@@ -54,6 +55,13 @@ def test_that_of_a_killed_command_goes(temporary: Path) -> None:
         assert (other / "file").exists()
         clear_abandoned()
         assert list(temporary.iterdir()) == [folder]
+
+
+def test_no_folder_can_be_made(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no temporary folder can be made, that is said in words."""
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary / "absent"))
+    with pytest.raises(FileProblem, match="no temporary folder"), scratch_folder():
+        pass
 
 
 def test_others_are_left_alone(temporary: Path) -> None:

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from wheelfit.errors import FileProblem
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -38,10 +40,19 @@ def scratch_folder() -> Iterator[Path]:
     """Give an empty folder for the length of a ``with`` block, then remove it.
 
     It is locked meanwhile, which is how other processes know that somebody is using it.
+
+    :raises FileProblem: none can be made.
     """
     clear_abandoned()
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        try:
+            folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        except OSError as error:
+            raise FileProblem(
+                f"no temporary folder can be made: {error.strerror or error}",
+                where=error.filename,
+                hint="make room, or set TMPDIR to another folder",
+            ) from None
         lock = _lock(folder)
         if lock is not None or not _CAN_LOCK or folder.is_dir():
             break
