@@ -26,7 +26,6 @@ __all__ = [
     "add_project",
     "add_requirements",
     "add_sources",
-    "connections",
     "given",
 ]
 
@@ -238,7 +237,7 @@ def add_sources(parser: ArgumentParser) -> None:
     group.add_argument("--retries", type=_count, metavar="N", help="try a failing request again")
     group.add_argument(
         "--connections",
-        type=connections,
+        type=_connections,
         default=4,
         metavar="N",
         help="connections to one server that may carry wheels at the same time (default: 4)",
@@ -531,16 +530,15 @@ def given(text: str) -> str:
     return text
 
 
-def connections(text: str) -> int:
-    """Return how many connections a server may be asked for.
-
-    :param text: a number from 1 to 64.
-    """
+def _connections(text: str) -> int:
     from argparse import ArgumentTypeError
 
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= 64):
-        raise ArgumentTypeError(f"{text[:40]!r} is not a number from 1 to 64")
-    return int(text)
+    from wheelfit.sources.settings import parse_connections
+
+    try:
+        return parse_connections(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def _device_policy(text: str) -> str:

@@ -400,9 +400,9 @@ def _wish(text: str) -> None:
 
 
 def _connections(text: str) -> int:
-    from wheelfit.cli.options import connections
+    from wheelfit.sources.settings import parse_connections
 
-    return connections(text)
+    return parse_connections(text)
 
 
 def _size(text: str) -> int:
