@@ -1,0 +1,100 @@
+"""The power goes in the middle of a change, and what was not waited for is lost."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from itertools import cycle
+from random import Random
+
+import pytest
+from faults.changes import CHANGES, Change
+from faults.disk import Disk
+from faults.scene import Step, snapshot
+from faults.trials import Outcome, Prepared
+
+pytestmark = pytest.mark.usefixtures("stepping")
+
+NEEDED = {"install": "demo==2.0", "upgrade": "demo==2.0", "sync": "demo==2.0"}
+
+
+class Powerless:
+    """Cut the power of one change again and again."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+        scene = prepared.scene
+        written = scene.folder / "written"
+        calls, numbers = prepared.plain.calls, prepared.numbers
+        self.disk = Disk(scene.kept("before"), scene.state, calls, written, numbers)
+        self.wanted = NEEDED.get(prepared.change.name, "demo==1.0")
+        self.target = scene.state / "target"
+        scene.must("install", "--no-cache-dir", self.wanted, "--target", self.target)
+        self.right = snapshot(self.target)
+
+    def cut(self, outcome: Outcome, random: Random, at: int, *, ordered: bool) -> None:
+        """Cut the power before a call, boot, and judge environment and cache."""
+        scene = self.prepared.scene
+        shutil.rmtree(scene.state)
+        numbers = self.disk.after_a_cut(scene.state, at, random, ordered=ordered)
+        order = "in order" if ordered else "loose"
+        what = f"{self.prepared.change.name}, power cut before call {at}, names {order}"
+        for path in scene.temporary.iterdir():  # as systems do when they start
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.prepared.mend(outcome, what, "recover", step=Step(numbers=numbers))
+        fault = self.fault_of_cache()
+        if fault:
+            outcome.broken.append(f"{what}: {fault}")
+
+    def fault_of_cache(self) -> str:
+        """Say what a command that takes its wheels from the cache got wrong; empty for nothing."""
+        scene = self.prepared.scene
+        said = scene.run("cache", "verify", "--cache-dir", scene.cache)
+        if said.code:
+            return f"cache verify ended with {said.code}: {said.out}{said.err}"
+        said = scene.run("install", self.wanted, "--target", self.target)
+        found = snapshot(self.target) if self.target.exists() else {}
+        if said.code or found != self.right:
+            return f"the cache gave a wrong installation ({said.code}): {said.err}"
+        return ""
+
+
+def cut_often(prepared: Prepared, trials: int, seed: int) -> Outcome:
+    """Cut the power at random moments, with both models of how names reach the disk."""
+    powerless = Powerless(prepared)
+    outcome = Outcome()
+    random = Random(seed)
+    for _, ordered in zip(range(trials), cycle([True, False]), strict=False):
+        powerless.cut(outcome, random, random.randint(0, powerless.disk.calls), ordered=ordered)
+    return outcome
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_some(
+    change: Change, prepared: Callable[[Change], Prepared], figures: Callable[[str], None]
+) -> None:
+    """After a power cut a change has happened or not, and the cache holds nothing wrong."""
+    outcome = cut_often(prepared(change), 3, seed=len(change.name))
+    figures(f"power cut              {change.name:10} {outcome}")
+    assert not outcome.broken, outcome.report()
+
+
+@pytest.mark.faults_long
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_many(
+    change: Change, prepared: Callable[[Change], Prepared], figures: Callable[[str], None]
+) -> None:
+    """The same 210 times in all."""
+    outcome = cut_often(prepared(change), 35, seed=1)
+    figures(f"power cut              {change.name:10} {outcome}")
+    assert not outcome.broken, outcome.report()
+
+
+def test_what_was_reported_stays(prepared: Callable[[Change], Prepared]) -> None:
+    """Once the command has ended well, no power cut undoes it."""
+    powerless = Powerless(prepared(CHANGES[1]))
+    for seed in range(4):
+        outcome = Outcome()
+        powerless.cut(outcome, Random(seed), powerless.disk.calls, ordered=bool(seed % 2))
+        assert not outcome.broken, outcome.report()
+        assert outcome.found["new"] == 1
