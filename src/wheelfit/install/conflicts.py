@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from installer.scripts import Script
 
 from wheelfit.errors import FileConflict, InvalidWheel, StartupFileRefused
-from wheelfit.install.removal import Bounds, RealPaths, recorded_files
+from wheelfit.install.removal import Bounds, RealPaths, is_below, recorded_files
 from wheelfit.install.startup_files import StartupFiles, StartupPlaces
 from wheelfit.values import dataclass
 from wheelfit.wheels.entry_points import is_interpreter_name
@@ -94,14 +94,15 @@ def lay_out(
     :raises InvalidWheel: a member would leave the environment through a link, or is something
         that no distribution may own.
     """
-    ground = _Ground(leaving, staying, replace=replace)
+    real = RealPaths()
+    ground = _Ground(leaving, staying, real, replace=replace)
     places = StartupPlaces(environment)
     scripts = str(environment.schemes.scripts)
     layouts = []
     for wheel in wheels:
         folders = scheme_folders(environment.schemes.folders(), wheel.pin.name)
         where = wheel.pin.filename.text
-        bounds = Bounds(environment, folders[wheel.root] / wheel.dist_info)
+        bounds = Bounds(environment, folders[wheel.root] / wheel.dist_info, real)
         present = set()
         conflicts = []
         startup = []
@@ -200,17 +201,23 @@ class _Ground:
 
     :param leaving: files that are removed before.
     :param staying: the distributions that are not.
+    :param real: what has been found of links so far.
     :param replace: what belongs to no distribution may be replaced.
     """
 
     def __init__(
-        self, leaving: Collection[str], staying: Iterable[Installed], *, replace: bool
+        self,
+        leaving: Collection[str],
+        staying: Iterable[Installed],
+        real: RealPaths,
+        *,
+        replace: bool,
     ) -> None:
         self._leaving = leaving
-        self._owners = _Owners(staying)
+        self._owners = _Owners(staying, real)
+        self._real = real
         self._replace = replace
         self._names: dict[str, frozenset[str] | None] = {}
-        self._leaves: dict[tuple[str, str], bool] = {}
         self._files: dict[str, dict[str, tuple[str, str]]] = {}
         self._folders: dict[str, str] = {}
 
@@ -268,11 +275,7 @@ class _Ground:
 
     def leaves(self, folder: str, root: str) -> bool:
         """Say whether a folder below a root leads out of it through a link (CVE-2026-34591)."""
-        key = folder, root
-        if key not in self._leaves:
-            real, base = os.path.realpath(folder), os.path.realpath(root)
-            self._leaves[key] = os.path.commonpath([real, base]) != base
-        return self._leaves[key]
+        return not is_below(self._real.folder(folder), self._real.folder(root))
 
     def _file_above(self, folder: str) -> str:
         """Return the earlier wheel that has a file for this folder, or for one around it."""
@@ -342,10 +345,10 @@ def _has_content(path: str, content: str) -> bool:
 class _Owners:
     """Know which distribution a file belongs to; RECORDs are read when first asked."""
 
-    def __init__(self, distributions: Iterable[Installed]) -> None:
+    def __init__(self, distributions: Iterable[Installed], real: RealPaths) -> None:
         self._distributions = distributions
         self._of: dict[str, str] | None = None
-        self._real = RealPaths()
+        self._real = real
 
     def of(self, path: str) -> str:
         """Return the owner in words; empty if nobody has it in RECORD."""

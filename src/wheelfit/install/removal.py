@@ -8,6 +8,8 @@ distribution stays (GHSA-pjjw-68hj-v9mw).
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
 import stat
@@ -33,6 +35,7 @@ __all__ = [
     "Removal",
     "check_removable",
     "files_in_record",
+    "is_below",
     "plan_removal",
     "recorded_files",
 ]
@@ -43,6 +46,8 @@ def __dir__() -> list[str]:
 
 
 _BYTECODE = re.compile(r"(.+?)\.[^.]+(?:\.opt-\d+)?\.pyc")
+# A row that names something below the library folder, without detours.
+_PLAIN = re.compile(r"(?:[^/\\.][^/\\]*/)*[^/\\.][^/\\]*")
 # What an interpreter reads beside itself, or above, before anything else.
 _RECORDS = (".dist-info", ".egg-info")
 _SETTINGS = re.compile(r"pyvenv\.cfg|.*\._pth", re.IGNORECASE)
@@ -84,11 +89,27 @@ def files_in_record(record: Path, dist_info: Path) -> tuple[str, ...]:
     except OSError:
         return ()
     location = str(dist_info.parent)
-    # Joining with an absolute row gives that row.
+    start = location + os.sep
     return tuple(
-        os.path.abspath(os.path.join(location, row.path))  # noqa: PTH100, PTH118
-        for row in parse_record(data, where=str(record)).rows
+        start + path
+        if _PLAIN.fullmatch(path)
+        # Joining with an absolute row gives that row.
+        else os.path.abspath(os.path.join(location, path))  # noqa: PTH100, PTH118
+        for path in _rows(data, str(record))
     )
+
+
+def _rows(data: bytes, where: str) -> list[str]:
+    """Return the paths in a RECORD; quicker than `parse_record` where nothing is wrong."""
+    try:
+        cells = [
+            row for row in csv.reader(io.StringIO(data.decode(), newline=""), strict=True) if row
+        ]
+    except (UnicodeDecodeError, csv.Error):
+        cells = [[]]
+    if all(len(row) == 3 and row[0] for row in cells):
+        return [row[0] for row in cells]
+    return [row.path for row in parse_record(data, where=where).rows]
 
 
 def plan_removal(
@@ -111,21 +132,47 @@ def plan_removal(
         ) from None
     real = RealPaths()
     shared = _shared(recorded, others, real)
-    bounds = Bounds(environment, own=installed.path)
+    bounds = Bounds(environment, own=installed.path, real=real)
     files: dict[str, None] = {}
     notes = []
     # What tools add later is not always recorded.
-    for path in dict.fromkeys((*recorded, *_inside(installed.path))):
-        reason = bounds.why_not(path)
-        if reason is None and real.of(path) in shared:
-            reason = "another distribution has it too"
-        if reason is not None:
-            notes.append(f"{path} stays: {reason}")
-        elif _is_file_or_link(path):
-            files[path] = None
-    for cache in _bytecode(files):
-        files[cache] = None
+    for folder, names in _by_folder((*recorded, *_inside(installed.path))).items():
+        takes_any = bounds.takes_any(folder)
+        there, folders = _listing(folder)
+        for name in names:
+            path = f"{folder}{os.sep}{name}"
+            reason = None if takes_any else bounds.why_not(path)
+            if reason is None and shared and real.of(path) in shared:
+                reason = "another distribution has it too"
+            if reason is not None:
+                notes.append(f"{path} stays: {reason}")
+            elif name in there or (name not in folders and _is_file_or_link(path)):
+                files[path] = None
+        if "__pycache__" in folders:
+            files |= dict.fromkeys(_bytecode(folder, names))
     return Removal(installed.name, tuple(files), tuple(notes))
+
+
+def _by_folder(paths: Iterable[str]) -> dict[str, dict[str, None]]:
+    """Return the names in each folder, each once and in their order."""
+    found: dict[str, dict[str, None]] = {}
+    for path in paths:
+        folder, _, name = path.rpartition(os.sep)
+        found.setdefault(folder, {})[name] = None
+    return found
+
+
+def _listing(folder: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of files and links in a folder, and those of folders."""
+    try:
+        with os.scandir(folder) as entries:
+            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    except OSError:
+        return frozenset(), frozenset()
+    return (
+        frozenset(name for name, is_folder in found if not is_folder),
+        frozenset(name for name, is_folder in found if is_folder),
+    )
 
 
 def check_removable(installed: Installed, environment: Environment) -> None:
@@ -182,17 +229,30 @@ class RealPaths:
 
         :param path: absolute, without ``..``.
         """
-        folder, name = os.path.split(path)
+        folder, _, name = path.rpartition(os.sep)
+        return f"{self.folder(folder)}{os.sep}{name}"
+
+    def folder(self, folder: str) -> str:
+        """Return a folder with all links followed, as `os.path.realpath` does.
+
+        :param folder: absolute, without ``..``.
+        """
         if folder not in self._folders:
-            self._folders[folder] = os.path.realpath(folder)
-        return os.path.join(self._folders[folder], name)  # noqa: PTH118
+            above, _, name = folder.rpartition(os.sep)
+            # Windows has more than links to follow.
+            if above and os.sep == "/" and not os.path.islink(folder):  # noqa: PTH114
+                self._folders[folder] = f"{self.folder(above).rstrip(os.sep)}{os.sep}{name}"
+            else:
+                self._folders[folder] = os.path.realpath(folder)
+        return self._folders[folder]
 
 
 def _shared(
     recorded: Collection[str], others: Iterable[Installed], real: RealPaths
 ) -> frozenset[str]:
     """Return the recorded files that others have in their RECORD too, as real paths."""
-    mine = frozenset(map(real.of, recorded))
+    others = tuple(others)
+    mine = frozenset(map(real.of, recorded)) if others else frozenset()
     shared: set[str] = set()
     for other in others:
         try:
@@ -207,9 +267,11 @@ class Bounds:
 
     :param environment: where it is, or will be, installed.
     :param own: the ``.dist-info`` folder of the distribution.
+    :param real: what has been found of links so far.
     """
 
-    def __init__(self, environment: Environment, own: Path) -> None:
+    def __init__(self, environment: Environment, own: Path, real: RealPaths | None = None) -> None:
+        self._real = RealPaths() if real is None else real
         self._verdicts: dict[str, str | None] = {}
         self._special: set[str] = set()
         self._own = os.path.realpath(own)
@@ -231,11 +293,11 @@ class Bounds:
         folder, name = os.path.split(path)
         if self.takes_any(folder) or self._verdicts[folder] is not None:
             return self._verdicts[folder]
-        if name.lower().endswith(_RECORDS) and os.path.realpath(folder) + os.sep == self._beside:
+        if name.lower().endswith(_RECORDS) and self._real.folder(folder) + os.sep == self._beside:
             return "it is a record of another distribution"
-        if is_interpreter_name(name) and os.path.realpath(folder) == self._scripts:
+        if is_interpreter_name(name) and self._real.folder(folder) == self._scripts:
             return "it is the Python interpreter"
-        if _SETTINGS.fullmatch(name) and os.path.realpath(folder) in {self._prefix, self._scripts}:
+        if _SETTINGS.fullmatch(name) and self._real.folder(folder) in {self._prefix, self._scripts}:
             return "it tells the Python interpreter where to look"
         return None
 
@@ -246,50 +308,41 @@ class Bounds:
         """
         if folder not in self._verdicts:
             self._verdicts[folder] = self._why_not_in(folder)
-            if os.path.realpath(folder) in (self._beside[: -len(os.sep)], *self._interpreters):
+            if self._real.folder(folder) in (self._beside[: -len(os.sep)], *self._interpreters):
                 self._special.add(folder)
         return self._verdicts[folder] is None and folder not in self._special
 
     def _why_not_in(self, folder: str) -> str | None:
         # The file itself may be a link anywhere, only the link would be removed; but the
         # folder that holds it must be one of the environment.
-        real = os.path.realpath(folder)
-        if not any(_is_below(real, root) for root in self.roots):
+        real = self._real.folder(folder)
+        if not any(is_below(real, root) for root in self.roots):
             return "it lies outside the environment"
         # Only beside its own: deeper ones are vendored copies of other projects.
-        if real.startswith(self._beside) and not _is_below(real, self._own):
+        if real.startswith(self._beside) and not is_below(real, self._own):
             beside = real[len(self._beside) :].partition(os.sep)[0]
             if beside.lower().endswith(_RECORDS):  # Python looks for them in any case
                 return "it is a record of another distribution"
-        if _is_below(real, self._stdlib) and not any(
-            _is_below(real, library) for library in self._libraries
+        if is_below(real, self._stdlib) and not any(
+            is_below(real, library) for library in self._libraries
         ):
             return "it belongs to the standard library"
         return None
 
 
-def _is_below(folder: str, root: str) -> bool:
+def is_below(folder: str, root: str) -> bool:
+    """Tell whether a folder is another one or lies in it; links were followed before."""
     # Never by characters alone: /env-other is not below /env (GHSA-6vgw-5pg2-w6jp).
     return folder == root or folder.startswith(root.rstrip(os.sep) + os.sep)
 
 
-def _bytecode(files: Collection[str]) -> list[str]:
-    """Return the bytecode that Python keeps of the modules among some files."""
-    modules: dict[str, set[str]] = {}
-    for path in files:
-        if path.endswith(".py"):
-            folder, name = os.path.split(path)
-            modules.setdefault(folder, set()).add(name.removesuffix(".py"))
+def _bytecode(folder: str, names: Collection[str]) -> list[str]:
+    """Return the bytecode that Python keeps of the modules among some files of a folder."""
+    stems = {name.removesuffix(".py") for name in names if name.endswith(".py")}
+    cache = os.path.join(folder, "__pycache__")  # noqa: PTH118
     found = []
-    for folder, stems in modules.items():
-        cache = os.path.join(folder, "__pycache__")  # noqa: PTH118
-        try:
-            names = sorted(os.listdir(cache))  # noqa: PTH208
-        except OSError:
-            continue
-        for name in names:
-            match = _BYTECODE.fullmatch(name)
-            path = os.path.join(cache, name)  # noqa: PTH118
-            if match is not None and match[1] in stems and path not in files:
-                found.append(path)
+    for name in sorted(_listing(cache)[0]):
+        match = _BYTECODE.fullmatch(name)
+        if match is not None and match[1] in stems:
+            found.append(f"{cache}{os.sep}{name}")
     return found

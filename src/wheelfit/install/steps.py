@@ -149,7 +149,7 @@ class _Planner:
 
     def add_leaving(self, path: str, owner: str) -> None:
         """Note that a file goes."""
-        folder, name = os.path.split(path)
+        folder, _, name = path.rpartition(os.sep)
         key = self.key(folder)
         self.folders.setdefault(key, folder)
         self.gone.setdefault(key, {})[self.key(name)] = owner
