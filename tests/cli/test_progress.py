@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -44,6 +45,32 @@ class TestPlainLines:
         said = capsys.readouterr()
         assert said.err == "  downloaded one.whl (100 B)\n  unpacked 2 wheels (2.0 kB)\n"
         assert said.out == ""
+
+    def test_one_line_for_each_wheel(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """It comes when the wheel is there, unpacked; what was there before is not fetched."""
+        with Bars(Output()) as bars:
+            wheels = bars.wheels([100, None, 7])
+            one, two, three = (wheels.wheel(f"{name} 1.0", None) for name in ("one", "two", "old"))
+            one.start(100)
+            one.advance(60)
+            one.start(90)  # from the beginning again
+            one.advance(90)
+            unpacking = one.unpacking(500)
+            one.done()
+            unpacking.advance(500)
+            assert capsys.readouterr().err == ""
+            one.end()
+            three.end()
+            two.start(None)
+            two.advance(2000)
+            two.done()
+            two.end()
+        lines = capsys.readouterr().err.splitlines()
+        assert [line.rpartition(" in ")[0] for line in lines] == [
+            "  fetched one 1.0: 90 B",
+            "  fetched two 1.0: 2.0 kB",
+        ]
+        assert all(re.fullmatch(r"\d+\.\d s", line.rpartition(" in ")[2]) for line in lines)
 
     def test_nothing_when_quiet(self, capsys: pytest.CaptureFixture[str]) -> None:
         """Quiet means quiet."""
@@ -115,6 +142,25 @@ class TestBars:
         assert done.shown.rindex("\x1b[?25h") > done.shown.rindex("\x1b[?25l"), "no cursor"
         (total,) = screen(done.shown)
         assert total.startswith("  unpacked 1 wheel (")
+
+    def test_one_bar_for_all(self, tmp_path: Path) -> None:
+        """Many wheels have one bar together; those under way have their own, if they take a while."""
+        names = [f"quick{number}" for number in range(12)]
+        for name in names:
+            build_wheel(tmp_path / "index", name, "1.0")
+        files = {"slow/data.bin": os.urandom(SLOW)}
+        build_wheel(tmp_path / "index", "slow", "1.0", files=files)
+        with RecordingIndex(tmp_path / "index") as index:
+            index.faults.trickle["slow-1.0-py3-none-any.whl"] = 0.03
+            done = in_terminal(words(index, tmp_path / "target", "slow", *names), {})
+        assert done.code == 0
+        assert "12 of 13 wheels" in done.shown
+        assert "slow 1.0 " in done.shown
+        tallest = max(map(len, re.findall(r"(?:\x1b\[1A\x1b\[2K)+", done.shown)), default=0)
+        assert tallest <= 4 * len("\x1b[1A\x1b[2K"), (
+            "more than one line each for four, and one for all"
+        )
+        assert not any(BAR in line for line in screen(done.shown))
 
     def test_remarks_stand_above_and_results_elsewhere(
         self, slow_index: RecordingIndex, tmp_path: Path
