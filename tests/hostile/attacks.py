@@ -468,7 +468,10 @@ for _label, _entry in {
     "a folder with packed content of no size": Entry(
         FOLDER, method=8, packed=deflate(EVIL), mode=0o040755
     ),
-    "a folder with packed nothing": Entry(FOLDER, method=8, mode=0o040755),
+    "a folder with much packed nothing": Entry(
+        FOLDER, method=8, packed=b"\0\0\0\xff\xff\3\0", mode=0o040755
+    ),
+    "a folder with two stored bytes": Entry(FOLDER, packed=b"\3\0", mode=0o040755),
     "a folder with a CRC": Entry(FOLDER, crc=7, mode=0o040755),
     "a folder that is a file by its mode": Entry(FOLDER, mode=0o100644),
     "a folder that is a link": Entry(FOLDER, mode=0o120777),
@@ -600,6 +603,9 @@ HARMLESS: dict[str, Attack] = {
         local_extra=struct.pack("<2HB2L", 0x5455, 9, 3, 0, 0),
     ),
     "a folder": lambda wheel: rebuilt(wheel, extra=[Entry(FOLDER, mode=0o040755, attributes=0x10)]),
+    "a folder with packed nothing": lambda wheel: rebuilt(
+        wheel, extra=[Entry(FOLDER, method=8, mode=0o040755)]
+    ),
     "set-user-ID": changed(INIT, mode=0o106755),
     "another system": changed(INIT, system=0, mode=0),
     "a mode without a kind": changed(INIT, mode=0o644),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -79,6 +81,29 @@ class TestRecord:
         site.shelf.put(make(build_wheel(site.wheels, "demo", "2")), NAME)
         said = site.refused("demo", code=4)
         assert said.error["code"] == "invalid-wheel"
+
+    def test_digests_in_hexadecimal(self, site: Site) -> None:
+        """B-36: they promise as much as those in base64, so they count, and must be right."""
+        wheel = build_wheel(site.wheels, "demo", "2")
+
+        def in_hexadecimal(text: str) -> str:
+            return re.sub(
+                r"sha256=([\w-]+)",
+                lambda found: f"sha256={base64.urlsafe_b64decode(found[1] + '=').hex()}",
+                text,
+            )
+
+        wrong = row(lambda text: in_hexadecimal(text).replace("sha256=", "sha256=00", 1))
+        site.shelf.put(wrong(wheel), NAME)
+        site.refused("demo", code=4)
+        site.shelf.forget()
+        lying = row(lambda text: re.sub("sha256=..", "sha256=00", in_hexadecimal(text)))
+        site.shelf.put(lying(build_wheel(site.wheels, "demo", "2")), NAME)
+        site.refused("demo", code=4)
+        site.shelf.forget()
+        site.shelf.put(row(in_hexadecimal)(build_wheel(site.wheels, "demo", "2")), NAME)
+        site.run("install", "demo")
+        assert not re.search(r"sha256=[0-9a-f]{64}", (site.library / RECORD).read_text())
 
     def test_rows_outside_are_not_taken_over(self, site: Site) -> None:
         """GHSA-pjjw-68hj-v9mw: rows that lead out of the environment do not get into it."""

@@ -38,6 +38,7 @@ SAMPLE = (
     "markupsafe",
     "orjson",
     "protobuf",
+    "pysocks",
     "pyyaml",
     "setuptools",
 )

@@ -10,6 +10,7 @@ import base64
 import csv
 import hashlib
 import io
+import re
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidWheel
@@ -46,6 +47,9 @@ DIGEST_SIZES = {
     "sha3_512": 64,
 }
 """The algorithms that count as a hash, SHA-256 and stronger, with their digest size in bytes."""
+
+
+_HEXADECIMAL = re.compile(r"[0-9A-Fa-f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,8 @@ def parse_record(data: bytes, *, where: str) -> Record:
     >>> parse_record(b'"a,b.py",sha256=x,3', where="RECORD").rows[0].path
     'a,b.py'
 
+    A digest in hexadecimal, as some old tools write it, is read as if it were in base64.
+
     :param data: the file as it lies in the wheel.
     :param where: what to name in an error.
     :raises InvalidWheel: not UTF-8, not CSV, or a row without exactly three columns.
@@ -147,12 +153,24 @@ def parse_record(data: bytes, *, where: str) -> Record:
                     f"{','.join(cells)!r}",
                     where=where,
                 )
-            rows.append(RecordRow(*cells))
+            path, promise, size = cells
+            # Hexadecimal digests are as good a promise, and some known wheels have them.
+            rows.append(
+                RecordRow(path, _in_base64(promise) if len(promise) > 60 else promise, size)
+            )
     except csv.Error as error:
         raise InvalidWheel(f"RECORD is not CSV: {error}", where=where) from None
     first_line_end = text.find("\n")
     crlf = first_line_end > 0 and text[first_line_end - 1] == "\r"
     return Record(tuple(rows), "\r\n" if crlf else "\n")
+
+
+def _in_base64(promise: str) -> str:
+    """Return a hash as RECORD should have it, if its digest is written in hexadecimal."""
+    algorithm, _, digest = promise.partition("=")
+    if len(digest) != 2 * DIGEST_SIZES.get(algorithm, 0) or not _HEXADECIMAL.fullmatch(digest):
+        return promise
+    return f"{algorithm}={encode_digest(bytes.fromhex(digest))}"
 
 
 def format_record(rows: Iterable[RecordRow], terminator: str = "\n") -> bytes:

@@ -82,6 +82,7 @@ _KNOWN_FLAGS = _FLAG_LEVEL | _FLAG_DESCRIPTOR | _FLAG_UTF8
 _REGULAR, _FOLDER, _LINK = 0o100000, 0o040000, 0o120000
 _DOS_VOLUME, _DOS_FOLDER = 0x08, 0x10
 _LATEST_VERSION = 63  # 6.3, the last of the specification
+_PACKED_NOTHING = 2
 _LARGEST_DIRECTORY = 64 << 20  # half a million members
 
 
@@ -325,7 +326,11 @@ def _check_member(member: Member, where: str) -> None:
         )
     if member.method == STORED and member.size != member.compressed_size:
         raise InvalidWheel(f"{member.name!r} is stored, but has two sizes", where=where)
-    if member.is_folder and (member.size or member.compressed_size or member.crc):
+    # Some tools pack even the nothing of a folder; two bytes have no room for anything else.
+    nothing = _PACKED_NOTHING if member.method == DEFLATED else 0
+    if member.is_folder and (
+        member.size or member.crc or member.compressed_size not in (0, nothing)
+    ):
         raise InvalidWheel(f"the folder {member.name!r} has content", where=where)
     if member.attributes & _DOS_VOLUME or (
         member.attributes & _DOS_FOLDER and not member.is_folder
