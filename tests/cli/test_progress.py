@@ -144,7 +144,7 @@ class TestBars:
         assert total.startswith("  unpacked 1 wheel (")
 
     def test_one_bar_for_all(self, tmp_path: Path) -> None:
-        """Many wheels have one bar together; those under way have their own, if they take a while."""
+        """Many wheels have one bar together; those that take a while have their own as well."""
         names = [f"quick{number}" for number in range(12)]
         for name in names:
             build_wheel(tmp_path / "index", name, "1.0")
