@@ -271,6 +271,7 @@ def carry_out(
     """
     if not decision.planned:
         return decision
+    from wheelfit.cli.own_modules import settle_modules, touches_us
     from wheelfit.cli.progress import Bars
     from wheelfit.cli.scratch import scratch_folder
     from wheelfit.install.apply import PLANS, PlanOutdated, apply
@@ -288,11 +289,15 @@ def carry_out(
                 continue
             _attest(decision.planned, wheels, arguments, ground, output)
             left -= 1
+            coming = {pin.name: wheels[pin.file.url] for pin in decision.planned.install}
+            unsettle = None
+            if touches_us(ground.environment, coming.values(), decision.planned.remove):
+                unsettle = settle_modules(ground.environment)
             try:
                 applied = apply(
                     decision.planned,
                     ground.environment,
-                    {pin.name: wheels[pin.file.url] for pin in decision.planned.install},
+                    coming,
                     progress=bars.transfer(
                         _count(decision.planned.install), "unpacked", is_sum=True
                     ),
@@ -303,6 +308,8 @@ def carry_out(
                     circumstances=_circumstances(ground.machine),
                 )
             except PlanOutdated:
+                if unsettle is not None:
+                    unsettle()
                 if not left:
                     raise
                 output.say("note: another process changed the environment; planning anew", "dim")

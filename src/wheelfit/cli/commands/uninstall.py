@@ -48,6 +48,12 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         mend_first(environment, output)
     tell_unnamed_environment(arguments, environ, environment, output)
     names = [_name(text) for text in arguments.names]
+    if not arguments.dry_run:
+        from wheelfit.cli.own_modules import settle_modules, touches_us
+
+        going = [entry for entry in environment.installed() if entry.name in names]
+        if touches_us(environment, (), going):
+            settle_modules(environment)
     applied = uninstall(
         names,
         environment,

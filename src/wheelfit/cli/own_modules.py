@@ -1,0 +1,129 @@
+"""Change the environment that wheelfit itself runs from, without importing what was changed.
+
+Modules are imported when they are needed. Where a change exchanges wheelfit or something that it
+uses, a module imported afterwards would be one of another version, or one that a wheel has just
+brought along; it would run before anybody has looked at it. So everything that may still be needed
+is imported before, and nothing of that environment afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from importlib import import_module
+from importlib.machinery import PathFinder
+from typing import TYPE_CHECKING
+
+import wheelfit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+    from wheelfit.install.environment import Environment
+    from wheelfit.install.installed import Installed
+    from wheelfit.wheels.unpacked import UnpackedWheel
+
+__all__ = ["settle_modules", "touches_us"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_PACKAGES = frozenset(
+    [
+        "filelock", "installer", "isal", "markdown_it", "mdurl", "msgspec", "nab_resolver",
+        "packaging", "pygments", "rich", "tomli_w", "truststore", "urllib3", "wheelfit", "zlib_ng",
+    ]
+)  # fmt: skip
+"""What wheelfit may import beside the standard library while something is installed."""
+_NAMES = frozenset(["markdown-it-py", "nab-resolver", "tomli-w", "zlib-ng"]) | {
+    name for name in _PACKAGES if "_" not in name
+}
+"""The projects that have it."""
+_FLOORS = ("core", "wheels", "sources", "resolve", "check", "install", "cli")
+"""Of which floors something may be needed once the environment is changed."""
+_APART = frozenset(["commands", "plugins", "isolated", "builds"])
+"""Folders of these floors of which nothing is."""
+
+
+def touches_us(
+    environment: Environment, coming: Iterable[UnpackedWheel], going: Iterable[Installed]
+) -> bool:
+    """Tell whether a change concerns modules that run now, or that may be imported by them.
+
+    :param environment: what is changed.
+    :param coming: the wheels that are installed.
+    :param going: what is removed.
+    """
+    if not _is_ours(environment):
+        return False
+    return any(entry.name in _NAMES for entry in going) or any(
+        _module(name) in _PACKAGES for wheel in coming for name in wheel.names()
+    )
+
+
+def _is_ours(environment: Environment) -> bool:
+    """Tell whether modules of an environment are found when wheelfit imports something."""
+    ours = {os.path.realpath(folder) for folder in sys.path if folder}
+    ours.add(os.path.realpath(os.path.dirname(wheelfit.__path__[0])))  # noqa: PTH120
+    return any(os.path.realpath(folder) in ours for folder in environment.schemes.libraries())
+
+
+def _module(name: str) -> str:
+    """Return the module or package that a file of a wheel belongs to."""
+    parts = name.split("/")
+    if parts[0].endswith(".data") and parts[1:2] in (["purelib"], ["platlib"]):
+        parts = parts[2:]
+    return parts[0].partition(".")[0] if parts else ""
+
+
+def settle_modules(environment: Environment) -> Callable[[], None]:
+    """Import everything that may be needed, and nothing of an environment from now on.
+
+    Returns what takes that back, for where nothing was changed after all.
+
+    :param environment: what will be changed.
+    """
+    for name in _modules():
+        with suppress(ImportError):
+            import_module(name)
+    refusing = _Refusing([str(folder) for folder in environment.schemes.libraries()])
+    sys.meta_path.insert(0, refusing)
+    return lambda: sys.meta_path.remove(refusing)
+
+
+def _modules() -> Iterator[str]:
+    """Yield the names of modules that may be needed once an environment is changed."""
+    yield from ("packaging.requirements", "packaging.markers", "packaging.metadata")
+    top = wheelfit.__path__[0]
+    for floor in _FLOORS:
+        for folder, folders, files in os.walk(os.path.join(top, floor)):  # noqa: PTH118
+            folders[:] = [name for name in folders if name not in _APART and name[0] != "_"]
+            inside = os.path.relpath(folder, top).replace(os.sep, ".")
+            for name in files:
+                if name.endswith(".py") and name[0] != "_":
+                    yield f"wheelfit.{inside}.{name[:-3]}"
+
+
+class _Refusing:
+    """Refuse to import anything of some folders.
+
+    :param folders: where the modules lie.
+    """
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self._folders = tuple(os.path.join(folder, "") for folder in folders)  # noqa: PTH118
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Raise if a module is one of the folders; else leave it to the others."""
+        spec = PathFinder.find_spec(name, path, target)
+        places = [spec.origin or "", *(spec.submodule_search_locations or ())] if spec else []
+        if any(place.startswith(self._folders) for place in places):
+            raise ImportError(f"{name} lies in an environment that is being changed", name=name)
+        return None

@@ -1,0 +1,241 @@
+"""Nothing of an environment is imported or executed while or after it is changed.
+
+Everything that Python, an installer or a user would run by accident leaves a mark here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import pytest
+
+import wheelfit
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+
+NEEDED = (
+    "filelock", "installer", "markdown-it-py", "mdurl", "msgspec", "nab-resolver", "packaging",
+    "pygments", "rich", "tomli-w", "truststore", "urllib3",
+)  # fmt: skip
+SHADOWS = (
+    "encodings",
+    "json",
+    "pip",
+    "packaging",
+    "site",
+    "zipfile",
+    "wheelfit",
+    "_distutils_hack",
+)
+
+
+def trap(mark: Path, name: str) -> str:
+    """Return a module that leaves a mark when it is imported."""
+    return f"open({str(mark)!r}, 'a').write({name + chr(10)!r})\n"
+
+
+def site_of(environment: Path) -> Path:
+    """Return where the packages of an environment lie."""
+    (site,) = environment.glob("lib/python*/site-packages")
+    return site
+
+
+def run(python: str | Path, *words: str | Path, code: int | None = 0) -> str:
+    """Run wheelfit with an interpreter, in an empty folder, and return all that it says."""
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PIP_", "PYTHON", "WHEELFIT_")) and name != "VIRTUAL_ENV"
+    }
+    done = subprocess.run(
+        [python, "-m", "wheelfit", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**environ, "PIP_CONFIG_FILE": os.devnull, "WHEELFIT_CACHE_DIR": str(CACHE)},
+    )
+    assert "Traceback" not in done.stderr
+    assert code is None or done.returncode == code, done.stderr
+    return done.stdout + done.stderr
+
+
+CACHE = Path(os.devnull).parent / "no-cache"  # each test names its own
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path) -> None:
+    """Give every test a cache of its own."""
+    global CACHE  # noqa: PLW0603 - read by run()
+    CACHE = tmp_path / "cache"
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Path:
+    """Return the file that is written by whatever runs though it should not."""
+    return tmp_path / "what-ran"
+
+
+@pytest.fixture
+def index(tmp_path: Path, mark: Path) -> Iterator[RecordingIndex]:
+    """Serve wheels that bring traps of every kind."""
+    folder = tmp_path / "index"
+    for version in ("1.0", "2.0"):
+        build_wheel(
+            folder,
+            "trapped",
+            version,
+            requires=["other"],
+            files={
+                "trapped/__init__.py": trap(mark, "trapped"),
+                "sitecustomize.py": trap(mark, "sitecustomize of the wheel"),
+                "usercustomize.py": trap(mark, "usercustomize of the wheel"),
+                "pip/__init__.py": trap(mark, "pip of the wheel"),
+                "keyring.py": trap(mark, "keyring of the wheel"),
+                f"trapped-{version}.data/scripts/python-config": "#!python\n"
+                + trap(mark, "script"),
+                f"trapped-{version}.data/purelib/isal/__init__.py": trap(mark, "isal of the wheel"),
+            },
+            entry_points={"console_scripts": {"trapped": "trapped:main"}},
+        )
+    build_wheel(folder, "other", "1.0", files={"other/__init__.py": trap(mark, "other")})
+    with RecordingIndex(folder) as server:
+        yield server
+
+
+@pytest.fixture
+def target(tmp_path: Path, mark: Path) -> Path:
+    """Make an environment full of traps."""
+    place = tmp_path / "target"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+    site = site_of(place)
+    (site / "trap.pth").write_text(f"import sys; exec({trap(mark, 'trap.pth')!r})\n")
+    (site / "sitecustomize.py").write_text(trap(mark, "sitecustomize"))
+    (site / "usercustomize.py").write_text(trap(mark, "usercustomize"))
+    for name in SHADOWS:
+        (site / name).mkdir()
+        for module in ("__init__", "__main__", "tags", "markers", "aliases"):
+            (site / name / f"{module}.py").write_text(trap(mark, f"{name}.{module}"))
+    for name in ("pip", "wheelfit", "uv", "nvidia-smi"):
+        script = place / "bin" / name
+        script.write_text(f"#!{sys.executable}\n{trap(mark, f'bin/{name}')}")
+        script.chmod(0o755)
+    return place
+
+
+def test_the_traps_work(target: Path, mark: Path) -> None:
+    """A start of the interpreter of the environment springs them."""
+    subprocess.run([target / "bin" / "python", "-c", "import pip"], check=True)
+    assert {"trap.pth", "sitecustomize", "pip.__init__"} <= set(mark.read_text().splitlines())
+
+
+def test_from_elsewhere(target: Path, index: RecordingIndex, mark: Path, tmp_path: Path) -> None:
+    """No command that works on an environment runs anything of it, or of what it installs."""
+    sources = ["-i", index.url]
+    here = ["--python", target]
+    shutil.rmtree(site_of(target) / "pip")  # the wheel brings another
+    (site_of(target) / "sitecustomize.py").unlink()
+    (site_of(target) / "usercustomize.py").unlink()
+    install = ["install", *here, *sources, "--startup-files", "allow"]
+    run(sys.executable, *install, "trapped==1.0", "--compile")
+    run(sys.executable, *install, "-U", "trapped")
+    run(sys.executable, *install, "--force-reinstall", "trapped")
+    run(sys.executable, "install", *here, *sources, "--dry-run", "trapped")
+    lock = tmp_path / "pylock.toml"
+    run(sys.executable, "lock", *sources, "-o", lock, "other", *here, code=None)
+    run(sys.executable, "sync", *here, *sources, lock, code=None)
+    run(sys.executable, *install, "trapped")
+    for words in (
+        ["list"], ["check-env"], ["doctor"], ["explain", *sources, "trapped"], ["recover"],
+        ["doctor", "--json"], ["list", "--json"], ["probe"],
+    ):  # fmt: skip
+        run(sys.executable, *words, *([] if words[0] == "probe" else here), code=None)
+    run(sys.executable, "uninstall", *here, "trapped", "other")
+    assert not mark.exists(), mark.read_text()
+    assert not (site_of(target) / "trapped").exists()
+
+
+# --- from the environment itself ---------------------------------------------------------------
+
+
+def _copy(found: Distribution, site: Path) -> None:
+    for path in found.files or ():
+        if path.suffix != ".pyc" and ".." not in path.parts:
+            place = site / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(str(found.locate_file(path)), place)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Make an environment that wheelfit itself lives in."""
+    place = tmp_path / "home"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+    site = site_of(place)
+    for name in NEEDED:
+        _copy(distribution(name), site)
+    shutil.copytree(
+        Path(wheelfit.__file__).parent,
+        site / "wheelfit",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    info = site / "wheelfit-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.4\nName: wheelfit\nVersion: 0.1.0\n")
+    files = [path.relative_to(site) for path in (site / "wheelfit").rglob("*.py")]
+    rows = [f"{path},," for path in (*files, info.relative_to(site) / "METADATA")]
+    (info / "RECORD").write_text("\n".join([*rows, f"{info.name}/RECORD,,", ""]))
+    return place
+
+
+def _later(name: str, home: Path, mark: Path, folder: Path) -> Path:
+    """Build a later release of an installed package, all of whose modules are traps."""
+    site = site_of(home)
+    modules = {
+        str(path.relative_to(site)): trap(mark, str(path.relative_to(site)))
+        for path in (site / name).rglob("*.py")
+    }
+    return build_wheel(folder, name, "99.0", files=modules)
+
+
+@pytest.mark.parametrize("name", ["packaging", "rich", "wheelfit", "filelock"])
+@pytest.mark.parametrize("how", [[], ["--json", "--verbose"]], ids=["plain", "json"])
+def test_what_runs_is_exchanged(
+    name: str, how: list[str], home: Path, mark: Path, tmp_path: Path
+) -> None:
+    """CVE-2026-6357: wheelfit goes on with its own modules while they are exchanged for others."""
+    path = _later(name, home, mark, tmp_path / "wheels")
+    # Its needs are read at the end, and take a part of packaging that is seldom needed.
+    info = site_of(home) / "odd-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: odd\nVersion: 1.0\nRequires-Dist: {name} (===1.0)\n"
+    )
+    said = run(home / "bin" / "python", "install", "--no-index", "--no-deps", path, *how)
+    assert "99.0" in said
+    assert "odd 1.0 needs" in said
+    assert not mark.exists(), mark.read_text()
+    assert (site_of(home) / f"{name}-99.0.dist-info").is_dir()
+
+
+@pytest.mark.parametrize("name", ["packaging", "wheelfit"])
+def test_what_runs_is_removed(name: str, home: Path) -> None:
+    """A package that is in use can be removed; the command ends well."""
+    said = run(home / "bin" / "python", "uninstall", name)
+    assert f"removed {name}" in said
+    assert not (site_of(home) / name / "__init__.py").exists()
+
+
+def test_wheels_that_bring_what_might_be_imported(
+    home: Path, index: RecordingIndex, mark: Path
+) -> None:
+    """Modules that wheelfit would use if they were there are not used once a wheel brings them."""
+    python = home / "bin" / "python"
+    run(python, "install", "-i", index.url, "--startup-files", "allow", "trapped")
+    assert not mark.exists(), mark.read_text()
