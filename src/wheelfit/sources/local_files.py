@@ -96,20 +96,37 @@ class LocalFiles:
         filename, where = parse_wheel_filename(file.filename), redact(file.url)
         try:
             before = path.stat()
+            wheel = self._known(file, path, before)
+            if wheel is not None:
+                return wheel
             progress.start(before.st_size)
             sha256 = digest_checked(
                 path, file.hashes, file.size, where=str(path), advance=progress.advance
             )
             progress.done()
-            wheel = self._wheels.find(sha256, filename, where=where)
-            if wheel is None:
-                wheel = self._wheels.unpacked(path, filename, sha256, folder, where=where)
-                if _state(path.stat()) != _state(before):
-                    self._wheels.forget(sha256)
-                    raise FileProblem("the file was changed while it was read", where=where)
+            with self._wheels.alone(sha256, progress):
+                wheel = self._wheels.find(sha256, filename, where=where)
+                if wheel is None:
+                    wheel = self._wheels.unpacked(
+                        path, filename, sha256, folder, where=where, progress=progress
+                    )
+                    if _state(path.stat()) != _state(before):
+                        self._wheels.forget(sha256)
+                        raise FileProblem("the file was changed while it was read", where=where)
+            self._wheels.remember_digest(path, before, sha256)
         except OSError as error:
             raise problem(path, error) from error
         return wheel
+
+    def _known(self, file: File, path: Path, found: os.stat_result) -> UnpackedWheel | None:
+        """Return the kept wheel of a file that was read before and looks the same."""
+        if not file.hashes.keys() <= {"sha256"} or file.size not in (None, found.st_size):
+            return None  # what else is promised is compared with the file as it is
+        sha256 = self._wheels.digest_of(path, found)
+        if sha256 is None or file.hashes.get("sha256", sha256) != sha256:
+            return None
+        filename = parse_wheel_filename(file.filename)
+        return self._wheels.find(sha256, filename, where=redact(file.url))
 
 
 def _state(found: os.stat_result) -> tuple[int, ...]:

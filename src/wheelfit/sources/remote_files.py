@@ -290,8 +290,18 @@ class RemoteFiles:
             kept = self._wheels.find(sha256, filename, where=where)
             if kept is not None:
                 return kept
-            if self._store.wheel(sha256) is None and not self._pages.offline:
-                return self._unpacked_from_server(file, sha256, folder, progress)
+            with self._wheels.alone(sha256, progress):
+                # Another process may have fetched it meanwhile.
+                kept = self._wheels.find(sha256, filename, where=where)
+                return kept or self._unpacked_anew(file, folder, progress)
+        return self._unpacked_anew(file, folder, progress)
+
+    def _unpacked_anew(self, file: File, folder: Path, progress: Progress) -> UnpackedWheel:
+        """Fetch a wheel, unless its archive is kept, and unpack it."""
+        filename, where = parse_wheel_filename(file.filename), redact(file.url)
+        sha256 = file.hashes.get("sha256")
+        if sha256 is not None and self._store.wheel(sha256) is None and not self._pages.offline:
+            return self._unpacked_from_server(file, sha256, folder, progress)
         with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=folder) as inside:
             path = self.download(file, Path(inside), progress)
             try:

@@ -13,7 +13,8 @@ import os
 import shutil
 import tempfile
 import time
-from contextlib import suppress
+import warnings
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ from wheelfit.wheels.unpacking import unpack
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from filelock import BaseFileLock
     from packaging.utils import NormalizedName
 
     from wheelfit.core.filename import WheelFilename
@@ -52,6 +54,13 @@ _KIND = "unpacked-1"
 _PARTIAL = ".part"
 _ATTEMPTS = 50
 _PAUSE = 0.01
+_STEM = 16
+"""Characters of the name of an entry that what is to become it begins with."""
+_POLL = 0.05
+_PATIENCE = 600.0
+"""Seconds to wait for another process that fetches the same wheel."""
+_SETTLED = 2.0
+"""Seconds after which a change of a file shows in its times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,7 @@ class WheelStore:
     :param store: the cache they belong to.
     :param note: told what users may want to know.
     :param files: the file system.
+    :param clock: seconds since the epoch.
     """
 
     def __init__(
@@ -78,11 +88,13 @@ class WheelStore:
         *,
         note: Callable[[str], None] = lambda _text: None,
         files: FileSystem = NATIVE,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._folder = None if store.folder is None else store.folder / _KIND
         self._note = note
         self._files = files
+        self._clock = clock
         self._holder = store.holder
 
     def find(self, sha256: str, filename: WheelFilename, *, where: str) -> UnpackedWheel | None:
@@ -109,6 +121,56 @@ class WheelStore:
             self._drop(entry)
             return None
         return wheel
+
+    @contextmanager
+    def alone(self, sha256: str, progress: Progress = NO_PROGRESS) -> Iterator[None]:
+        """Let one process at a time fetch and unpack a wheel, so that the others find it.
+
+        Nothing depends on it but work that is done twice: after ten minutes, and where there
+        are no locks, nobody waits any longer.
+
+        :param sha256: of the archive.
+        :param progress: told of nothing, often, so that it can end the waiting.
+        """
+        entry = self._entry(sha256)
+        if entry is None:
+            yield
+            return
+        path = entry.parent / f".{entry.name}.lock"
+        lock = self._acquired(path, progress)
+        try:
+            if lock is not None:
+                for left in entry.parent.glob(f".{entry.name[:_STEM]}-*{_PARTIAL}"):
+                    shutil.rmtree(left, ignore_errors=True)  # whoever was at work is dead
+            yield
+        finally:
+            if lock is not None:
+                # Removed while held: whoever waits for it notices, and makes a new one.
+                with suppress(OSError):
+                    path.unlink()
+                lock.release()
+
+    def _acquired(self, path: Path, progress: Progress) -> BaseFileLock | None:
+        from filelock import FileLock, Timeout  # noqa: PLC0415 - not for what is there
+
+        end = time.monotonic() + _PATIENCE
+        try:
+            self._store.prepare(path.parent)
+            lock = FileLock(path, timeout=0, fallback_to_soft=False)
+            while True:
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        lock.acquire()
+                except Timeout:
+                    if time.monotonic() >= end:
+                        return None
+                    progress.advance(0)
+                    time.sleep(_POLL)
+                else:
+                    return lock
+        except (OSError, NotImplementedError):
+            return None  # read-only, or a network file system
 
     def unpacked(
         self,
@@ -144,7 +206,14 @@ class WheelStore:
         plain = parse_wheel_filename(filename.plain)
         with WheelArchive(source, plain, where=where) as archive:
             unpacking = progress.unpacking(sum(member.size for member in archive.members))
-            into = partial(unpack, archive, sha256=checked, known=known, advance=unpacking.advance)
+            into = partial(
+                unpack,
+                archive,
+                sha256=checked,
+                known=known,
+                advance=unpacking.advance,
+                in_order=not isinstance(source, Path),  # it may still be arriving
+            )
             entry = self._entry(sha256)
             if entry is not None:
                 try:
@@ -212,7 +281,8 @@ class WheelStore:
 
     def _keep(self, entry: Path, unpack_into: Callable[[Path], UnpackedWheel]) -> UnpackedWheel:
         self._store.prepare(entry.parent)
-        inside = Path(tempfile.mkdtemp(prefix=".", suffix=_PARTIAL, dir=entry.parent))
+        stem = f".{entry.name[:_STEM]}-"
+        inside = Path(tempfile.mkdtemp(prefix=stem, suffix=_PARTIAL, dir=entry.parent))
         self._holder.hold(inside)
         try:
             wheel = unpack_into(inside)
@@ -224,6 +294,28 @@ class WheelStore:
             if inside.exists():
                 shutil.rmtree(inside, ignore_errors=True)
         return replace(wheel, folder=entry)
+
+    def digest_of(self, path: Path, found: os.stat_result) -> str | None:
+        """Return the SHA-256 of a file on this machine, if it was read before and kept.
+
+        What is found by it is what has this hash, whatever became of the file since.
+
+        :param path: the file.
+        :param found: how it looks now.
+        """
+        entry = self._store.read("members", _digest_key(path, found))
+        return None if entry is None else entry.body.decode("ascii", "replace")
+
+    def remember_digest(self, path: Path, found: os.stat_result, sha256: str) -> None:
+        """Remember the SHA-256 of a file on this machine as long as it looks the same.
+
+        :param path: the file.
+        :param found: how it looked before it was read.
+        :param sha256: what was found.
+        """
+        # Of two changes within one tick of the clock the second would not be seen.
+        if self._clock() - max(found.st_mtime, found.st_ctime) > _SETTLED:
+            self._store.write("members", _digest_key(path, found), {}, sha256.encode())
 
     def forget(self, sha256: str) -> None:
         """Remove a wheel.
@@ -247,3 +339,8 @@ class WheelStore:
         if self._folder is None or len(sha256) != 64 or not sha256.isalnum():
             return None
         return self._folder / sha256[:2] / sha256[2:]
+
+
+def _digest_key(path: Path, found: os.stat_result) -> str:
+    times = found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return f"digest\n{path.absolute()}\n{found.st_dev}\n{found.st_ino}\n{times}"
