@@ -126,7 +126,7 @@ class IgnoringCase(NativeFileSystem):
     def _spelled(self, path: AnyPath) -> str:
         folder, name = os.path.split(os.fspath(path))
         try:
-            names = os.listdir(folder)  # noqa: PTH208
+            names = os.listdir(folder or ".")  # noqa: PTH208
         except OSError:
             return os.fspath(path)
         same = [one for one in names if one.casefold() == name.casefold()]

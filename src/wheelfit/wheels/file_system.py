@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import TypeAlias
 
-__all__ = ["NATIVE", "AnyPath", "FileSystem", "NativeFileSystem", "extended"]
+__all__ = ["NATIVE", "AnyPath", "FileSystem", "NativeFileSystem", "extended", "patiently"]
 
 
 def __dir__() -> list[str]:
@@ -169,12 +169,12 @@ class NativeFileSystem:
     def remove_file(self, path: AnyPath) -> None:
         """See `FileSystem`."""
         native = _native(path)
-        _patiently(lambda: os.unlink(native))  # noqa: PTH108
+        patiently(lambda: os.unlink(native))  # noqa: PTH108
 
     def remove_folder(self, path: AnyPath) -> None:
         """See `FileSystem`."""
         native = _native(path)
-        _patiently(lambda: os.rmdir(native))  # noqa: PTH106
+        patiently(lambda: os.rmdir(native))  # noqa: PTH106
 
     def move(self, source: AnyPath, target: AnyPath) -> None:
         """See `FileSystem`."""
@@ -185,12 +185,12 @@ class NativeFileSystem:
         # environment is locked, and a look before is what is left.
         if os.path.lexists(other) and not _is_same_name(one, other):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), one, None, other)
-        _patiently(lambda: os.rename(one, other))  # noqa: PTH104
+        patiently(lambda: os.rename(one, other))  # noqa: PTH104
 
     def replace(self, source: AnyPath, target: AnyPath) -> None:
         """See `FileSystem`."""
         one, other = _native(source), _native(target)
-        _patiently(lambda: os.replace(one, other))  # noqa: PTH105
+        patiently(lambda: os.replace(one, other))  # noqa: PTH105
 
     def exchange(self, one: AnyPath, other: AnyPath) -> bool:
         """See `FileSystem`."""
@@ -276,9 +276,14 @@ def _sync(number: int) -> None:
     os.fsync(number)
 
 
-def _patiently(step: Callable[[], _Result]) -> _Result:
-    """Do something again while another program has the file open, for about five seconds."""
-    pause = _FIRST_PAUSE
+def patiently(step: Callable[[], _Result], first_pause: float = _FIRST_PAUSE) -> _Result:
+    """Do something again while another program has the file open, for about five seconds.
+
+    :param step: what to do.
+    :param first_pause: seconds before the second attempt; each next pause is twice as long.
+    :raises OSError: it cannot be done, or not in that time.
+    """
+    pause = first_pause
     for _ in range(_ATTEMPTS - 1):
         try:
             return step()
