@@ -55,7 +55,9 @@ class Scenario:
     words: tuple[str, ...]
     """The requirements."""
     state: str = "cold"
-    """``cold``, ``warm``, ``reinstall`` or ``exchange``."""
+    """``cold``: an empty cache and environment; ``warm``: the cache has it; ``reinstall``: the
+    environment, too; ``exchange``: another build is in the environment, and for wheelfit in the
+    cache."""
     shelf: str = "large"
     """Which wheels the index has."""
     deps: bool = False
@@ -190,18 +192,21 @@ class Contestant:
         self._tool = tool
         self._scratch = bench.scratch(scenario)
         self._state = scenario.state
-        if self._state == "exchange" and tool != "wheelfit":
-            self._state = "cold"  # what they have to do for it
+        # Others know no labels: they get the plain wheel once more, from a server as before.
+        self._has_labels = self._state == "exchange" and tool == "wheelfit"
         self._filled: Home | None = None
         if self._state != "cold":
             self._filled = new_home(self._scratch, f"{tool}-filled")
             bench.server.reset()
             self._run(self._filled, *self._labelled("cu129"))
+            if self._state == "exchange" and not self._has_labels:
+                self._scratch.put_away(self._filled.cache, shared=True)
 
     def once(self) -> Run:
         """Run once, from the state of the scenario."""
         home = self._home()
-        words = [REINSTALL[self._tool]] if self._state == "reinstall" else []
+        again = self._state == "reinstall" or (self._state == "exchange" and not self._has_labels)
+        words = [REINSTALL[self._tool]] if again else []
         self._bench.server.reset(rate=self._scenario.rate, delay=self._scenario.delay)
         measured = self._run(home, *words, *self._labelled("cu128"))
         count = self._bench.server.count()
@@ -227,13 +232,13 @@ class Contestant:
         return home
 
     def _labelled(self, label: str) -> list[str]:
-        if self._state != "exchange":
+        if not self._has_labels:
             return []
         return [word for name in self._scenario.words for word in ("--label", f"{name}={label}")]
 
     def _run(self, home: Home, *words: str) -> Run:
         wheels = self._bench.wheels
-        shelf = "siblings" if self._state == "exchange" else self._scenario.shelf
+        shelf = "siblings" if self._has_labels else self._scenario.shelf
         index = self._bench.server.index(getattr(wheels, shelf))
         deps = () if self._scenario.deps else ("--no-deps",)
         command = self._bench.command(
