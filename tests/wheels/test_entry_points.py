@@ -61,7 +61,24 @@ def test_names(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["python", "Python", "PYTHON3", "python3.11", "python.exe", "pythonw", "python3.13t"]
+    "name",
+    [
+        "python",
+        "Python",
+        "PYTHON3",
+        "python3.11",
+        "python.exe",
+        "python.",
+        "pythonw",
+        "python3.13t",
+        "python3.14td",
+        "python3.8dm",
+        "python_d.exe",
+        "python.ps1",
+        "Python3.JS",
+        "pypy3.11",
+        "graalpy",
+    ],
 )
 def test_interpreter(name: str) -> None:
     """CVE-2026-8643: a script that shadows the interpreter in any spelling is refused."""
@@ -70,7 +87,20 @@ def test_interpreter(name: str) -> None:
         parse(f"[console_scripts]\n{name} = a:b\n")
 
 
-@pytest.mark.parametrize("name", ["python-config", "pythonic", "ipython", "pytest", "python3-x"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "python-config",
+        "pythonic",
+        "ipython",
+        "pytest",
+        "python3-x",
+        "pypyr",
+        "py.test",
+        "pyd",
+        "pym",
+    ],
+)
 def test_no_interpreter(name: str) -> None:
     """Names that only begin like the interpreter's are fine."""
     assert not is_interpreter_name(name)

@@ -22,8 +22,13 @@ def __dir__() -> list[str]:
 _GROUPS = {"console_scripts": "console", "gui_scripts": "gui"}
 _NAME = re.compile(r"[\w.-]+")
 _VALUE = re.compile(r"([\w.]++)\s*+(?::\s*+([\w.]++))?+\s*+(?:\[[^\]]*+\])?")
-# Includes what Windows starts for ``python``, and ``pythonw``, ``python3.11``, ``python3t``.
-_INTERPRETER = re.compile(r"(python|pypy)w?[\d.]*t?w?(\.(exe|com|bat|cmd|py|pyw))?", re.IGNORECASE)
+# ``pythonw``, ``python3.11``, ``python3t``, ``python_d`` of debug builds,
+# with the endings of what Windows and PowerShell start when the name is typed without.
+_INTERPRETER = re.compile(
+    r"(?:python|pypy|graalpy)w?[\d.]*[dmtu]*w?(?:_d)?"
+    r"(?:\.(?:exe|com|bat|cmd|vbs|vbe|js|jse|wsf|wsh|msc|cpl|ps1|lnk|py|pyw))?\.*",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ def parse_commands(text: str, *, where: str) -> tuple[Command, ...]:
     """
     commands: dict[tuple[str, str], Command] = {}
     section = None
-    for raw in text.splitlines():
+    for raw in re.split(r"\r\n|\r|\n", text):  # at nothing else, as other readers do
         line = raw.strip()
         if not line or line.startswith(("#", ";")):
             continue
