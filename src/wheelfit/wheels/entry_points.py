@@ -22,7 +22,7 @@ def __dir__() -> list[str]:
 _GROUPS = {"console_scripts": "console", "gui_scripts": "gui"}
 _NAME = re.compile(r"[\w.-]+")
 _VALUE = re.compile(r"([\w.]++)\s*+(?::\s*+([\w.]++))?+\s*+(?:\[[^\]]*+\])?")
-# ``pythonw``, ``python3.11``, ``python3t``, ``python_d`` of debug builds,
+# ``pythonw``, ``python3.11``, ``python3t``, and ``python_d`` of debug builds, also
 # with the endings of what Windows and PowerShell start when the name is typed without.
 _INTERPRETER = re.compile(
     r"(?:python|pypy|graalpy)w?[\d.]*[dmtu]*w?(?:_d)?"
