@@ -53,7 +53,7 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
     if output.verbosity > 0:  # P-21; the evidence is what probe shows
         for one in explanation.detections:
             output.result(f"  {one.namespace:<11} {one.status}: {one.source}", "dim")
-    rows = list(_rows(explanation.candidates, machine.target.tags, output))
+    rows = list(_rows(explanation, machine.target.tags, output))
     rows += [("rejected", "source", f"{name}: {why}") for name, why in explanation.sources]
     width = max((len(who) for _, who, _ in rows), default=0)
     for verdict, who, reason in rows:
@@ -79,12 +79,13 @@ def _who(verdict: Verdict) -> str:
 
 
 def _rows(
-    verdicts: tuple[Verdict, ...], tags: TagPreference, output: Output
+    explanation: Explanation, tags: TagPreference, output: Output
 ) -> Iterator[tuple[str, str, str]]:
     """Name each wheel with its reason; what a reader can do without is counted."""
+    verdicts = explanation.candidates
     if output.verbosity > 0:
         for one in verdicts:
-            yield one.verdict, _who(one), f"{one.filename.text}: {_reason(one)}"
+            yield one.verdict, _who(one), f"{explanation.shown(one.filename)}: {_reason(one)}"
         return
     # A release may have hundreds of wheels for other Pythons and platforms. A label that has
     # others too is told by those; one that has none is told once.

@@ -15,10 +15,10 @@ from wheelfit.resolve.catalogue import Catalogue, needs_of
 from wheelfit.resolve.lack import Lack, unknown_project
 from wheelfit.resolve.lookahead import Lookahead
 from wheelfit.resolve.request import Request
-from wheelfit.values import dataclass, replace
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -68,13 +68,19 @@ class Explanation:
     """What bad metadata cost, for programs (F-136)."""
     sources: tuple[tuple[str, str], ...] = ()
     """Source distributions that do not count: name, and why (F-92)."""
+    unbuilt: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What would be built from: by the file name that stands for its wheel."""
+
+    def shown(self, filename: WheelFilename) -> str:
+        """Return what people know a wheel by."""
+        return self.unbuilt.get(filename.text, filename.text)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
         chosen = None
         if self.chosen is not None:
             chosen = {
-                "filename": self.chosen.text,
+                "filename": self.shown(self.chosen),
                 "label": self.chosen.label,
                 "properties": [str(item) for item in self.properties],
                 "built_for": [
@@ -93,7 +99,7 @@ class Explanation:
             "chosen": chosen,
             "candidates": [
                 {
-                    "filename": verdict.filename.text,
+                    "filename": self.shown(verdict.filename),
                     "label": verdict.filename.label,
                     "verdict": str(verdict.verdict),
                     "reason": verdict.reason,
@@ -161,6 +167,11 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
         tuple(choice.support.built_for(choice.properties)) if choice.support else (),
         choice.degradations,
         choice.release.others,
+        {
+            wheel.filename.text: wheel.file.shown
+            for wheel in choice.release.wheels
+            if wheel.file.origin is not None
+        },
     )
 
 

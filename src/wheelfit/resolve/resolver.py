@@ -314,7 +314,7 @@ class _Resolving:
         for wheel in self._wheels:
             if _name(wheel) in self._request.excluded:
                 raise UserError(
-                    f"{_name(wheel)} is excluded, and {wheel.file.filename} is given",
+                    f"{_name(wheel)} is excluded, and {wheel.file.shown} is given",
                     where=wheel.where or None,
                 )
             pages.setdefault(_name(wheel), []).append(wheel)
@@ -324,14 +324,14 @@ class _Resolving:
             if len(versions) > 1:
                 raise UserError(
                     f"wheels of different versions of {name} are given",
-                    note="\n".join(file.filename for file in files),
+                    note="\n".join(file.shown for file in files),
                 )
             self._candidates.give(ProjectPage(name, files, "the request"))
             (version,) = versions
             choice = self._candidates.usable(name, version)
             if choice.chosen is None:
                 raise NoCompatibleWheel(
-                    f"{files[0].filename} does not fit {self._candidates.target.name}",
+                    f"{files[0].shown} does not fit {self._candidates.target.name}",
                     note="\n".join(
                         verdict.reason
                         if len(files) == 1
@@ -347,7 +347,7 @@ class _Resolving:
                 roots += needs_of(asked.requirement, str(asked))
         for wheel in self._wheels:
             requirement = Requirement(_name(wheel), wheel.extras)
-            roots += needs_of(requirement, wheel.file.filename)
+            roots += needs_of(requirement, wheel.file.shown)
         return roots
 
     def _constraints(self) -> list[Need]:

@@ -83,6 +83,11 @@ class File:
     """What the file is built from, here; None: it is as somebody has published it."""
 
     @property
+    def shown(self) -> str:
+        """What people know it by: its name, or that of what it will be built from."""
+        return self.filename if self.origin is None or self.origin.is_built else self.origin.name
+
+    @property
     def is_local(self) -> bool:
         """Tell whether the file lies on this machine."""
         return self.url.startswith("file:")

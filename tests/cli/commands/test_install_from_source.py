@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -13,8 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urljoin
-from urllib.request import Request, urlopen
 
 import pytest
 from cli.running import Runner, Said
@@ -243,8 +240,7 @@ class TestArchives:
     def test_a_url(self, workshop: Workshop, project: Path) -> None:
         """One of a server is fetched; a login in its URL is not recorded."""
         path = write_sdist(workshop.wheels, project, "demo")
-        (link,) = re.findall(r'href="([^"#]*demo-1[^"#]*)', fetched(f"{workshop.index.url}demo/"))
-        url = urljoin(f"{workshop.index.url}demo/", link)
+        url = workshop.index.file_url(path.name)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         login = url.replace("://", "://me:s3cret@")
         said = workshop.install(f"demo @ {login}#sha256={digest}")
@@ -489,6 +485,27 @@ class TestIndexes:
         assert "[source-off]" in workshop.install(project, code=3).err
         workshop.install(project, "--allow-source", "helper")
 
+    def test_the_same_rules(self, workshop: Workshop, tmp_path: Path) -> None:
+        """What building needs is held to hashes and constraints, and fetched by nobody offline."""
+        build_wheel(workshop.wheels, "helper", "1.0")
+        build_wheel(workshop.wheels, "helper", "2.0")
+        project = write_project(tmp_path / "p", "demo", requires=["helper"])
+        path = write_sdist(tmp_path, project, "demo")
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        lines = tmp_path / "r.txt"
+        lines.write_text(f"{path} --hash=sha256:{digest}\n")
+        said = workshop.install("-r", lines, "--require-hashes", code=1)
+        assert "hashes are required, and helper has none" in said.err
+        assert "it is needed to build" in said.err
+        (tmp_path / "c.txt").write_text("helper<2\n")
+        workshop.install(path, "-c", tmp_path / "c.txt")
+        assert workshop.index.requests_for("helper-1.0-py3-none-any.whl")
+        assert not workshop.index.requests_for("helper-2.0-py3-none-any.whl")
+        said = workshop.install(
+            "--offline", "--cache-dir", tmp_path / "empty", "--force-reinstall", path, code=5
+        )
+        assert "it is needed to build" in said.err
+
     def test_a_circle(self, workshop: Workshop, tmp_path: Path) -> None:
         """A project that needs itself to be built is told, and does not go on for ever."""
         project = write_project(tmp_path / "p", "demo", requires=["demo"])
@@ -592,12 +609,6 @@ class TestBrokenBackends:
         assert not list(scratch.glob("wheelfit-*"))
 
 
-def fetched(url: str) -> str:
-    """Return a page as text."""
-    with urlopen(Request(url, headers={"Accept": "text/html"})) as answer:
-        return str(answer.read().decode())
-
-
 def wait_for(condition: Callable[[], bool]) -> None:
     """Wait until something is so."""
     end = time.monotonic() + 60
@@ -626,6 +637,8 @@ def test_explain(workshop: Workshop, project: Path) -> None:
     """What the user names can be explained before it is built."""
     said = workshop.install(project, "--json", command="explain").object["projects"][0]
     assert (said["name"], said["version"]) == ("demo", "1.0")
+    assert said["chosen"]["filename"] == said["candidates"][0]["filename"] == str(project)
+    assert f"{project}: " in workshop.install(project, "-v", command="explain").out
     assert count(project) == 0
 
 
