@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.cli.building import build_planned
@@ -12,7 +13,13 @@ from wheelfit.cli.environments import (
 )
 from wheelfit.cli.pip_rules import check_changes, check_place
 from wheelfit.cli.sizes import size_table, sized, sizes_of, unknown_sizes
-from wheelfit.errors import NoCompatibleWheel, NotRemovable, UsageError, VariantChangeRefused
+from wheelfit.errors import (
+    EnvironmentBusy,
+    NoCompatibleWheel,
+    NotRemovable,
+    UsageError,
+    VariantChangeRefused,
+)
 from wheelfit.install.breakage import breakages
 from wheelfit.install.environment import Kind
 from wheelfit.install.fit import judge
@@ -45,11 +52,25 @@ if TYPE_CHECKING:
     from wheelfit.sources.size import FileSize
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-__all__ = ["Decided", "Ground", "Present", "carry_out", "check_ground", "decided", "report"]
+__all__ = [
+    "Crossed",
+    "Decided",
+    "Ground",
+    "Present",
+    "carry_out",
+    "check_ground",
+    "decided",
+    "in_peace",
+    "report",
+]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_LOOKS = 10
+"""How often an environment is looked at while others change it."""
 
 
 class Ground(Protocol):
@@ -159,32 +180,61 @@ def decided(
     :raises UsageError: the environment could not use what would be installed.
     :raises NotRemovable: something that must go was installed without a record of its files.
     :raises VariantChangeRefused: nobody asked for a change of variant.
+    :raises Crossed: it would be refused for what is not so any more; see `in_peace`.
     """
     _check_wishes(resolution, ground)
     _check_platform(planned, ground)
-    _check_removable(planned, ground.environment)
     agreements = ground.candidates.policy.agreements
-    changes = variant_changes(planned, present.installed, present.misfits, agreements)
-    refused = [one for one in changes if one.needs_consent and not agreed(one)]
-    if refused:
-        raise _refusal(refused, changes, present.misfits)
+    try:
+        for entry in planned.remove:
+            check_removable(entry, ground.environment)
+        changes = variant_changes(planned, present.installed, present.misfits, agreements)
+        refused = [one for one in changes if one.needs_consent and not agreed(one)]
+        if refused:
+            raise _refusal(refused, changes, present.misfits)
+    except (NotRemovable, VariantChangeRefused):
+        if _is_as_seen(present, ground.environment):
+            raise
+        raise Crossed from None
     return Decided(planned, resolution, present, changes, _misfits(planned, present, ground))
 
 
-def _check_removable(planned: Plan, environment: Environment) -> None:
-    """Refuse what certainly cannot be removed, before anything is fetched."""
-    try:
-        for entry in planned.remove:
-            check_removable(entry, environment)
-    except NotRemovable:
-        from wheelfit.install.locking import locked
+class Crossed(Exception):  # nothing is wrong
+    """Another process has changed the environment since somebody looked at it."""
 
-        # It may be in the hands of another process. When that has finished, either the same
-        # is true of it, or it is gone, and then this plan is crossed and made anew.
-        with locked(environment.schemes.purelib):
-            for entry in planned.remove:
-                if entry.path.exists():
-                    check_removable(entry, environment)
+
+def in_peace(decide: Callable[[], Decided]) -> Callable[[], Decided]:
+    """Return a function that decides anew as long as others cross it.
+
+    :param decide: looks at the environment and decides.
+    """
+
+    def decide_anew() -> Decided:
+        for _ in range(_LOOKS):
+            try:
+                return decide()
+            except Crossed:
+                continue
+        raise EnvironmentBusy(
+            "other processes keep changing the environment",
+            hint="nothing was changed; try again when they have finished",
+        )
+
+    return decide_anew
+
+
+def _is_as_seen(present: Present, environment: Environment) -> bool:
+    """Tell whether what was seen is what is there when nobody is at work on it."""
+    from wheelfit.install.locking import locked
+
+    library = environment.schemes.purelib
+    with locked(library) if library.is_dir() else nullcontext():
+        now = environment.installed()
+    return [_identity(entry) for entry in now] == [_identity(one) for one in present.installed]
+
+
+def _identity(entry: Installed) -> tuple[object, ...]:
+    return entry.path, entry.version, entry.label
 
 
 def _misfits(planned: Plan, present: Present, ground: Ground) -> tuple[Judged, ...]:
@@ -276,6 +326,7 @@ def carry_out(
     from wheelfit.cli.scratch import scratch_folder
     from wheelfit.install.apply import PLANS, PlanOutdated, apply
     from wheelfit.install.startup_files import StartupFiles
+    from wheelfit.wheels.linking import Linker, LinkMode
 
     wheels: dict[str, UnpackedWheel] = {}
     left = PLANS
@@ -304,6 +355,7 @@ def carry_out(
                     replace=arguments.replace_files,
                     compile_bytecode=arguments.compile,
                     startup_files=StartupFiles(arguments.startup_files),
+                    linker=Linker(LinkMode(arguments.link_mode)),
                     break_system_packages=arguments.break_system_packages,
                     circumstances=_circumstances(ground.machine),
                 )

@@ -95,18 +95,19 @@ _PIP_SWITCHES = {
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Resolve, download, check and install."""
     from wheelfit.cli.bounds import check_bounds
-    from wheelfit.cli.changes import carry_out, check_ground, report
+    from wheelfit.cli.changes import carry_out, check_ground, in_peace, report
     from wheelfit.cli.opened import open_for_choice
 
     opened = open_for_choice(arguments, environ, output)
     with opened:
         check_ground(arguments, environ, opened.environment, opened.rules, output)
 
-        def decide() -> Decided:
+        def decide_once() -> Decided:
             found = _decide(arguments, opened)
             check_bounds(arguments, found, opened.candidates, output)
             return found
 
+        decide = in_peace(decide_once)
         decision = decide()
         if not arguments.dry_run:
             decision = carry_out(decision, decide, arguments, output, opened)

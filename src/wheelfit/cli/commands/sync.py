@@ -72,7 +72,7 @@ class _Ground(NamedTuple):
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Choose from the lock, download, check, install and remove."""
     from wheelfit.cli.bounds import check_bounds
-    from wheelfit.cli.changes import carry_out, check_ground, report
+    from wheelfit.cli.changes import carry_out, check_ground, in_peace, report
     from wheelfit.cli.locks import open_lock
     from wheelfit.cli.pip_rules import read_rules
 
@@ -85,11 +85,12 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         environment = opened.environment.to_be_taken_to(machine.target)
         ground = _Ground(environment, machine, choosing.candidates, opened.repository)
 
-        def decide() -> Decided:
+        def decide_once() -> Decided:
             found = _decide(arguments, ground, choosing)
             check_bounds(arguments, found, choosing.candidates, output)
             return found
 
+        decide = in_peace(decide_once)
         decision = decide()
         if arguments.refit:
             _tell_unlisted(decision, choosing, output)

@@ -1,0 +1,82 @@
+"""Claims about deciding on a change while others change the same environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+from cli.running import Runner, arguments
+
+from wheelfit.cli.changes import Crossed, Decided, Present, decided, in_peace
+from wheelfit.cli.opened import Opened, open_for_choice
+from wheelfit.cli.output import Output
+from wheelfit.errors import EnvironmentBusy, NotRemovable
+from wheelfit.install.plan import Plan
+from wheelfit.resolve.resolution import Resolution
+from wheelfit.testing.wheels import build_wheel
+
+
+class TestInPeace:
+    """A decision that others cross."""
+
+    def test_again(self) -> None:
+        """What was crossed is decided anew."""
+        wanted = cast("Decided", object())
+        crossed = iter([True, True, False])
+
+        def decide() -> Decided:
+            if next(crossed):
+                raise Crossed
+            return wanted
+
+        assert in_peace(decide)() is wanted
+
+    def test_no_end(self) -> None:
+        """Others who never stop are an error in the end, of which nothing is the user's fault."""
+        asked = []
+
+        def decide() -> Decided:
+            asked.append(1)
+            raise Crossed
+
+        with pytest.raises(EnvironmentBusy, match="keep changing"):
+            in_peace(decide)()
+        assert len(asked) > 1
+
+
+class TestRefusals:
+    """A refusal for what is installed."""
+
+    @pytest.fixture
+    def target(self, run: Runner, tmp_path: Path) -> Path:
+        """Return a folder with a package whose RECORD is gone."""
+        wheel = build_wheel(tmp_path, "demo", "1")
+        target = tmp_path / "target"
+        run("install", "--no-index", "--target", target, wheel)
+        (target / "demo-1.dist-info" / "RECORD").unlink()
+        return target
+
+    def decide(self, opened: Opened, present: Present) -> None:
+        """Decide that the package goes."""
+        plan = Plan(remove=present.installed)
+        decided(plan, Resolution(()), present, opened, lambda _: False)
+
+    @pytest.fixture
+    def opened(self, target: Path) -> Opened:
+        """Return everything that a command opens."""
+        words = ("--no-index", "--target", str(target), "demo")
+        return open_for_choice(arguments("install", *words), {}, Output.of(environ={}))
+
+    def test_so_it_is(self, opened: Opened) -> None:
+        """What is still so when nobody is at work is refused."""
+        present = Present(opened.environment.installed(), ())
+        with opened, pytest.raises(NotRemovable):
+            self.decide(opened, present)
+
+    def test_so_it_was(self, opened: Opened, target: Path) -> None:
+        """What was so in the middle of another's work is looked at again."""
+        present = Present(opened.environment.installed(), ())
+        (target / "demo-1.dist-info").rename(target / "demo-2.dist-info")
+        with opened, pytest.raises(Crossed):
+            self.decide(opened, present)
