@@ -3,8 +3,10 @@
     python benchmarks/install.py                           every scenario, 7 rounds each
     python benchmarks/install.py --rounds 9 cold-torch     one of them
     python benchmarks/install.py --quick                   tiny wheels, one round: does it run?
-    python benchmarks/install.py --json FILE --plot docs/explanation/install-speed.svg
-    python benchmarks/install.py --from FILE               the tables and the plot once more
+    python benchmarks/install.py --json FILE               keep every run
+    python benchmarks/install.py --from FILE               the tables once more, of what was kept
+
+``--plot`` and ``--docs`` write the plot and the tables of docs/explanation/install-speed.md.
 
 The wheels are fetched once from the configured index and kept (2 GB; 5 GB with the variants made
 of them). A server on the loopback interface gives them to every tool (`throttled_server.py`). Each
@@ -31,7 +33,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from install_report import Result, draw, report
+from install_report import Result, draw, marked, report
 from install_runs import Run, Runs, Scratch, copy_tree, kind_of, remove, run
 from install_wheels import TREE, Wheels, fetched, kept_folder, tiny
 from throttled_server import Server
@@ -353,6 +355,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="tiny wheels, one round")
     parser.add_argument("--json", type=Path, help="write every run to this file")
     parser.add_argument("--plot", type=Path, help="draw the ratios to this SVG file")
+    parser.add_argument(
+        "--docs", type=Path, help="put the tables into this page, between its marks"
+    )
     parser.add_argument("--from", dest="source", type=Path, help="measure nothing, read this file")
     asked = parser.parse_args()
     unknown = set(asked.scenarios) - {*SCENARIOS, START_UP}
@@ -394,7 +399,7 @@ def measure_all(asked: argparse.Namespace) -> Result:
     with ExitStack() as stack:
         bench = prepare(asked, stack)
         versions = [version_of(program) for program in bench.programs.values()]
-        machine = f"{platform.platform()}, {os.cpu_count()} CPUs"
+        machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"
         result = Result(machine, f"Python {platform.python_version()}, {', '.join(versions)}")
         result.limits = measure_limits(bench)
         for name in asked.scenarios or [*SCENARIOS, START_UP]:
@@ -416,7 +421,10 @@ def main() -> None:
         result = Result.of_json(json.loads(asked.source.read_text()))
     else:
         result = measure_all(asked)
-    print("\n".join(report(result, {name: one.goals for name, one in SCENARIOS.items()})))
+    text = "\n".join(report(result, {name: one.goals for name, one in SCENARIOS.items()}))
+    print(text)
+    if asked.docs is not None:
+        asked.docs.write_text(marked(asked.docs.read_text(), text))
     if asked.json is not None:
         asked.json.write_text(json.dumps(result.as_json(), indent=1) + "\n")
     if asked.plot is not None:

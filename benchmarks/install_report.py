@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 START_GOALS = {"wheelfit --help": 0.035, "wheelfit dry run": 0.110}
+BEGIN, END = "<!-- measured -->", "<!-- end of measured -->"
 BARE = "bare interpreter"
 COLOURS = {"wheelfit": "#1b6ca8", "pip": "#c0561b"}
 
@@ -67,6 +68,14 @@ def report(result: Result, goals: Mapping[str, Mapping[str, float]]) -> Iterator
     if result.limits:
         yield ""
         yield from limits(result)
+
+
+def marked(page: str, text: str) -> str:
+    """Put text between the two marks of a page, in place of what is there."""
+    before, _, rest = page.partition(f"{BEGIN}\n")
+    _, end, after = rest.partition(END)
+    assert end, f"the page needs {BEGIN} and {END}"
+    return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
 def row(*cells: object) -> str:

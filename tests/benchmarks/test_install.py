@@ -135,6 +135,15 @@ def test_goals_are_marked() -> None:
     assert "2.00 ✗ (goal 1.5)" in text
 
 
+def test_tables_go_between_the_marks_of_a_page() -> None:
+    """Old tables give way, the rest of a page stays; the page in the docs has the marks."""
+    begin, end = install_report.BEGIN, install_report.END
+    page = f"before\n{begin}\nold\nolder\n{end}\nafter\n"
+    assert install_report.marked(page, "new") == f"before\n{begin}\nnew\n{end}\nafter\n"
+    docs = (BENCHMARKS.parent / "docs" / "explanation" / "install-speed.md").read_text()
+    assert "new" in install_report.marked(docs, "new")
+
+
 def test_same_figures_give_the_same_plot(tmp_path: Path) -> None:
     """The plot depends on the figures only."""
     pytest.importorskip("matplotlib", reason="needs the group benchmarks")
