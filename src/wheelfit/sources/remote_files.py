@@ -14,7 +14,6 @@ from wheelfit.errors import FileProblem, IntegrityError, NetworkError, Unexpecte
 from wheelfit.sources.budget import Budget
 from wheelfit.sources.cached import offline
 from wheelfit.sources.client import unexpected
-from wheelfit.sources.downloads import Download
 from wheelfit.sources.hashes import check_bytes, check_file, digest_checked
 from wheelfit.sources.lines import Lines
 from wheelfit.sources.local_files import (
@@ -27,11 +26,9 @@ from wheelfit.sources.local_files import (
 )
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, TooCostly
-from wheelfit.sources.segments import StartOver
 from wheelfit.sources.size import FileSize
 from wheelfit.sources.urls import origin, redact
 from wheelfit.sources.wheel_store import WheelStore
-from wheelfit.wheels.remote import RangeUnsupported, read_members, read_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -173,6 +170,8 @@ class RemoteFiles:
             raise _too_costly(file, _NO_RANGES)
         if self._pages.offline:
             raise offline(file.url)
+        from wheelfit.wheels.remote import RangeUnsupported, read_members  # noqa: PLC0415 - start-up
+
         filename = parse_wheel_filename(file.filename)
         # Both lie side by side, so a second one is usually free. A plain wheel
         # has no document, and to be sure of that costs the whole directory.
@@ -213,6 +212,8 @@ class RemoteFiles:
         if entry is not None:
             total, inside = map(int, entry.body.split())
             return FileSize(total, inside)
+        from wheelfit.wheels.remote import RangeUnsupported  # noqa: PLC0415 - start-up
+
         try:
             total, inside = self._ask_sizes(file)
         except RangeUnsupported:
@@ -228,6 +229,8 @@ class RemoteFiles:
 
         :raises RangeUnsupported: the server gives none.
         """
+        from wheelfit.wheels.remote import RangeUnsupported, read_sizes  # noqa: PLC0415 - start-up
+
         where = origin(file.url)
         with self._lock:
             hopeless = where in self._without_ranges
@@ -358,6 +361,7 @@ class RemoteFiles:
     def _exchange(self, file: File, target: BinaryIO, progress: Progress) -> Exchange | None:
         """Begin to put a wheel together from a kept sibling; None if that is not worthwhile."""
         from wheelfit.sources.siblings import begin_exchange  # noqa: PLC0415  # not for short ones
+        from wheelfit.wheels.remote import RangeUnsupported  # noqa: PLC0415 - start-up
 
         with self._lock:
             hopeless = origin(file.url) in self._without_ranges
@@ -379,6 +383,8 @@ class RemoteFiles:
         unpack: Callable[[ByteSource, Callable[[], None], Known], UnpackedWheel],
     ) -> UnpackedWheel | None:
         """Unpack what is put together; None if it is not the wheel that was promised."""
+        from wheelfit.sources.segments import StartOver  # noqa: PLC0415 - start-up
+
         try:
             with exchange:
                 return unpack(exchange.source, exchange.finish, exchange.known)
@@ -431,6 +437,8 @@ class RemoteFiles:
         use: Callable[[ByteSource, Callable[[], None]], _T],
     ) -> _T:
         """Download a file as `Download.read_by` does, and remember a server without ranges."""
+        from wheelfit.sources.downloads import Download  # noqa: PLC0415 - start-up
+
         server = origin(file.url)
         with self._lock:
             ranges = server not in self._without_ranges

@@ -24,10 +24,8 @@ from wheelfit.errors import FileProblem, InvalidFilename, InvalidWheel
 from wheelfit.sources.cache import mark_used
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import dataclass, replace
-from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.unpacked import MANIFEST, read_unpacked, release_of
-from wheelfit.wheels.unpacking import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -196,6 +194,8 @@ class WheelStore:
         :param progress: told of unpacked bytes.
         :raises InvalidWheel: it is not sound; nothing is kept.
         """
+        from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.unpacking import unpack  # noqa: PLC0415 - start-up
 
         def checked() -> str:
             check()
