@@ -276,6 +276,12 @@ def add_changing(group: _ArgumentGroup) -> None:
         "--replace-files", action="store_true", help="overwrite files that no package owns"
     )
     group.add_argument(
+        "--link-mode",
+        choices=("auto", "reflink", "hardlink", "copy"),
+        default="auto",
+        help="how files get from the cache into the environment",
+    )
+    group.add_argument(
         "--startup-files",
         choices=("warn", "allow", "deny"),
         default="warn",

@@ -624,6 +624,7 @@ SETTINGS: Mapping[str, Setting] = {
     "ignore-static": Setting(_TEXTS),
     "label": Setting(_Texts(_label, name=_project_of), ProjectMay.SET_IT),
     "limit": Setting(_Limits(), ProjectMay.TIGHTEN_IT),
+    "link-mode": Setting(_OneOf("auto", "reflink", "hardlink", "copy")),
     "max-download": Setting(_Parsed(_size, str), ProjectMay.TIGHTEN_IT),
     "no-abi-dependency": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
     "no-env-override": Setting(_FLAG),

@@ -31,6 +31,7 @@ from wheelfit.install.transaction import (
 )
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import dataclass
+from wheelfit.wheels.linking import Linker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,6 +84,7 @@ def apply(
     replace: bool = False,
     compile_bytecode: bool = False,
     startup_files: StartupFiles = StartupFiles.WARN,
+    linker: Linker | None = None,
     break_system_packages: bool = False,
     circumstances: Circumstances = Circumstances(),
     patience: float = PATIENCE,
@@ -95,6 +97,7 @@ def apply(
     :param replace: overwrite files that belong to no distribution.
     :param compile_bytecode: write ``.pyc`` files, as pip does unless told otherwise.
     :param startup_files: what is done about wheels with files that run whenever Python starts.
+    :param linker: gives the files of the wheels their places; the fastest way by default.
     :param break_system_packages: change an externally managed environment too (PEP 668).
     :param circumstances: what was chosen by, for the record in ``.dist-info``.
     :param patience: seconds to wait for another process that changes the environment.
@@ -111,7 +114,16 @@ def apply(
         return Applied()
     checked = tuple(check_wheel(pin, wheels[pin.name], circumstances) for pin in plan.install)
     environment.check_writable(_folders(checked, plan, environment))
-    job = _Job(plan, environment, checked, progress, replace, compile_bytecode, startup_files)
+    job = _Job(
+        plan,
+        environment,
+        checked,
+        progress,
+        replace,
+        compile_bytecode,
+        startup_files,
+        linker or Linker(),
+    )
     try:
         notes = _change_locked(job, patience)
     except OSError as error:
@@ -130,6 +142,7 @@ class _Job:
     replace: bool
     compile_bytecode: bool
     startup_files: StartupFiles
+    linker: Linker
 
 
 def _folders(
@@ -179,7 +192,7 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
     )
     progress.start(sum(wheel.size for wheel in job.checked))
     for layout in layouts:
-        _stage(layout, environment, transaction, progress)
+        _stage(layout, job, transaction)
     if job.compile_bytecode:
         compile_modules(environment, transaction.stage)
     transaction.switch(leaving, changes=_in_words(job.plan), replace=job.replace)
@@ -223,11 +236,9 @@ def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
     return staying
 
 
-def _stage(
-    layout: Layout, environment: Environment, transaction: Transaction, progress: Progress
-) -> None:
+def _stage(layout: Layout, job: _Job, transaction: Transaction) -> None:
     """Put the files of a wheel into folders beside their places."""
-    wheel = layout.wheel
+    wheel, environment = layout.wheel, job.environment
     used = {part.scheme for part in wheel.parts} | {wheel.root}
     used |= {"scripts"} if wheel.commands else set()
     stages = {scheme: transaction.stage(scheme) for scheme in sorted(used)}
@@ -239,6 +250,7 @@ def _stage(
         interpreter=environment.commands.python,
         launcher=environment.commands.launcher,
         skip=layout.present,
-        advance=progress.advance,
+        advance=job.progress.advance,
+        linker=job.linker,
     )
     destination.fill(wheel)

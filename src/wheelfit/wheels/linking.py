@@ -198,6 +198,8 @@ class _Work:
             case LinkMode.REFLINK:
                 self._files.reflink(source, target)
             case _:
+                if self._files.exists(target):
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
                 self._files.copy(source, target)
         if not self._is_same:
             os.chmod(target, self._mode_of(executable=executable))  # noqa: PTH101

@@ -28,6 +28,7 @@ from wheelfit.install.plan import Plan
 from wheelfit.platforms.children import run
 from wheelfit.sources.urls import redact
 from wheelfit.values import dataclass, field, replace
+from wheelfit.wheels.linking import Linker, LinkMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -238,7 +239,9 @@ class PluginEnvironments:
         environment = replace(
             environment, interpreter=replace(environment.interpreter, executable=final)
         )
-        apply(Plan(install=tuple(pins)), environment, wheels)
+        # No other environment may share these files: what is edited there must not run here.
+        linker = Linker(LinkMode.REFLINK)
+        apply(Plan(install=tuple(pins)), environment, wheels, linker=linker)
         record = {
             "version": _VERSION,
             "interpreter": _identity(interpreter),
