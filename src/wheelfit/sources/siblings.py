@@ -75,6 +75,7 @@ _LARGEST_DIRECTORY = 256 << 20
 _BLOCK = 256 << 10
 _WORTH_KEEPING = 0.1  # of the bytes; what has fewer of its own can be put together again
 _NEARLY_ALL = 0.95
+_NO_FILE = ("", -1, 0)
 
 
 class Kept(Protocol):
@@ -209,7 +210,6 @@ class Exchange:
     ) -> None:
         self._remote = remote
         self._plan = plan
-        self._sibling = sibling
         self._kept = kept
         self._target = target
         self._budget = budget
@@ -222,6 +222,9 @@ class Exchange:
         self.is_whole = plan.missing_bytes > _WORTH_KEEPING * remote.directory.size
         """Whether the target will have all of it; otherwise it is not worth being kept as well."""
         self._tree = str(sibling.wheel.folder / TREE) + os.sep
+        table = sibling.wheel.files
+        columns = zip(table.hashes, table.sizes, table.times, strict=True)
+        self._files = dict(zip(table.names, columns, strict=True))
         self._ended = threading.Event()
         self._error: BaseException | None = None
         work = [self._fetch, self._hash, *([self._copy] if self.is_whole else [])]
@@ -247,10 +250,12 @@ class Exchange:
         :param row: what RECORD of the wheel promises of it.
         """
         origin = self._plan.origins.get(member.name)
-        file = self._sibling.wheel.files.get(origin.name) if origin is not None else None
-        if origin is None or file is None or (file.row.hash, file.row.size) != (row.hash, row.size):
+        if origin is None:
             return None
-        return KnownFile(f"{self._tree}{origin.name}", file.mtime_ns, origin.is_whole)
+        digest, size, written = self._files.get(origin.name, _NO_FILE)
+        if (digest, size) != (row.hash, member.size):
+            return None
+        return KnownFile(f"{self._tree}{origin.name}", written, origin.is_whole)
 
     def finish(self) -> None:
         """Wait until all of it was put together, and is right.
