@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import WheelfitError
+from wheelfit.sources.at_once import at_once
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 
@@ -34,8 +33,6 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _AT_ONCE = 4
 """Wheels at the same time; how many connections that means, the settings say."""
-_PATIENCE = 2.0
-"""Seconds that others get to clean up once one has failed."""
 
 
 def download(
@@ -97,72 +94,15 @@ def unpacked(
     return found, refused
 
 
-class _Cancellable(Protocol):
-    def cancel(self) -> None:
-        """End what is under way."""
-
-
-def several_at_once(
-    things: Sequence[_T], fetch: Callable[[_T], _R], bars: _Cancellable, at_once: int = _AT_ONCE
-) -> list[_R]:
-    """Fetch things, a few at the same time; the first failure ends it all.
+def several_at_once(things: Sequence[_T], fetch: Callable[[_T], _R], bars: Bars) -> list[_R]:
+    """Fetch wheels, a few at the same time; the first failure ends it all.
 
     :param things: what to fetch.
     :param fetch: fetches one; called from several threads.
     :param bars: ends what is under way.
-    :param at_once: how many.
     :returns: what ``fetch`` returned, in the order of the things.
     """
-    results: dict[int, _R] = {}
-    failures: list[BaseException] = []
-    waiting = list(enumerate(things))[::-1]
-    news = threading.Condition()
-
-    def work() -> None:
-        while True:
-            with news:
-                if not waiting or failures:
-                    return
-                number, thing = waiting.pop()
-            try:
-                result = fetch(thing)
-            except BaseException as error:  # noqa: BLE001 - raised by whoever waits
-                with news:
-                    failures.append(error)
-                    news.notify_all()
-                return
-            with news:
-                results[number] = result
-                news.notify_all()
-
-    def wait() -> None:
-        with news:
-            while not failures and len(results) < len(things):
-                news.wait()
-        if failures:
-            raise failures[0]
-
-    # Not those of an executor: Python would wait at its end for a server that has fallen silent.
-    threads = [
-        threading.Thread(target=work, name="download", daemon=True)
-        for _ in range(min(at_once, len(things)))
-    ]
-    try:
-        for thread in threads:
-            thread.start()
-        wait()
-    except BaseException:
-        # One failed, or the user has had enough: the others are in vain. They clean up after
-        # themselves as soon as they notice.
-        with news:
-            waiting.clear()
-        bars.cancel()
-        patience = time.monotonic() + _PATIENCE
-        for thread in threads:
-            if thread.is_alive():
-                thread.join(max(0.0, patience - time.monotonic()))
-        raise
-    return [results[number] for number in range(len(things))]
+    return at_once(things, fetch, most=_AT_ONCE, cancel=bars.cancel)
 
 
 @contextmanager

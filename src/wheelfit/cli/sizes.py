@@ -40,17 +40,10 @@ def sizes_of(
     """
     if not pins:
         return {}
-    from wheelfit.cli.downloads import several_at_once
+    from wheelfit.sources.at_once import at_once
 
-    found = several_at_once(
-        pins, lambda pin: files.size(pin.file, unpacked=unpacked), _Unstoppable(), _AT_ONCE
-    )
+    found = at_once(pins, lambda pin: files.size(pin.file, unpacked=unpacked), most=_AT_ONCE)
     return {pin.name: size for pin, size in zip(pins, found, strict=True)}
-
-
-class _Unstoppable:
-    def cancel(self) -> None:
-        """Do nothing: these requests are small, and nobody waits for them."""
 
 
 def sized(

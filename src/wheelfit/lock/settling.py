@@ -7,7 +7,6 @@ them. A label that wants something else is left out, with a reason.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -15,6 +14,7 @@ from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import HashMismatch, InvalidMarker, NoFit, WheelfitError
 from wheelfit.resolve.request import Asked
+from wheelfit.sources.at_once import at_once
 from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -185,8 +185,7 @@ class _Settling:
             with suppress(WheelfitError):
                 candidates.wheel_of(*item)
 
-        with ThreadPoolExecutor(threads, "wheelfit-labels") as pool:
-            list(pool.map(fetch, wanted))
+        at_once(wanted, fetch, most=threads)
 
     def _chooser(self, pin: Pin, closed: Candidates) -> Candidates:
         """Return who judges a release: of plain wheels, and of given ones, who did already."""

@@ -58,7 +58,7 @@ class Pace:
     """Bytes that one of several connections fetches at a time."""
     enough: float = 80e6
     """Bytes a second; a connection that gives as many is not what everybody waits for."""
-    patience: float = 0.1
+    patience: float = 0.05
     """Seconds after which the first bytes tell how fast a connection is."""
     clock: Callable[[], float] = time.monotonic
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import FileProblem, IntegrityError, NetworkError
 from wheelfit.lock.export.license import License, license_of
+from wheelfit.sources.at_once import at_once
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -149,8 +149,7 @@ def contents_of(
         needs[edge.needing].add(edge.needed)
     read: list[CoreMetadata | str | None] = [None] * len(pins)
     if with_licenses:
-        with ThreadPoolExecutor(_AT_ONCE, "metadata") as pool:
-            read = list(pool.map(lambda pin: _core(pin, candidates), pins))
+        read = at_once(pins, lambda pin: _core(pin, candidates), most=_AT_ONCE)
     packages, notes = [], list(resolution.notes)
     for pin, core in zip(pins, read, strict=True):
         unread = core if isinstance(core, str) else ""
