@@ -126,9 +126,7 @@ def lay_out(
                             f"{start}{name} may not be written: {reason}", where=where
                         )
             startup += [
-                start + name
-                for name in group.names
-                if places.runs(os.path.join(folder, name))  # noqa: PTH118
+                start + name for name in group.names if places.runs(f"{folder}{os.sep}{name}")
             ]
             for name, verdict in ground.take(folder, group, where):
                 if isinstance(verdict, _Conflict):
@@ -239,7 +237,7 @@ class _Ground:
         obstacle = None if there is not None else self._obstacle_above(folder)
         folded = frozenset(map(_fold, there or ()))
         for name, content in zip(group.names, group.contents, strict=True):
-            path = os.path.join(folder, name)  # noqa: PTH118
+            path = f"{folder}{os.sep}{name}"
             if (other := taken.get(name)) is not None and content and other[1] == content:
                 yield name, None
                 continue
