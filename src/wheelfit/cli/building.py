@@ -64,6 +64,7 @@ def open_building(
     :raises UsageError: something cannot be built for another machine; or a setting is none.
     """
     from wheelfit.cli.indexes import cache_folder
+    from wheelfit.cli.scratch import scratch_folder
     from wheelfit.install.builds.building import Building, BuildPolicy
     from wheelfit.install.builds.cache import BuiltWheels
     from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
@@ -112,6 +113,7 @@ def open_building(
             (interpreter.implementation, *map(str, (*interpreter.version, interpreter.tags[0]))),
         ),
         environ=environ,
+        scratch=scratch_folder,
         tell=lambda text: output.say(text, "dim"),
         echo=output.say if arguments.debug or output.verbosity > 0 else None,
     )

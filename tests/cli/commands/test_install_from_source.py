@@ -106,7 +106,7 @@ class TestFolders:
         built = workshop.module("demo")
         assert Path(built["PYTHON"]).parent != Path(sys.executable).parent
         assert not any(
-            "site-packages" in one and "wheelfit-build" not in one for one in built["PATH"]
+            "site-packages" in one and "wheelfit-change" not in one for one in built["PATH"]
         )
         assert not any(str(workshop.target) in one for one in built["PATH"])
 

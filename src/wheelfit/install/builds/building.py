@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import threading
 import time
-import weakref
+from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -42,6 +42,7 @@ from wheelfit.wheels.unpacking import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from contextlib import AbstractContextManager
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -121,6 +122,7 @@ class Building:
     :param cache: keeps what was built.
     :param policy: what may be built, and how.
     :param environ: the environment of the process.
+    :param scratch: gives a folder for as long as it is needed; asked when one is.
     :param tell: told what is being done.
     :param echo: told every line that a backend prints; None: only its log is.
     :param progress: returns what follows the transfer of a file.
@@ -134,6 +136,7 @@ class Building:
         policy: BuildPolicy,
         *,
         environ: Mapping[str, str],
+        scratch: Callable[[], AbstractContextManager[Path]],
         tell: Callable[[str], None] = lambda _text: None,
         echo: Callable[[str], None] | None = None,
         progress: Callable[[str], Progress] = _quietly,
@@ -151,14 +154,15 @@ class Building:
         self._busy: list[str] = []
         self._products: dict[tuple[str, str], _Product] = {}
         self._given: dict[GivenSource, _Product] = {}
-        self._folder_: Path | None = None
+        self._scratch = scratch
+        self._folder: Path | None = None
+        self._stack = ExitStack()
         self.name = repository.name
 
     def close(self) -> None:
         """End what still runs, and remove everything that is not kept."""
         self._children.close()
-        if self._folder_ is not None:
-            shutil.rmtree(self._folder_, ignore_errors=True)
+        self._stack.close()
 
     # --- what the user names ---------------------------------------------------------------
 
@@ -460,10 +464,9 @@ class Building:
     # --- folders -------------------------------------------------------------------------------
 
     def _new_folder(self, what: str) -> Path:
-        if self._folder_ is None:
-            self._folder_ = Path(tempfile.mkdtemp(prefix="wheelfit-build-")).resolve()
-            weakref.finalize(self, shutil.rmtree, self._folder_, ignore_errors=True)
-        return Path(tempfile.mkdtemp(prefix=f"{what}-", dir=self._folder_))
+        if self._folder is None:
+            self._folder = self._stack.enter_context(self._scratch()).resolve()
+        return Path(tempfile.mkdtemp(prefix=f"{what}-", dir=self._folder))
 
 
 def _of(product: _Product) -> OpenProject:
