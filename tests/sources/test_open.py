@@ -12,7 +12,8 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.errors import InvalidConfiguration, UnexpectedStatus, Unreachable
-from wheelfit.sources.open import default_cache_folder, open_sources
+from wheelfit.sources.cache_folder import default_cache_folder
+from wheelfit.sources.open import open_sources
 from wheelfit.sources.page import File
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.wheels import build_wheel

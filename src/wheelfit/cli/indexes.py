@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from wheelfit.cli.configuration import home
 from wheelfit.cli.pip_rules import pip_surroundings
-from wheelfit.sources.open import default_cache_folder, open_sources
+from wheelfit.sources.cache_folder import default_cache_folder
+from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.values import replace
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.transport import Transport
 
 
-__all__ = ["default_cache_folder", "open_sources", "usable_cache_folder"]
+__all__ = ["open_sources", "usable_cache_folder"]
 
 
 def __dir__() -> list[str]:
@@ -127,21 +127,6 @@ def open_sources(
     return Remembered(
         together(repositories, others=files, local=local, note=note), close, client.cut
     )
-
-
-def default_cache_folder(environ: Mapping[str, str], home: Path, platform: str) -> Path:
-    """Return where things are kept when nobody says where.
-
-    :param platform: as ``sys.platform``.
-    """
-    named = environ.get("WHEELFIT_CACHE_DIR")
-    if named:
-        return Path(named)
-    if platform == "win32":
-        return Path(environ.get("LOCALAPPDATA") or home / "AppData/Local", "wheelfit", "Cache")
-    if platform == "darwin":
-        return home / "Library/Caches/wheelfit"
-    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache", "wheelfit")
 
 
 _LOGIN = re.compile(r"[^/\\\s]+:[^/\\\s]*@")

@@ -69,9 +69,15 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Do what ACTION says."""
     _check(arguments)
-    from wheelfit.cli.indexes import cache_folder
+    import sys
+    from pathlib import Path
 
-    folder = cache_folder(arguments.cache_dir, environ).absolute()
+    from wheelfit.cli.configuration import home
+    from wheelfit.sources.cache_folder import default_cache_folder
+
+    named = arguments.cache_dir
+    folder = Path(named) if named else default_cache_folder(environ, home(), sys.platform)
+    folder = folder.absolute()
     if arguments.action == "dir":
         return _dir(folder, output)
     from wheelfit.cli import cache_report

@@ -1,0 +1,165 @@
+"""Which modules commands import: what a command does without is what makes it quick.
+
+No time is measured here, `benchmarks/start_up.py` does that. If a test fails because of a module
+that a command cannot do without, allow it: take its name from the forbidden ones, or raise the
+number of modules. If it can do without, import it where it is needed (``# noqa: PLC0415``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from wheelfit.server.folder import FolderIndex
+from wheelfit.server.loopback import LoopbackServer
+from wheelfit.server.messages import Answer, Request
+from wheelfit.testing.wheels import build_wheel, release_document
+
+DOCUMENT = release_document(
+    {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
+)
+PROGRAM = """
+import sys
+from wheelfit.cli.main import main
+try:
+    code = main(sys.argv[1:])
+except SystemExit as ended:
+    code = ended.code
+print(code, *sys.modules, file=sys.stderr)
+"""
+
+NEVER = {
+    "asyncio", "ctypes", "dataclasses", "email", "http", "http.client", "multiprocessing",
+    "unittest", "xml", "sqlite3", "importlib.metadata", "pkg_resources", "setuptools", "zipfile",
+    "rich", "truststore", "urllib3", "tomli_w", "installer", "ssl", "socket", "pydoc",
+}  # fmt: skip
+"""Nothing that only looks needs these, nor does an installation that is resolved from the cache."""
+LITTLE = NEVER | {
+    "packaging", "msgspec", "nab_resolver", "filelock", "hashlib", "json", "tempfile", "subprocess",
+    "logging", "platform", "concurrent.futures", "tomllib", "decimal",
+}  # fmt: skip
+"""Help and the like need none of these either."""
+CHANGING = {
+    "wheelfit.install.apply", "wheelfit.install.transaction", "wheelfit.install.checked_wheel",
+    "wheelfit.wheels.unpacking", "wheelfit.wheels.archive", "wheelfit.wheels.remote",
+    "wheelfit.sources.downloads", "wheelfit.sources.segments", "wheelfit.sources.siblings",
+    "wheelfit.sources.urllib3_transport", "wheelfit.sources.html_links",
+    "wheelfit.sources.inventory",
+    "wheelfit.projects.backend", "wheelfit.doctor", "wheelfit.lock", "wheelfit.build",
+    "wheelfit.server", "packaging.requirements", "packaging.markers", "packaging.metadata",
+}  # fmt: skip
+"""What only changes something, or only goes on the network."""
+DETECTING = {
+    "wheelfit.platforms.providers.nvidia", "wheelfit.platforms.probes.nvidia_library",
+    "wheelfit.platforms.tables.nvidia", "wheelfit.platforms.facts",
+}  # fmt: skip
+"""What only finds out about hardware."""
+
+
+class FreshPages:
+    """Serve a folder, and call its pages fresh."""
+
+    def __init__(self, folder: Path) -> None:
+        self._inner = FolderIndex(folder)
+
+    def __call__(self, request: Request) -> Answer:
+        """Answer a request."""
+        answer = self._inner(request)
+        return replace(answer, headers={**answer.headers, "cache-control": "max-age=3000"})
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Give a folder with a filled cache, and the URL of an index that is not needed any more."""
+    folder = tmp_path_factory.mktemp("start-up")
+    build_wheel(folder / "index", "varied", "1.0", label="mkl", document=DOCUMENT)
+    (folder / "index" / "varied-1.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_wheel(folder / "index", "plain", "1.0", requires=["needed>=1"])
+    build_wheel(folder / "index", "needed", "1.0")
+    with LoopbackServer(FreshPages(folder / "index")) as server:
+        url = f"{server.origin}/simple/"
+        modules(folder, "install", "-i", url, "--dry-run", "--target", folder / "t", "plain")
+        modules(folder, "install", "-i", url, "--dry-run", "--target", folder / "t", "varied")
+    return folder, url
+
+
+def modules(folder: Path, *words: str | Path) -> set[str]:
+    """Return what a command has imported, in a process of its own without ``.pth`` files."""
+    paths = [sysconfig.get_path("purelib"), str(Path(__file__).parents[2] / "src")]
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "PIP_CONFIG_FILE": os.devnull,
+        "WHEELFIT_CACHE_DIR": str(folder / "cache"),
+        "PYTHONPATH": os.pathsep.join(reversed(paths)),
+    }
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", PROGRAM, *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=environ,
+    )
+    assert done.returncode == 0, done.stderr
+    code, *names = done.stderr.splitlines()[-1].split()
+    assert code in ("0", "None"), done.stderr
+    return set(names)
+
+
+def counted(names: set[str]) -> int:
+    """Return how many modules of wheelfit there are."""
+    return sum(name.partition(".")[0] == "wheelfit" for name in names)
+
+
+COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
+    # What is run, what it must not import, and how many modules of wheelfit it may.
+    "version": (["--version"], LITTLE, 8),
+    "help": (["--help"], LITTLE, 8),
+    "help of install": (["install", "--help"], LITTLE, 14),
+    "cache dir": (["cache", "dir"], LITTLE | CHANGING, 20),
+    "list": (["list", "--target", "t"], NEVER | CHANGING | DETECTING, 75),
+    "satisfied": (
+        ["install", "--dry-run", "packaging", "-i", "{url}"],
+        NEVER | CHANGING | DETECTING,
+        175,
+    ),
+    "resolved": (
+        ["install", "--dry-run", "plain", "--target", "{folder}/t", "-i", "{url}"],
+        NEVER | CHANGING | DETECTING,
+        175,
+    ),
+    "resolved, with variants": (
+        ["install", "--dry-run", "varied", "--target", "{folder}/t", "-i", "{url}"],
+        NEVER | CHANGING | {"wheelfit.platforms.providers.nvidia"},
+        185,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", COMMANDS)
+def test_little_is_imported(what: str, place: tuple[Path, str]) -> None:
+    """A command imports nothing that is known to be slow and that it can do without."""
+    folder, url = place
+    words, forbidden, most = COMMANDS[what]
+    names = modules(folder, *(word.format(folder=folder, url=url) for word in words))
+    assert sorted(forbidden & names) == []
+    assert counted(names) <= most, sorted(names)
+
+
+def test_the_network_needs_more(place: tuple[Path, str]) -> None:
+    """What is forbidden above is imported where it is needed, so the names are right."""
+    folder, _ = place
+    with LoopbackServer(FolderIndex(folder / "index")) as server:
+        url = f"{server.origin}/simple/"
+        names = modules(
+            folder, "install", "-i", url, "--target", folder / "new", "--no-cache-dir", "plain"
+        )
+    assert {"urllib3", "ssl", "wheelfit.install.apply", "wheelfit.wheels.unpacking"} <= names
