@@ -1,0 +1,100 @@
+"""``--offline``: what was installed once can be installed again when the server is gone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, tree
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+
+DOCUMENT = release_document(
+    {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
+)
+
+
+@pytest.fixture(autouse=True)
+def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing come in from whoever runs the tests."""
+    del bare_environment
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Runner:
+    """Return what runs a command."""
+    return Runner(capsys)
+
+
+@pytest.fixture
+def url(run: Runner, tmp_path: Path) -> str:
+    """Install from an index, lock, let the index go away, and return its URL."""
+    folder = tmp_path / "index"
+    build_wheel(folder, "fast", "2.0", label="mkl", document=DOCUMENT, requires=["plain>=1"])
+    (folder / "fast-2.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_wheel(folder, "plain", "1.0")
+    build_wheel(folder, "other", "1.0")
+    with RecordingIndex(folder) as index:
+        run("install", "-i", index.url, "--target", tmp_path / "first", "fast")
+        (tmp_path / "pyproject.toml").write_text(
+            '[project]\nname = "mine"\nversion = "1"\ndependencies = ["fast"]\n'
+        )
+        run("lock", "-i", index.url, "--project", tmp_path, "-o", tmp_path / "pylock.toml")
+        return index.url
+
+
+def again(run: Runner, tmp_path: Path, url: str, name: str = "again") -> dict[str, str]:
+    """Install the same offline, and return what is there then."""
+    run("install", "--offline", "-i", url, "--target", tmp_path / name, "fast")
+    return tree(tmp_path / name)
+
+
+@pytest.mark.parametrize("gone", [None, "wheels-1", "unpacked-1"])
+def test_the_same_again(run: Runner, tmp_path: Path, url: str, gone: str | None) -> None:
+    """Wheel files or unpacked wheels, each is enough; pages count however old they are."""
+    if gone is not None:
+        shutil.rmtree(tmp_path / "cache" / gone)
+    first = tree(tmp_path / "first")
+    assert again(run, tmp_path, url).keys() == first.keys()
+    assert again(run, tmp_path, url, "third").keys() == first.keys()
+
+
+def test_a_lock(run: Runner, tmp_path: Path, url: str) -> None:
+    """``sync --offline`` takes what the lock names from the cache."""
+    del url
+    run("sync", "--offline", tmp_path / "pylock.toml", "--target", tmp_path / "synced")
+    assert (tmp_path / "synced" / "fast-2.0.dist-info").is_dir()
+    assert (tmp_path / "synced" / "plain-1.0.dist-info").is_dir()
+
+
+def test_a_wheel_is_missing(run: Runner, tmp_path: Path, url: str) -> None:
+    """A wheel that is not kept is named, and nothing is changed."""
+    run("cache", "remove", "plain")
+    words = ["install", "--offline", "-i", url, "--target", tmp_path / "again", "fast"]
+    error = run(*words, "--json", code=5).error
+    assert error["code"] == "unreachable"
+    assert "offline" in error["message"]
+    assert error["where"].endswith("/plain-1.0-py3-none-any.whl")
+    assert "--offline" in error["hint"]
+    assert not (tmp_path / "again").exists() or not list((tmp_path / "again").glob("*.dist-info"))
+
+
+def test_a_page_is_missing(run: Runner, tmp_path: Path, url: str) -> None:
+    """A project that nobody ever asked for is named with its page."""
+    words = ["install", "--offline", "-i", url, "--target", tmp_path / "again", "other"]
+    error = run(*words, "--json", code=5).error
+    assert error["where"] == f"{url}other/"
+
+
+def test_what_the_machine_needs_to_know(run: Runner, tmp_path: Path, url: str) -> None:
+    """``explain`` and ``--dry-run`` need no server either."""
+    run("explain", "--offline", "-i", url, "fast")
+    said = run(
+        "install", "--offline", "-i", url, "--target", tmp_path / "t", "--dry-run", "--json", "fast"
+    ).object
+    assert {one["name"] for one in said["install"]} == {"fast", "plain"}
+    assert said["unknown_sizes"] == []
