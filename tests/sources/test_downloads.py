@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wheelfit.errors import HashMismatch, IntegrityError, UnexpectedStatus, Unreachable
+from wheelfit.errors import (
+    HashMismatch,
+    IntegrityError,
+    TooLarge,
+    UnexpectedStatus,
+    Unreachable,
+)
+from wheelfit.sources.budget import Budget
 from wheelfit.sources.downloads import Download
 from wheelfit.sources.page import File
+from wheelfit.sources.progress import NoProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +28,7 @@ BODY = bytes(range(256)) * 4000
 RIGHT = {"sha256": hashlib.sha256(BODY).hexdigest()}
 
 
-class NotedProgress:
+class NotedProgress(NoProgress):
     """Remember what a transfer told."""
 
     def __init__(self) -> None:
@@ -205,3 +214,28 @@ def test_missing(server: Any, fetch: Any) -> None:
     """A listed file that is not there says so."""
     with pytest.raises(UnexpectedStatus, match="404"):
         fetch(wheel(server))
+
+
+def test_compressed_unasked(server: Any, fetch: Any) -> None:
+    """A file that comes compressed though nobody asked for that is refused with the reason."""
+    packed = gzip.compress(BODY)
+    server.replies["/f"] = server.reply(packed, headers={"Content-Encoding": "gzip"})
+    with pytest.raises(UnexpectedStatus, match="encoded as 'gzip'"):
+        fetch(wheel(server, hashes=RIGHT))
+
+
+def test_said_to_be_compressed(server: Any, fetch: Any) -> None:
+    """Some servers say so of every file; an archive that begins like one is taken as it is."""
+    body = b"PK" + BODY
+    hashes = {"sha256": hashlib.sha256(body).hexdigest()}
+    server.replies["/f"] = server.reply(body, headers={"Content-Encoding": "gzip"})
+    assert fetch(wheel(server, hashes=hashes))[0] == body
+
+
+def test_too_large_by_its_head(server: Any, make_client: Any) -> None:
+    """Nothing of a file is read of which the head of the answer says that it is too large."""
+    server.serve_file("/f", BODY)
+    progress = NotedProgress()
+    with pytest.raises(TooLarge):
+        Download(make_client(), wheel(server), progress, Budget(1000)).into(io.BytesIO())
+    assert progress.count == 0

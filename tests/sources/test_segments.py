@@ -22,6 +22,7 @@ from wheelfit.sources.budget import Budget
 from wheelfit.sources.downloads import Download
 from wheelfit.sources.lines import Lines
 from wheelfit.sources.page import File
+from wheelfit.sources.progress import NoProgress
 from wheelfit.sources.segments import LARGE, Pace
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ ALONE = Pace(segment=MB, enough=0.0, patience=0.0)
 """As if one were always enough."""
 
 
-class Counted:
+class Counted(NoProgress):
     """Remember what a transfer told."""
 
     def __init__(self) -> None:

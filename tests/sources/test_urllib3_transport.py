@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -176,6 +177,77 @@ class TestTls:
         """The user reads which server, what is wrong and what to do; nothing is tried again."""
         with pytest.raises(Unreachable, match="not trusted"):
             make_client().get(f"{tls_server.url}/")
+
+
+class TestCutting:
+    """Whoever waits for a server that has fallen silent goes on at once when told."""
+
+    @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+    @pytest.mark.parametrize("tls", [False, True])
+    @pytest.mark.parametrize("whole", [False, True])
+    def test_silence(
+        self,
+        server: Any,
+        tls_server: Any,
+        transports: Callable[..., Urllib3Transport],
+        *,
+        tls: bool,
+        whole: bool,
+    ) -> None:
+        """One answer can be cut, or everything; the bytes that came before are not lost."""
+        asked = tls_server if tls else server
+        asked.replies["/"] = asked.reply(b"x" * 1000, silent_after=10)
+        transport = transports(insecure=trusting_context(None), is_trusted=lambda *_: True)
+        response = transport.send(f"{asked.url}/", {})
+        came: list[object] = []
+
+        def read() -> None:
+            try:
+                came.extend(response.chunks())
+            except Interrupted as interrupted:
+                came.append(interrupted)
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        while thread.is_alive():  # until the thread has begun to wait
+            (transport if whole else response).cut()
+            thread.join(0.05)
+        response.close()
+        assert isinstance(came[-1], Interrupted)
+        assert came[:-1] in ([], [b"x" * 10])
+        if whole:
+            with pytest.raises(Interrupted, match="were ended"):
+                transport.send(f"{asked.url}/", {})
+        else:
+            assert transport.send(f"{asked.url}/other", {}).status == 404
+
+    def test_another_answer_on_the_same_connection(
+        self, server: Any, transports: Callable[..., Urllib3Transport]
+    ) -> None:
+        """An answer that is closed does not cut the next one of its connection."""
+        server.replies["/"] = server.reply(b"whole")
+        transport = transports()
+        first = transport.send(f"{server.url}/", {})
+        list(first.chunks())
+        first.close()
+        second = transport.send(f"{server.url}/", {})
+        first.cut()
+        assert list(second.chunks()) == [b"whole"]
+        second.close()
+        assert server.connections == 1
+
+
+def test_small_pieces_are_gathered(
+    server: Any, transports: Callable[..., Urllib3Transport]
+) -> None:
+    """What comes in small pieces at once is one chunk; nothing is lost where it breaks off."""
+    server.replies["/"] = server.reply(b"x" * 100_000, cut_after=99_999)
+    response = transports().send(f"{server.url}/", {})
+    came: list[bytes] = []
+    with pytest.raises(Interrupted):
+        came.extend(response.chunks())
+    response.close()
+    assert sum(map(len, came)) == 99_999
 
 
 class TestProxy:
