@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import threading
 from contextlib import suppress
 from enum import StrEnum
@@ -140,30 +141,34 @@ class _Work:
         """Place the files of some folders."""
         for move in moves:
             source = os.path.join(self._tree, *move.source.split("/"))  # noqa: PTH118
-            done = 0
-            if self._left[0] is LinkMode.HARDLINK and self._is_same and _BY_FOLDER:
-                done = self._link(source, move)
+            done = self._place_fast(source, move) if self._files is NATIVE and _BY_FOLDER else 0
             for name, mark in zip(move.names[done:], move.marks[done:], strict=True):
                 one, other = os.path.join(source, name), os.path.join(move.target, name)  # noqa: PTH118
                 self._place(one, other, executable=mark == "x")
 
-    def _link(self, source: str, move: Move) -> int:
-        """Link the files of a folder as fast as possible; return how many could be."""
-        if self._files is not NATIVE:
+    def _place_fast(self, source: str, move: Move) -> int:
+        """Place the files of a folder without a look at its path each; return how many could be."""
+        way = self._left[0]
+        if way is LinkMode.COPY or (way is LinkMode.HARDLINK and not self._is_same):
+            return 0
+        if way is LinkMode.REFLINK and sys.platform != "linux":
             return 0
         done = 0
         from_folder = os.open(source, os.O_RDONLY)
         try:
             to_folder = os.open(move.target, os.O_RDONLY)
             try:
-                for name in move.names:
-                    os.link(
-                        name,
-                        name,
-                        src_dir_fd=from_folder,
-                        dst_dir_fd=to_folder,
-                        follow_symlinks=False,
-                    )
+                for name, mark in zip(move.names, move.marks, strict=True):
+                    if way is LinkMode.HARDLINK:
+                        os.link(
+                            name,
+                            name,
+                            src_dir_fd=from_folder,
+                            dst_dir_fd=to_folder,
+                            follow_symlinks=False,
+                        )
+                    else:
+                        self._clone(name, from_folder, to_folder, executable=mark == "x")
                     done += 1
             except OSError as error:
                 if error.errno in _FINAL:
@@ -174,6 +179,27 @@ class _Work:
         finally:
             os.close(from_folder)
         return done
+
+    def _clone(self, name: str, from_folder: int, to_folder: int, *, executable: bool) -> None:
+        """Make a reflink; it gets the permissions of a new file."""
+        from wheelfit.wheels.system_calls import share_bytes  # noqa: PLC0415  # it imports ctypes
+
+        reading = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=from_folder)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            mode = 0o777 if executable else 0o666
+            writing = os.open(name, flags, mode, dir_fd=to_folder)
+            try:
+                share_bytes(reading, writing)
+                if executable:
+                    os.fchmod(writing, self._mode_of(executable=True))
+            except BaseException:
+                os.unlink(name, dir_fd=to_folder)
+                raise
+            finally:
+                os.close(writing)
+        finally:
+            os.close(reading)
 
     def _place(self, source: str, target: str, *, executable: bool) -> None:
         for way in tuple(self._left):

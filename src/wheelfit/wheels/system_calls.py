@@ -21,6 +21,7 @@ __all__ = [
     "clone_file",
     "exchange",
     "move_exclusively",
+    "share_bytes",
     "start_writing",
     "sync_file_system",
 ]
@@ -80,14 +81,12 @@ def clone_file(source: str, target: str) -> None:
         return
     if sys.platform != "linux":
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), target)
-    from fcntl import ioctl  # noqa: PLC0415  # not on Windows
-
     reading = os.open(source, os.O_RDONLY)
     try:
         mode = os.fstat(reading).st_mode & 0o777
         writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
-            ioctl(writing, _FICLONE, reading)
+            share_bytes(reading, writing)
         except BaseException:
             os.unlink(target)  # noqa: PTH108
             raise
@@ -95,6 +94,20 @@ def clone_file(source: str, target: str) -> None:
             os.close(writing)
     finally:
         os.close(reading)
+
+
+def share_bytes(reading: int, writing: int) -> None:
+    """Let an empty file share its bytes with another until one of them is changed.
+
+    Only on Linux.
+
+    :param reading: number of the file.
+    :param writing: number of the empty one.
+    :raises OSError: the file system cannot.
+    """
+    from fcntl import ioctl  # noqa: PLC0415  # not on Windows
+
+    ioctl(writing, _FICLONE, reading)
 
 
 def sync_file_system(folder: str) -> bool:
