@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -192,6 +193,18 @@ def test_nothing_more(server: Any, fetch: Any) -> None:
     ]
     server.replies["/f"] = lambda _request: replies.pop(0)
     assert fetch(wheel(server, hashes=RIGHT))[0] == BODY
+
+
+def test_announces_more_than_it_has(server: Any, fetch: Any) -> None:
+    """A server that says each time that there is more, and never has it, is given up."""
+    replies = [
+        server.reply(BODY, headers={"ETag": '"1"'}, cut_after=len(BODY) - 1),
+        server.reply(status=416),
+    ]
+    answers = cycle(replies)
+    server.replies["/f"] = lambda _request: next(answers)
+    with pytest.raises(UnexpectedStatus, match="416"):
+        fetch(wheel(server, hashes=RIGHT))
 
 
 def test_wrong_hash(server: Any, fetch: Any) -> None:

@@ -207,6 +207,9 @@ class Download:
         with self._client.stream(self._file.url, headers=headers) as (response, where):
             if not self._continues(response):
                 if response.status == 416:
+                    if self._tried_again:  # it announces more than it has, every time
+                        raise unexpected(response.status, where)
+                    self._tried_again = True
                     self._start_over(target, response)
                     raise Interrupted("the server has no more bytes than it already gave")
                 if response.status != 200:
