@@ -138,11 +138,11 @@ def test_the_traps_work(target: Path, mark: Path) -> None:
 def test_from_elsewhere(target: Path, index: RecordingIndex, mark: Path, tmp_path: Path) -> None:
     """No command that works on an environment runs anything of it, or of what it installs."""
     sources = ["-i", index.url]
-    here = ["--python", target]
+    here: list[str | Path] = ["--python", target]
     shutil.rmtree(site_of(target) / "pip")  # the wheel brings another
     (site_of(target) / "sitecustomize.py").unlink()
     (site_of(target) / "usercustomize.py").unlink()
-    install = ["install", *here, *sources, "--startup-files", "allow"]
+    install: list[str | Path] = ["install", *here, *sources, "--startup-files", "allow"]
     run(sys.executable, *install, "trapped==1.0", "--compile")
     run(sys.executable, *install, "-U", "trapped")
     run(sys.executable, *install, "--force-reinstall", "trapped")

@@ -74,7 +74,15 @@ def test_a_lock(run: Runner, tmp_path: Path, url: str) -> None:
 def test_a_wheel_is_missing(run: Runner, tmp_path: Path, url: str) -> None:
     """A wheel that is not kept is named, and nothing is changed."""
     run("cache", "remove", "plain")
-    words = ["install", "--offline", "-i", url, "--target", tmp_path / "again", "fast"]
+    words: list[str | Path] = [
+        "install",
+        "--offline",
+        "-i",
+        url,
+        "--target",
+        tmp_path / "again",
+        "fast",
+    ]
     error = run(*words, "--json", code=5).error
     assert error["code"] == "unreachable"
     assert "offline" in error["message"]
@@ -85,7 +93,15 @@ def test_a_wheel_is_missing(run: Runner, tmp_path: Path, url: str) -> None:
 
 def test_a_page_is_missing(run: Runner, tmp_path: Path, url: str) -> None:
     """A project that nobody ever asked for is named with its page."""
-    words = ["install", "--offline", "-i", url, "--target", tmp_path / "again", "other"]
+    words: list[str | Path] = [
+        "install",
+        "--offline",
+        "-i",
+        url,
+        "--target",
+        tmp_path / "again",
+        "other",
+    ]
     error = run(*words, "--json", code=5).error
     assert error["where"] == f"{url}other/"
 
