@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from wheelfit.errors import HashMismatch, UnexpectedStatus, Unreachable
 from wheelfit.sources.arriving import ArrivingFile
 from wheelfit.sources.hashes import Check
+from wheelfit.sources.retries import RETRY_STATUSES
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import origin, redact
 from wheelfit.values import dataclass
@@ -72,6 +73,10 @@ class StartOver(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class _Refused(StartOver):
+    """Signal that the server refuses a request, maybe because there are too many."""
 
 
 class _Ended(Exception):
@@ -237,7 +242,7 @@ class Segments:
             while (stretch := self._claim()) is not None:
                 try:
                     self._fetch(stretch)
-                except Unreachable:
+                except (Unreachable, _Refused):
                     # As with a server that serves one connection only: the others may go on.
                     if not self._left_to_others(stretch):
                         raise
@@ -328,7 +333,8 @@ class Segments:
         except RangeUnsupported as unsupported:
             raise StartOver(unsupported.reason) from unsupported
         except UnexpectedStatus as unexpected:
-            raise StartOver(unexpected.message) from unexpected
+            refuses = unexpected.status in RETRY_STATUSES or unexpected.status == 403
+            raise (_Refused if refuses else StartOver)(unexpected.message) from unexpected
 
     def _extent(self, asked: Range, response: Response) -> Extent:
         return announced_extent(asked, response.status, response.headers, where=self._where)
