@@ -125,9 +125,10 @@ def lay_out(
                         raise InvalidWheel(
                             f"{start}{name} may not be written: {reason}", where=where
                         )
-            startup += [
-                start + name for name in group.names if places.runs(f"{folder}{os.sep}{name}")
-            ]
+            if places.are_near(real.folder(folder)):
+                startup += [
+                    start + name for name in group.names if places.runs(f"{folder}{os.sep}{name}")
+                ]
             for name, verdict in ground.take(folder, group, where):
                 if isinstance(verdict, _Conflict):
                     conflicts.append(verdict)
@@ -235,7 +236,7 @@ class _Ground:
         above = self._file_above(folder)
         there = self._listing(folder)
         obstacle = None if there is not None else self._obstacle_above(folder)
-        folded = frozenset(map(_fold, there or ()))
+        folded: frozenset[str] | None = None
         for name, content in zip(group.names, group.contents, strict=True):
             path = f"{folder}{os.sep}{name}"
             if (other := taken.get(name)) is not None and content and other[1] == content:
@@ -246,12 +247,14 @@ class _Ground:
                 yield name, _Conflict(f"{path} is also in {owner}")
                 continue
             taken[name] = where, content
-            if there and _fold(name) in folded:
-                # A file system may ignore case, then the listing does not tell.
-                is_there = name in there or os.path.lexists(path)
+            found = obstacle
+            if there:
+                is_there = name in there
+                if not is_there:
+                    # A file system may ignore case, then the listing does not tell.
+                    folded = frozenset(map(_fold, there)) if folded is None else folded
+                    is_there = _fold(name) in folded and os.path.lexists(path)
                 found = self._unless_leaving(path) if is_there else None
-            else:
-                found = obstacle
             if found is not None:
                 verdict = self._judge(found, path, content)
                 if verdict is not False:

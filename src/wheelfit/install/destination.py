@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from installer.scripts import Script
 
 from wheelfit.wheels.linking import Linker, Move
-from wheelfit.wheels.record import RecordRow, format_record, row_for
+from wheelfit.wheels.record import format_cells, row_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from installer.scripts import LauncherKind, ScriptSection
 
     from wheelfit.install.checked_wheel import CheckedWheel, Part
+
+    _Row = tuple[str, str, str | int]
 
 __all__ = ["Destination"]
 
@@ -68,7 +70,7 @@ class Destination:
         :raises OSError: that is not possible.
         """
         prefixes = {scheme: self._prefix(scheme, wheel.root) for scheme in self._stages}
-        rows = []
+        rows: list[_Row] = []
         for command in wheel.commands:
             script = Script(
                 command.name,
@@ -77,8 +79,8 @@ class Destination:
                 cast("ScriptSection", command.section),
             )
             name, data = script.generate(self._interpreter, self._launcher)
-            row = self._write("scripts", name, data, executable=True)
-            rows.append(RecordRow(prefixes["scripts"] + row.path, row.hash, row.size))
+            path, digest, size = self._write("scripts", name, data, executable=True)
+            rows.append((prefixes["scripts"] + path, digest, size))
         moves = []
         for part in wheel.parts:
             written = self._written(part, wheel)
@@ -89,7 +91,7 @@ class Destination:
         for name, data in wheel.generated.items():
             rows.append(self._write(wheel.root, f"{wheel.dist_info}/{name}", data))
         own = f"{wheel.dist_info}/RECORD"
-        self._write(wheel.root, own, format_record([*rows, RecordRow(own)]))
+        self._write(wheel.root, own, format_cells([*rows, (own, "", "")]))
 
     def _prefix(self, scheme: str, root: str) -> str:
         """Return what leads from the library folder to that of a scheme (PEP 376)."""
@@ -101,7 +103,7 @@ class Destination:
             path = str(self._runtime[scheme])
         return "" if path == "." else path.replace(os.sep, "/") + "/"
 
-    def _written(self, part: Part, wheel: CheckedWheel) -> dict[str, RecordRow]:
+    def _written(self, part: Part, wheel: CheckedWheel) -> dict[str, _Row]:
         """Write what does not stay as it is, and return the rows of these files by name."""
         changed = {}
         if part.source == wheel.dist_info and wheel.is_rewritten:
@@ -151,7 +153,7 @@ class Destination:
             _, newline, rest = file.read().partition(b"\n")
         return f"#!{self._interpreter}".encode() + newline + rest
 
-    def _write(self, scheme: str, path: str, data: bytes, *, executable: bool = False) -> RecordRow:
+    def _write(self, scheme: str, path: str, data: bytes, *, executable: bool = False) -> _Row:
         if (scheme, path) not in self._skip:
             above, _, name = path.rpartition("/")
             file = os.path.join(self._folder(scheme, above), name)  # noqa: PTH118
@@ -159,23 +161,17 @@ class Destination:
                 target.write(data)
             if executable:
                 os.chmod(file, self._linker.mode_of(executable=True))  # noqa: PTH101
-        return row_for(path, data)
+        row = row_for(path, data)
+        return row.path, row.hash, row.size
 
 
-def _rows(
-    prefix: str, part: Part, wheel: CheckedWheel, written: Mapping[str, RecordRow]
-) -> list[RecordRow]:
+def _rows(prefix: str, part: Part, wheel: CheckedWheel, written: Mapping[str, _Row]) -> list[_Row]:
     """Return the rows of a folder, paths relative to the library folder."""
-    table = wheel.unpacked.files
     start = prefix + (f"{part.path}/" if part.path else "")
-    hashes, sizes = table.hashes, table.sizes
-    rows = [
-        RecordRow(start + name, hashes[number], str(sizes[number]))
+    hashes, sizes = wheel.unpacked.files.hashes, wheel.unpacked.files.sizes
+    return [
+        (start + name, hashes[number], sizes[number])
+        if name not in written
+        else (start + name, *written[name][1:])
         for name, number in zip(part.names, part.numbers, strict=True)
     ]
-    if written:
-        rows = [
-            RecordRow(row.path, other.hash, other.size) if (other := written.get(name)) else row
-            for name, row in zip(part.names, rows, strict=True)
-        ]
-    return rows

@@ -46,6 +46,19 @@ class StartupPlaces:
         )
         self._real: dict[str, str] = {}
 
+    def are_near(self, folder: str) -> bool:
+        """Tell whether any file of a folder can be one; most folders hold none.
+
+        :param folder: where files will lie, links followed.
+        """
+        lower = (folder + os.sep).lower()
+        for root in map(str.lower, self._folders):
+            if lower == root:
+                return True
+            if lower.startswith(root) and any(name in lower[len(root) :] for name in _MODULES):
+                return True
+        return False
+
     def runs(self, path: str) -> bool:
         """Tell whether a file runs code whenever Python starts.
 
