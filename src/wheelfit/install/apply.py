@@ -31,6 +31,7 @@ from wheelfit.install.transaction import (
 )
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import dataclass
+from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.linking import Linker
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from wheelfit.install.plan import Plan
     from wheelfit.resolve.resolution import Pin
     from wheelfit.sources.progress import Progress
+    from wheelfit.wheels.file_system import FileSystem
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 __all__ = ["PLANS", "Applied", "PlanOutdated", "apply"]
@@ -88,6 +90,7 @@ def apply(
     break_system_packages: bool = False,
     circumstances: Circumstances = Circumstances(),
     patience: float = PATIENCE,
+    file_system: FileSystem = NATIVE,
 ) -> Applied:
     """Change an environment so that a plan comes true; all of it, or nothing.
 
@@ -101,6 +104,7 @@ def apply(
     :param break_system_packages: change an externally managed environment too (PEP 668).
     :param circumstances: what was chosen by, for the record in ``.dist-info``.
     :param patience: seconds to wait for another process that changes the environment.
+    :param file_system: what changes the disk when all is staged.
     :raises ExternallyManaged: PEP 668 forbids it.
     :raises PlanOutdated: another process changed what the plan is about.
     :raises EnvironmentUnavailable: it cannot be written, or is busy, or has no space.
@@ -123,6 +127,7 @@ def apply(
         compile_bytecode,
         startup_files,
         linker or Linker(),
+        file_system,
     )
     try:
         notes = _change_locked(job, patience)
@@ -143,6 +148,7 @@ class _Job:
     compile_bytecode: bool
     startup_files: StartupFiles
     linker: Linker
+    disk: FileSystem
 
 
 def _folders(
@@ -165,9 +171,11 @@ def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
         with locked(Path(places.library), patience=patience) as held:
             # Only with the lock is it certain that nobody is at work. If the environment was
             # not what it seemed, the plan does not fit any more; that is found out below.
-            recovered = recover(places) if held else None
+            recovered = recover(places, job.disk) if held else None
             waiting = None if held else patience
-            with Transaction(places, made=made, patience=waiting) as transaction:
+            with Transaction(
+                places, made=made, patience=waiting, file_system=job.disk
+            ) as transaction:
                 notes = _change(job, transaction)
     except BaseException:
         remove_folders(made)

@@ -240,9 +240,8 @@ class _Undoing:
     def _undo_take(self, step: Step) -> None:
         if self._is_superseded(step):
             # What is left of it in its place is nobody's any more.
-            if not (_is_folder(step.place) or self._real.of(step.place) in self._theirs):
-                with suppress(FileNotFoundError):
-                    self._disk.remove_file(step.place)
+            if self._disk.exists(step.place):
+                self._strip(step.place)
             return
         if not self._disk.exists(step.aside):
             return
@@ -266,7 +265,7 @@ class _Undoing:
                 self._move_into_room(path, place + path[len(folder) :])
 
     def _strip(self, place: str) -> None:
-        """Remove what we brought from among what others have put there."""
+        """Remove what came or was to go from among what others have put there."""
         if not _is_folder(place):
             if not self._is_foreign(place):
                 self._disk.remove_file(place)
@@ -310,13 +309,13 @@ class _Undoing:
         return bool(self._ours) and real not in self._ours and not is_bytecode
 
     def _recorded_by_us(self) -> frozenset[str]:
-        """Return the files that the distributions record which were to come."""
+        """Return the files that the distributions record which were to come or to go."""
         found: set[str] = set()
         for step in self._steps:
-            if step.kind not in {Kind.PUT, Kind.SWAP} or not _is_record(step.place):
+            if step.kind is Kind.DROP or not _is_record(step.place):
                 continue
             for path in (step.aside, step.place):
-                if _number(path) == step.coming:
+                if _number(path) in {step.coming, step.going}:
                     is_whole = step.place.endswith(".dist-info")
                     record = os.path.join(path, "RECORD") if is_whole else path  # noqa: PTH118
                     folder = step.place if is_whole else os.path.dirname(step.place)  # noqa: PTH120
