@@ -72,5 +72,5 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     ]
     if lines:
         terminalreporter.section(_FIGURES)
-        for line in sorted(set(lines)):
+        for line in sorted(lines):
             terminalreporter.write_line(line)

@@ -111,7 +111,6 @@ class Scene:
             "TMPDIR": str(self.temporary),
             "LANG": "C.UTF-8",
             "VIRTUAL_ENV": str(self.environment),
-            "PYTHONDONTWRITEBYTECODE": "1",
             "PIP_CONFIG_FILE": os.devnull,
             "PIP_NO_INPUT": "1",
             "WHEELFIT_CONFIG_FILE": os.devnull,
