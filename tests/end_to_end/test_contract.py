@@ -318,6 +318,7 @@ class TestInstall:
             "url": index.file_url(path.name),
             "size": path.stat().st_size,
             "hashes": {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()},
+            "built_from": None,
             "reason": by_name["fast"]["reason"],
             "download_size": path.stat().st_size,
             "installed_size": by_name["fast"]["installed_size"],
@@ -412,6 +413,7 @@ class TestTheOthers:
             "installer": "wheelfit",
             "editable": False,
             "location": str(tmp_path / "target"),
+            "project": None,
         }
         assert (plain["name"], plain["label"], plain["properties"]) == ("plain", None, [])
         assert plain["requested"] is False

@@ -262,7 +262,9 @@ def _requirement_or_file(line: RequirementLine) -> Asked | GivenWheel | GivenSou
             where=line.where or None,
             hint=f"-r {path} reads it",
         )
-    is_path = path.startswith((".", "/", "~")) or "\\" in path or "/" in path.partition(";")[0]
+    is_path = path.startswith((".", "/", "~")) or "\\" in path
+    # A slash stands in paths and in URLs; nobody gets a URL shown as the name of a file.
+    is_path = is_path or ("/" in path.partition(";")[0] and "://" not in path)
     if is_path or path.endswith(".whl") or is_archive(path):
         place = Path(os.path.expanduser(path))  # noqa: PTH111  # an unknown user is no error yet
         if place.suffix == ".whl" and not place.is_dir():
