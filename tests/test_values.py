@@ -199,6 +199,19 @@ def test_methods_are_written_once_for_all_threads() -> None:
     assert len(found) == 8
 
 
+@pytest.mark.parametrize("case", ["by place", "prepared", "too few", "unknown", "replaced"])
+def test_however_often(case: str) -> None:
+    """The first values of a class and later ones are made in two ways, which agree."""
+    made = made_by(values)
+    results = []
+    for _ in range(60):
+        try:
+            results.append(CASES[case](made))
+        except TypeError as error:
+            results.append(str(error))
+    assert len({str(one) for one in results}) == 1
+
+
 def test_dataclasses_is_not_imported() -> None:
     """Neither is what makes importing it slow."""
     program = (

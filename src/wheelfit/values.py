@@ -2,8 +2,8 @@
 
 `dataclasses` writes and compiles every method of a class at once: half a millisecond a class,
 a third of the time in which a command could be done, for methods of which most are never called.
-Here a class gets its ``__init__``, its ``__eq__`` and its ``__hash__`` with the first call of
-each, and that module with what it needs itself (8 ms) is not imported.
+Here a class gets its ``__eq__`` and its ``__hash__`` with the first call of each, its ``__init__``
+where it is called often, and that module with what it needs itself (8 ms) is not imported.
 
 For a type checker these *are* the names of `dataclasses`; what they make can be given to the
 functions of that module, and behaves alike. Of its arguments only those exist that are used here.
@@ -31,6 +31,8 @@ else:
             return "MISSING"
 
     MISSING = _Missing()
+    _SLOW_CALLS = 25
+    """So many calls of an ``__init__`` take as long as compiling it."""
 
     class _Field:
         """Hold what is said of one field."""
@@ -115,7 +117,7 @@ else:
         cls.__dataclass_params__ = _Described(cls, "__dataclass_params__", frozen, eq, order)
         cls.__match_args__ = tuple(name for name, one in found.items() if one.init)
         if "__init__" not in own:
-            cls.__init__ = _at_first_call(cls, "__init__", lambda: _initializer(cls, found, frozen))
+            cls.__init__ = _slow_initializer(cls, found, frozen)
         if "__repr__" not in own:
             cls.__repr__ = _representation
         if eq:
@@ -195,6 +197,45 @@ else:
 
         method.__name__ = name
         method.__qualname__ = f"{cls.__qualname__}.{name}"
+        return method
+
+    def _slow_initializer(cls, found, frozen):
+        """Return an ``__init__`` that need not be compiled; where it is called often, it is."""
+        names = [name for name, one in found.items() if one.init]
+        compiled = _at_first_call(cls, "__init__", lambda: _initializer(cls, found, frozen))
+        assign = object.__setattr__ if frozen else setattr
+        left = _SLOW_CALLS
+
+        def method(self, *args, **kwargs) -> None:
+            nonlocal left
+            left -= 1
+            given = dict(zip(names, args, strict=False))
+            known = given.keys().isdisjoint(kwargs) and kwargs.keys() <= found.keys()
+            given.update(kwargs)
+            if left < 0 or len(args) > len(names) or not known:
+                compiled(self, *args, **kwargs)
+                return
+            values = []
+            for name, one in found.items():
+                if name in given and one.init:
+                    values.append((name, given.pop(name)))
+                elif one.factory is not MISSING:
+                    values.append((name, one.factory()))
+                elif one.default is not MISSING:
+                    values.append((name, one.default))
+                elif one.init:
+                    break
+            else:
+                if not given:
+                    for name, value in values:
+                        assign(self, name, value)
+                    if hasattr(cls, "__post_init__"):
+                        self.__post_init__()
+                    return
+            compiled(self, *args, **kwargs)  # says what is wrong with the arguments
+
+        method.__name__ = "__init__"
+        method.__qualname__ = f"{cls.__qualname__}.__init__"
         return method
 
     def _written(cls, name, parameters, lines, names):
