@@ -424,7 +424,8 @@ def main() -> None:
     text = "\n".join(report(result, {name: one.goals for name, one in SCENARIOS.items()}))
     print(text)
     if asked.docs is not None:
-        asked.docs.write_text(marked(asked.docs.read_text(), text))
+        image = f"![time as a multiple of uv's]({asked.plot.name})\n\n" if asked.plot else ""
+        asked.docs.write_text(marked(asked.docs.read_text(), image + text))
     if asked.json is not None:
         asked.json.write_text(json.dumps(result.as_json(), indent=1) + "\n")
     if asked.plot is not None:

@@ -72,6 +72,29 @@ class TestPlainLines:
         ]
         assert all(re.fullmatch(r"\d+\.\d s", line.rpartition(" in ")[2]) for line in lines)
 
+    def test_one_line_for_a_wheel_of_which_the_rest_was_here(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """What was fetched stands beside the size of the whole, unless all had to be after all."""
+        with Bars(Output()) as bars:
+            wheels = bars.wheels([5_000_000, 5_000_000])
+            one, two = wheels.wheel("one 1.0", None), wheels.wheel("two 1.0", None)
+            for wheel in (one, two):
+                wheel.start(2000)
+                wheel.rest_is_here(5_000_000)
+                wheel.advance(2000)
+            one.done()
+            one.end()
+            two.start(5_000_000)  # something was wrong
+            two.advance(5_000_000)
+            two.done()
+            two.end()
+        lines = capsys.readouterr().err.splitlines()
+        assert [line.rpartition(" in ")[0] for line in lines] == [
+            "  exchanged one 1.0: 2.0 kB of 5.0 MB",
+            "  fetched two 1.0: 5.0 MB",
+        ]
+
     def test_nothing_when_quiet(self, capsys: pytest.CaptureFixture[str]) -> None:
         """Quiet means quiet."""
         with Bars(Output(verbosity=-1)) as bars:

@@ -1,0 +1,62 @@
+"""One build of a release gives way to another, and only what differs is fetched."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, Said
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+
+LARGE = 5 << 20
+DOCUMENT = release_document(
+    {label: {"n": {"f": [label]}} for label in ("one", "two")},
+    static={"n": {"f": ["one", "two"]}},
+)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[RecordingIndex]:
+    """Serve a large release with two builds that share all but their label."""
+    folder = tmp_path / "index"
+    noise = random.Random(1).randbytes(LARGE)
+    for label in ("one", "two"):
+        files = {"large/__init__.py": b"", "large/data": noise}
+        build_wheel(folder, "large", "1.0", label=label, document=DOCUMENT, files=files)
+    (folder / "large-1.0-variants.json").write_text(json.dumps(DOCUMENT))
+    with RecordingIndex(folder) as served:
+        yield served
+
+
+@pytest.mark.parametrize("has_ranges", [True, False])
+def test_another_label(
+    run: Runner, index: RecordingIndex, tmp_path: Path, *, has_ranges: bool
+) -> None:
+    """What is said tells what was fetched; files that are the same take their place once."""
+    target, cache = tmp_path / "target", tmp_path / "cache"
+
+    def install(label: str) -> Said:
+        wish = ("--label", f"large={label}", "--allow-variant-change")
+        places = ("-i", index.url, "--cache-dir", cache, "--target", target)
+        return run("install", *places, *wish, "large")
+
+    install("one")
+    index.faults.ranges = has_ranges
+    index.forget()
+    said = install("two")
+    assert "installed large 1.0 (two), replacing 1.0 (one)" in said.out
+    if has_ranges:
+        assert "  exchanged large 1.0 (two): " in said.err
+        assert " kB of 5.2 MB in " in said.err
+        assert index.bytes_sent() < 50_000
+    else:
+        assert "  fetched large 1.0 (two): 5.2 MB in " in said.err
+    assert (target / "large" / "data").stat().st_size == LARGE
+    kept = [path for path in cache.glob("unpacked-1/*/*/tree/large/data") if path.is_file()]
+    assert len(kept) == 2
+    assert kept[0].samefile(kept[1]) == has_ranges
