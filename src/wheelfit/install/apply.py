@@ -21,7 +21,7 @@ from wheelfit.install.destination import Destination
 from wheelfit.install.locking import PATIENCE, locked
 from wheelfit.install.places import Places
 from wheelfit.install.recovery import recover
-from wheelfit.install.removal import plan_removal
+from wheelfit.install.removal import RealPaths, plan_removal
 from wheelfit.install.startup_files import StartupFiles
 from wheelfit.install.transaction import (
     Transaction,
@@ -187,7 +187,8 @@ def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
 def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
     environment, progress = job.environment, job.progress
     staying = _staying(job.plan, environment)
-    removals = tuple(plan_removal(entry, environment, staying) for entry in job.plan.remove)
+    real = RealPaths()
+    removals = tuple(plan_removal(entry, environment, staying, real) for entry in job.plan.remove)
     # Two that go together may share a file.
     leaving = {path: removal.name for removal in removals for path in removal.files}
     layouts = lay_out(

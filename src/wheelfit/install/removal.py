@@ -113,13 +113,17 @@ def _rows(data: bytes, where: str) -> list[str]:
 
 
 def plan_removal(
-    installed: Installed, environment: Environment, others: Iterable[Installed]
+    installed: Installed,
+    environment: Environment,
+    others: Iterable[Installed],
+    real: RealPaths | None = None,
 ) -> Removal:
     """Find what goes with a distribution.
 
     :param installed: what is to be removed.
     :param environment: where it is installed.
     :param others: the distributions that stay.
+    :param real: what has been found of links so far.
     :raises NotRemovable: it has no RECORD, or none that can be read, or lies where this
         environment only looks.
     """
@@ -130,7 +134,7 @@ def plan_removal(
         raise NotRemovable(
             f"{installed} cannot be removed: {error.message}", where=error.where
         ) from None
-    real = RealPaths()
+    real = RealPaths() if real is None else real
     shared = _shared(recorded, others, real)
     bounds = Bounds(environment, own=installed.path, real=real)
     files: dict[str, None] = {}
@@ -223,6 +227,7 @@ class RealPaths:
 
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}
+        self._resolved: dict[str, str] = {}
 
     def of(self, path: str) -> str:
         """Return a path with the links among its folders followed; it may be a link itself.
@@ -231,6 +236,16 @@ class RealPaths:
         """
         folder, _, name = path.rpartition(os.sep)
         return f"{self.folder(folder)}{os.sep}{name}"
+
+    def resolved(self, path: Path) -> str:
+        """Return any path with all links followed.
+
+        :param path: of which there are few.
+        """
+        text = str(path)
+        if text not in self._resolved:
+            self._resolved[text] = os.path.realpath(text)
+        return self._resolved[text]
 
     def folder(self, folder: str) -> str:
         """Return a folder with all links followed, as `os.path.realpath` does.
@@ -274,16 +289,17 @@ class Bounds:
         self._real = RealPaths() if real is None else real
         self._verdicts: dict[str, str | None] = {}
         self._special: set[str] = set()
-        self._own = os.path.realpath(own)
-        self._beside = os.path.realpath(own.parent) + os.sep
+        of = self._real.resolved
+        self._beside = of(own.parent) + os.sep
+        self._own = os.path.realpath(own) if own.is_symlink() else self._beside + own.name
         schemes = environment.schemes
-        self.roots = tuple(dict.fromkeys(map(os.path.realpath, schemes.folders().values())))
+        self.roots = tuple(dict.fromkeys(map(of, schemes.folders().values())))
         """The folders of the environment, links followed."""
-        self._libraries = tuple(map(os.path.realpath, schemes.libraries()))
-        self._scripts = os.path.realpath(schemes.scripts)
-        self._prefix = os.path.realpath(environment.interpreter.prefix)
+        self._libraries = tuple(map(of, schemes.libraries()))
+        self._scripts = of(schemes.scripts)
+        self._prefix = of(environment.interpreter.prefix)
         self._interpreters = self._prefix, self._scripts
-        self._stdlib = os.path.realpath(environment.interpreter.stdlib)
+        self._stdlib = of(environment.interpreter.stdlib)
 
     def why_not(self, path: str) -> str | None:
         """Say why a file cannot belong to the distribution; None if it can.
