@@ -30,6 +30,9 @@ class Reply:
     def close(self) -> None:
         """Do nothing."""
 
+    def cut(self) -> None:
+        """Do nothing."""
+
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 def test_up_to_the_limit(encoding: str) -> None:

@@ -52,6 +52,9 @@ class FakeResponse:
         """Remember that it was closed."""
         self.closed = True
 
+    def cut(self) -> None:
+        """Do nothing."""
+
 
 class FakeTransport:
     """Give prepared responses in order, or errors, and remember the requests."""
@@ -71,6 +74,9 @@ class FakeTransport:
         return reply
 
     def close(self) -> None:
+        """Do nothing."""
+
+    def cut(self) -> None:
         """Do nothing."""
 
     @property

@@ -99,7 +99,8 @@ def test_files_are_read_where_they_were_listed(tmp_path: Path) -> None:
     for read in (merged.read, merged.metadata, merged.variant_document):
         assert read(file) == b"two reads a-1-py3-none-any.whl"
     assert merged.download(file, tmp_path) == tmp_path / "two" / file.filename
-    assert merged.unpacked(file, tmp_path) == tmp_path / "two" / file.filename
+    wheel: object = merged.unpacked(file, tmp_path)
+    assert wheel == tmp_path / "two" / file.filename
 
 
 def test_files_that_nobody_listed(tmp_path: Path) -> None:

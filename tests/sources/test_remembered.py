@@ -129,7 +129,8 @@ def test_everything_is_remembered(slow: SlowRepository, tmp_path: Path) -> None:
             assert sources.read(FILE) == b"small"
             assert sources.variant_document(FILE) is None
             assert sources.download(FILE, tmp_path) == tmp_path / FILE.filename
-            assert sources.unpacked(FILE, tmp_path) == tmp_path / FILE.filename
+            wheel: object = sources.unpacked(FILE, tmp_path)
+            assert wheel == tmp_path / FILE.filename
             with pytest.raises(Unreachable):
                 sources.project(NAMES[7])
     assert slow.counts.pop("download") == 4

@@ -6,7 +6,7 @@ import hashlib
 import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pytest
 
@@ -313,9 +313,9 @@ class FullDisk(Store):
     """A store on a disk that takes nothing more."""
 
     @contextmanager
-    def new_wheel(self) -> Iterator[tuple[IO[bytes], Path] | None]:
+    def new_wheel(self) -> Iterator[tuple[BinaryIO, Path] | None]:
         """Give a file that cannot be written."""
-        full = Path("/dev/full").open("wb")  # noqa: SIM115
+        full = Path("/dev/full").open("w+b", buffering=0)  # noqa: SIM115
         try:
             yield full, Path("/dev/full")
         finally:
