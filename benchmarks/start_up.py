@@ -23,11 +23,14 @@ import tempfile
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Answer, Request
 from wheelfit.testing.wheels import build_wheel, release_document
+
+if TYPE_CHECKING:
+    from wheelfit.server.messages import Answer, Request
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PIP_VERSION = "26.3"
@@ -50,13 +53,7 @@ class Row:
 
 def build_world(folder: Path) -> None:
     """Write a project with variants and dependencies, many releases of it, and a plain one."""
-    variants = {
-        "cpu": {},
-        **{
-            f"v{level}": {"x86_64": {"level": [f"v{level}"]}} for level in (2, 3)
-        },
-    }  # fmt: skip
-    del variants["cpu"]
+    variants = {f"v{level}": {"x86_64": {"level": [f"v{level}"]}} for level in (2, 3)}
     document = release_document(variants, static={"x86_64": {"level": ["v3", "v2"]}})
     needs = [f"needed-{number}>=1" for number in range(DEPENDENCIES)]
     for number in range(RELEASES):
@@ -142,6 +139,7 @@ def commands(folder: Path, index: str, *, tools: bool) -> list[Row]:
         Row("wheelfit --version", [own, "--version"]),
         Row("wheelfit --help", [own, "--help"]),
         Row("wheelfit install --help", [own, "install", "--help"]),
+        Row("wheelfit cache dir", [own, "cache", "dir"]),
         Row("wheelfit list", [own, "list"]),
         Row("wheelfit list, of another environment", [own, "list", "--python", str(target)]),
         Row("wheelfit install --dry-run, satisfied", [*dry, "packaging"]),

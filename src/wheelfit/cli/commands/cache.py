@@ -2,13 +2,12 @@
 
 ACTION is one of
 
-  dir               the folder, and nothing else (the default)
-  info              how much is kept of what, and whether it can be linked
-  list [NAME...]    the wheels that are kept, packed and unpacked
-  remove NAME[==VERSION]...
-                    remove the wheels of these packages; with --all everything
-  prune             remove what was used least recently, and what killed processes left behind
-  verify            read everything again, and remove what is damaged
+  dir                       the folder, and nothing else (the default)
+  info                      how much is kept of what, and whether it is linked
+  list [NAME...]            the wheels that are kept, packed and unpacked
+  remove NAME[==VERSION]..  the wheels of these packages; --all: everything
+  prune                     what was used least recently, and leftovers
+  verify                    read everything again, remove what is damaged
 
 Other processes may use the cache meanwhile. A wheel that one of them is installing is left alone.
 """
