@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.core.properties import PropertySet
-from wheelfit.errors import EnvironmentBusy
+from wheelfit.errors import EnvironmentBusy, EnvironmentUnavailable, FileConflict
 from wheelfit.install.apply import Applied, PlanOutdated, apply
 from wheelfit.install.locking import LOCK_FILE
 from wheelfit.install.places import WORKPLACE
 from wheelfit.install.plan import plan
 from wheelfit.install.uninstall import uninstall
 from wheelfit.resolve.resolution import Pin, Resolution
+from wheelfit.testing.file_systems import Full, IgnoringCase, LikeWindows
 from wheelfit.testing.wheels import build_wheel, release_document, unpack_wheel
 
 if TYPE_CHECKING:
@@ -448,6 +449,47 @@ class TestReplacement:
             build_wheel(home, "b", "1", files={"m.py": "b"}),
         )
         assert (environment.schemes.purelib / "m.py").read_text() == "b"
+
+
+class TestOtherFileSystems:
+    """Environments in file systems unlike this machine's."""
+
+    def test_case_of_a_name(self, environment: Environment, home: Path, install: Install) -> None:
+        """Where case is ignored, an upgrade may change that of a module."""
+        disk = IgnoringCase()
+        files = {"Single.py": "1", "same.py": "1"}
+        install(environment, build_wheel(home, "demo", "1", files=files), file_system=disk)
+        files = {"single.py": "2", "same.py": "2"}
+        install(environment, build_wheel(home, "demo", "2", files=files), file_system=disk)
+        site = environment.schemes.purelib
+        assert {path.name for path in site.glob("*.py")} == {"single.py", "same.py"}
+        with pytest.raises(FileConflict, match="belongs to demo 2"):
+            install(
+                environment,
+                build_wheel(home, "other", "1", files={"SAME.py": "x"}),
+                file_system=disk,
+            )
+
+    def test_without_exchange(self, environment: Environment, home: Path, install: Install) -> None:
+        """As on Windows, old and new change places in two steps."""
+        disk = LikeWindows()
+        for version in ("1", "2"):
+            install(environment, build_wheel(home, "demo", version), file_system=disk)
+        (entry,) = environment.installed()
+        assert str(entry) == "demo 2"
+        assert run(environment, "python", "-c", "import demo; print(demo.__version__)") == "2"
+
+    def test_no_room(
+        self, environment: Environment, home: Path, install: Install, tree: Tree
+    ) -> None:
+        """A disk that becomes full before the change is made leaves everything as it was."""
+        install(environment, build_wheel(home, "demo", "1"))
+        before = tree(environment.interpreter.prefix)
+        for after in range(6):
+            with pytest.raises(EnvironmentUnavailable, match="space") as caught:
+                install(environment, build_wheel(home, "demo", "2"), file_system=Full(after))
+            assert caught.value.exit_code == 6
+            assert tree(environment.interpreter.prefix) == before
 
 
 class TestOthersAtWork:

@@ -198,6 +198,7 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
         staying=staying,
         replace=job.replace,
         startup_files=job.startup_files,
+        file_system=job.disk,
     )
     progress.start(sum(wheel.size for wheel in job.checked))
     for layout in layouts:

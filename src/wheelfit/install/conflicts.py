@@ -20,6 +20,7 @@ from wheelfit.install.removal import Bounds, RealPaths, is_below, recorded_files
 from wheelfit.install.startup_files import StartupFiles, StartupPlaces
 from wheelfit.values import dataclass
 from wheelfit.wheels.entry_points import is_interpreter_name
+from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.record import encode_digest, row_for
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from wheelfit.install.checked_wheel import CheckedWheel
     from wheelfit.install.environment import Environment
     from wheelfit.install.installed import Installed
+    from wheelfit.wheels.file_system import FileSystem
 
 __all__ = ["Layout", "lay_out", "scheme_folders"]
 
@@ -81,6 +83,7 @@ def lay_out(
     staying: Iterable[Installed],
     replace: bool = False,
     startup_files: StartupFiles = StartupFiles.WARN,
+    file_system: FileSystem = NATIVE,
 ) -> tuple[Layout, ...]:
     """Compare what will be written with what exists, and with each other.
 
@@ -89,13 +92,16 @@ def lay_out(
     :param staying: the distributions that are not removed; asked only if there is a conflict.
     :param replace: what belongs to no distribution may be replaced.
     :param startup_files: what is done about files that run code whenever Python starts.
+    :param file_system: says whether case matters.
     :raises FileConflict: something would be overwritten; all conflicts of a wheel are named.
     :raises StartupFileRefused: a wheel has such files, and there shall be none.
     :raises InvalidWheel: a member would leave the environment through a link, or is something
         that no distribution may own.
     """
     real = RealPaths()
-    ground = _Ground(leaving, staying, real, replace=replace)
+    library = environment.schemes.purelib
+    ignores_case = library.is_dir() and not file_system.is_case_sensitive(library)
+    ground = _Ground(leaving, staying, real, replace=replace, ignores_case=ignores_case)
     places = StartupPlaces(environment)
     scripts = str(environment.schemes.scripts)
     layouts = []
@@ -202,6 +208,7 @@ class _Ground:
     :param staying: the distributions that are not.
     :param real: what has been found of links so far.
     :param replace: what belongs to no distribution may be replaced.
+    :param ignores_case: two spellings may name one file.
     """
 
     def __init__(
@@ -211,8 +218,10 @@ class _Ground:
         real: RealPaths,
         *,
         replace: bool,
+        ignores_case: bool,
     ) -> None:
-        self._leaving = leaving
+        self._ignores_case = ignores_case
+        self._leaving = frozenset(map(_fold, leaving)) if ignores_case else leaving
         self._owners = _Owners(staying, real)
         self._real = real
         self._replace = replace
@@ -236,7 +245,7 @@ class _Ground:
         above = self._file_above(folder)
         there = self._listing(folder)
         obstacle = None if there is not None else self._obstacle_above(folder)
-        folded: frozenset[str] | None = None
+        folded: dict[str, str] | None = None
         for name, content in zip(group.names, group.contents, strict=True):
             path = f"{folder}{os.sep}{name}"
             if (other := taken.get(name)) is not None and content and other[1] == content:
@@ -249,12 +258,13 @@ class _Ground:
             taken[name] = where, content
             found = obstacle
             if there:
-                is_there = name in there
-                if not is_there:
-                    # A file system may ignore case, then the listing does not tell.
-                    folded = frozenset(map(_fold, there)) if folded is None else folded
-                    is_there = _fold(name) in folded and os.path.lexists(path)
-                found = self._unless_leaving(path) if is_there else None
+                spelled = name if name in there else None
+                if spelled is None and self._ignores_case:
+                    folded = {_fold(one): one for one in there} if folded is None else folded
+                    spelled = folded.get(_fold(name))
+                found = None
+                if spelled is not None:
+                    found = self._unless_leaving(f"{folder}{os.sep}{spelled}")
             if found is not None:
                 verdict = self._judge(found, path, content)
                 if verdict is not False:
@@ -300,14 +310,17 @@ class _Ground:
 
     def _unless_leaving(self, path: str) -> str | None:
         """Return what is there, unless it goes before."""
-        if path in self._leaving:
+        if self._goes(path):
             return None
         return path if not _is_folder(path) or self._stays(path) else None
+
+    def _goes(self, path: str) -> bool:
+        return (_fold(path) if self._ignores_case else path) in self._leaving
 
     def _stays(self, folder: str) -> bool:
         """Say whether anything in a folder is not removed before."""
         return any(
-            os.path.join(base, name) not in self._leaving  # noqa: PTH118
+            not self._goes(os.path.join(base, name))  # noqa: PTH118
             for base, _, names in os.walk(folder)
             for name in names
         ) or not os.listdir(folder)  # noqa: PTH208  # an empty folder is nobody's
