@@ -1,0 +1,75 @@
+"""How many connections to one server may carry wheels."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+
+from wheelfit.server.folder import FolderIndex
+from wheelfit.server.messages import Answer, Request
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+
+
+class Crowd:
+    """Answer for a wheel only when as many others are asked for as can be."""
+
+    def __init__(self, folder: Path, expected: int) -> None:
+        self._index = FolderIndex(folder)
+        self._expected = expected
+        self._lock = threading.Lock()
+        self._is_complete = threading.Event()
+        self._now = 0
+        self.most = 0
+
+    def __call__(self, request: Request) -> Answer:
+        """Answer as an index does."""
+        if not request.path.endswith(".whl"):
+            return self._index(request)
+        with self._lock:
+            self._now += 1
+            self.most = max(self.most, self._now)
+            if self._now == self._expected:
+                self._is_complete.set()
+        self._is_complete.wait(20)
+        with self._lock:
+            self._now -= 1
+        return self._index(request)
+
+
+@pytest.mark.parametrize("by", ["option", "variable", "file"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_bounded(
+    by: str, number: int, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The option, the variable and the user's file bound how many there are."""
+    wheels = tmp_path / "wheels"
+    names = [f"pack{each}" for each in range(5)]
+    for name in names:
+        build_wheel(wheels, name, "1.0", files={f"{name}/data.bin": os.urandom(1000)})
+    more: list[str] = []
+    match by:
+        case "option":
+            more = ["--connections", str(number)]
+        case "variable":
+            monkeypatch.setenv("WHEELFIT_CONNECTIONS", str(number))
+        case "file":
+            (tmp_path / "user.toml").write_text(f"connections = {number}\n")
+            monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(tmp_path / "user.toml"))
+    crowd = Crowd(wheels, number)
+    with RecordingIndex(crowd) as index:
+        place = ["--target", str(tmp_path / "target"), "--no-cache-dir"]
+        done = run("install", "-i", index.url, *place, *more, *names)
+    assert done.code == 0
+    assert crowd.most == number
+
+
+@pytest.mark.parametrize("text", ["0", "65", "many"])
+def test_refused(text: str, run: Runner) -> None:
+    """Other numbers are refused before anything happens."""
+    done = run("install", "--connections", text, "demo", code=2)
+    assert "is not a number from 1 to 64" in done.err
