@@ -30,6 +30,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,6 @@ VERSIONS = {"uv": "0.13.9", "pip": "26.3"}
 SHARED_MEMORY = Path("/dev/shm")
 ROOM = 8 << 30
 """Bytes that must be free in memory to measure there."""
-SLOW = (40e6, 0.02)
 STARTS = 21
 
 
@@ -75,28 +75,24 @@ class Scenario:
 
 
 LARGE_GOALS = {"uv": 1.0, "pip": 0.45, "MB": 200}
-SLOW_GOALS = {"uv": 0.40, "MB": 200}
 CUBLAS, TORCH, ORT = ("nvidia-cublas-cu12",), ("torch",), ("onnxruntime-gpu",)
-FEW = {"pip": 3}
-NONE = {"pip": 0}
+SLOW = partial(Scenario, rate=40e6, delay=0.02)
+MANY_FILES = partial(Scenario, in_memory=True)
+FEW, NONE = {"pip": 3}, {"pip": 0}
 SCENARIOS = {
     "cold-cublas": Scenario(CUBLAS, goals=LARGE_GOALS),
-    "cold-torch": Scenario(TORCH, in_memory=True, goals=LARGE_GOALS),
+    "cold-torch": MANY_FILES(TORCH, goals=LARGE_GOALS, rounds=FEW),
     "cold-onnxruntime": Scenario(ORT, goals=LARGE_GOALS),
-    "slow-onnxruntime": Scenario(ORT, rate=SLOW[0], delay=SLOW[1], goals=SLOW_GOALS, rounds=NONE),
-    "warm-torch": Scenario(TORCH, "warm", in_memory=True, goals={"uv": 0.75}, rounds=FEW),
+    "slow-onnxruntime": SLOW(ORT, goals={"uv": 0.40, "MB": 200}, rounds={"uv": 5, "pip": 0}),
+    "warm-torch": MANY_FILES(TORCH, "warm", goals={"uv": 0.75}, rounds=NONE),
     "warm-torch-disk": Scenario(TORCH, "warm", goals={"uv": 0.75}, rounds=NONE),
-    "reinstall-torch": Scenario(TORCH, "reinstall", in_memory=True, goals={"uv": 0.75}, rounds=FEW),
-    "cold-tree": Scenario(
-        TREE, shelf="tree", deps=True, in_memory=True, goals={"MB": 200}, rounds=FEW
-    ),
-    "warm-tree": Scenario(
-        TREE, "warm", "tree", deps=True, in_memory=True, goals={"uv": 1.5}, rounds=FEW
-    ),
+    "reinstall-torch": MANY_FILES(TORCH, "reinstall", goals={"uv": 0.75}, rounds=FEW),
+    "cold-tree": MANY_FILES(TREE, shelf="tree", deps=True, goals={"MB": 200}, rounds=FEW),
+    "warm-tree": MANY_FILES(TREE, "warm", "tree", deps=True, goals={"uv": 1.5}, rounds=FEW),
     "exchange-cublas": Scenario(CUBLAS, "exchange", goals={"uv": 0.25}, rounds=NONE),
-    "exchange-torch": Scenario(TORCH, "exchange", in_memory=True, goals={"uv": 0.25}, rounds=NONE),
-    "slow-exchange-cublas": Scenario(
-        CUBLAS, "exchange", rate=SLOW[0], delay=SLOW[1], goals={"uv": 0.05}, rounds=NONE | {"uv": 3}
+    "exchange-torch": MANY_FILES(TORCH, "exchange", goals={"uv": 0.25}, rounds=NONE),
+    "slow-exchange-cublas": SLOW(
+        CUBLAS, "exchange", goals={"uv": 0.05}, rounds={"uv": 3, "pip": 0}
     ),
 }
 START_UP = "start-up"

@@ -81,7 +81,7 @@ def tiny(folder: Path) -> Wheels:
     for place in (wheels.large, wheels.tree):
         place.mkdir(parents=True)
     for project in LARGE:
-        build_large_wheel(wheels.large, project.replace("-", "_"), "1.0", 3 << 20)
+        build_large_wheel(wheels.large, project.replace("-", "_"), "1.0", 5 << 20)
     for project in TREE:
         build_wheel(wheels.tree, project.replace("-", "_"), "1.0")
     make_siblings(wheels, SIBLINGS)

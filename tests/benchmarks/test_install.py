@@ -39,13 +39,16 @@ def test_quick_run(tmp_path: Path) -> None:
     command = [sys.executable, str(BENCHMARKS / "install.py"), "--quick", "--json", str(answer)]
     command += ["--scratch", str(tmp_path), "--on", "disk", "--tool", "pip"]
     command += [f"--wheelfit={programs / 'wheelfit'}", f"--pip={programs / 'pip'}"]
-    done = subprocess.run([*command, "cold-cublas"], capture_output=True, text=True, check=False)
+    command += ["cold-cublas", "exchange-cublas"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "| cold-cublas | pip |" in done.stdout
     assert "at most, MB/s" in done.stdout
-    runs = json.loads(answer.read_text())["runs"]["cold-cublas"]
-    assert {tool: len(each) for tool, each in runs.items()} == {"wheelfit": 1, "pip": 1}
-    assert runs["wheelfit"][0]["sent"] > 3 << 20
+    runs = json.loads(answer.read_text())["runs"]
+    cold, exchange = runs["cold-cublas"], runs["exchange-cublas"]
+    assert {tool: len(each) for tool, each in cold.items()} == {"wheelfit": 1, "pip": 1}
+    assert cold["wheelfit"][0]["sent"] > 5 << 20
+    assert exchange["wheelfit"][0]["sent"] < 1 << 20
     assert not list(tmp_path.glob("wheelfit-bench-*"))
     again = [sys.executable, str(BENCHMARKS / "install.py"), "--from", str(answer)]
     repeated = subprocess.run(again, capture_output=True, text=True, check=True)
