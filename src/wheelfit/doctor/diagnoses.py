@@ -335,7 +335,7 @@ INTERRUPTED = Check(
     "",
     _WARNING,
     "an installation is running, or did not come to its end",
-    "run the installation again",
+    "wheelfit recover; what pip left goes when it is run again",
 )
 UNREADABLE = Check(
     "unreadable-package",
