@@ -13,10 +13,9 @@ import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from installer.scripts import Script
-
 from wheelfit.errors import FileConflict, InvalidWheel, StartupFileRefused
 from wheelfit.install.removal import Bounds, RealPaths, is_below, recorded_files
+from wheelfit.install.scripts import script_of
 from wheelfit.install.startup_files import StartupFiles, StartupPlaces
 from wheelfit.values import dataclass
 from wheelfit.wheels.entry_points import is_interpreter_name
@@ -26,8 +25,6 @@ from wheelfit.wheels.record import encode_digest, row_for
 if TYPE_CHECKING:
     import io
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from installer.scripts import LauncherKind, ScriptSection
 
     from wheelfit.install.checked_wheel import CheckedWheel
     from wheelfit.install.environment import Environment
@@ -194,10 +191,7 @@ def _writes(wheel: CheckedWheel, environment: Environment) -> Iterator[_Group]:
     yield _Group(wheel.root, wheel.dist_info, own, [""] * len(own))
     commands = environment.commands
     for command in wheel.commands:
-        script = Script(
-            command.name, command.module, command.attribute, cast("ScriptSection", command.section)
-        )
-        name, data = script.generate(commands.python, cast("LauncherKind", commands.launcher))
+        name, data = script_of(command, commands.python, commands.launcher)
         yield _Group("scripts", "", (name,), (row_for(name, data).hash,))
 
 

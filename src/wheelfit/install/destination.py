@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from installer.scripts import Script
-
+from wheelfit.install.scripts import script_of
 from wheelfit.wheels.linking import Linker, Move
 from wheelfit.wheels.record import format_cells, row_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
-
-    from installer.scripts import LauncherKind, ScriptSection
 
     from wheelfit.install.checked_wheel import CheckedWheel, Part
 
@@ -57,7 +54,7 @@ class Destination:
         self._stages = stages
         self._runtime = runtime
         self._interpreter = interpreter
-        self._launcher = cast("LauncherKind", launcher)
+        self._launcher = launcher
         self._skip = skip
         self._advance = advance
         self._linker = linker or Linker()
@@ -72,13 +69,7 @@ class Destination:
         prefixes = {scheme: self._prefix(scheme, wheel.root) for scheme in self._stages}
         rows: list[_Row] = []
         for command in wheel.commands:
-            script = Script(
-                command.name,
-                command.module,
-                command.attribute,
-                cast("ScriptSection", command.section),
-            )
-            name, data = script.generate(self._interpreter, self._launcher)
+            name, data = script_of(command, self._interpreter, self._launcher)
             path, digest, size = self._write("scripts", name, data, executable=True)
             rows.append((prefixes["scripts"] + path, digest, size))
         moves = []
