@@ -29,7 +29,7 @@ from wheelfit.wheels.rewrite import rewrite
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -161,7 +161,9 @@ class Exporting:
             candidates = opened.candidates(machine)
             selection = candidates.select()
         if stage is not None:
-            selection, copies = self._copied(candidates, selection, stage / own)
+            selection, copies = self._copied(
+                candidates, selection, stage / own, opened.repository.cut
+            )
         words = "" if machine.host is None else machine.host.words
         contents = contents_of(
             selection,
@@ -232,11 +234,15 @@ class Exporting:
                 ) from None
 
     def _copied(
-        self, candidates: LockCandidates, selection: LockSelection, folder: Path
+        self,
+        candidates: LockCandidates,
+        selection: LockSelection,
+        folder: Path,
+        cut: Callable[[], None],
     ) -> tuple[LockSelection, Mapping[NormalizedName, str]]:
         """Fetch the variant wheels and write them under the names of plain ones."""
         folder.mkdir(exist_ok=True)
-        with TemporaryDirectory(prefix="wheelfit-") as scratch, Bars(self._output) as bars:
+        with TemporaryDirectory(prefix="wheelfit-") as scratch, Bars(self._output, cut) as bars:
             while True:
                 pins = [one for one in selection.resolution().pins if one.label is not None]
                 paths, refused = download(pins, candidates.candidates, Path(scratch), bars)
