@@ -68,6 +68,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "v2": build(folder, "v2"),
         "newer": build(folder, "v2", "2"),
         "different": build(folder, "v1", "3", {"a/data": other}),
+        "front": build(folder, "v2", "5", {"a/__init__.py": b"another beginning"}),
         "half": build(folder, "v1", "4", {"a/more": other}),
     }
 
@@ -179,6 +180,16 @@ def test_other_version_with_renamed_folder(
     wheel = unpacked(begin(file, keep("v2")), file, tmp_path / "new")
     assert fetched(server) < 20_000
     assert wheel.read("a/data") == NOISE
+
+
+def test_wheel_that_begins_otherwise(
+    server: Any, shelf: Any, keep: Any, begin: Any, tmp_path: Path
+) -> None:
+    """What was hashed of the sibling beforehand does not count where the wheel begins otherwise."""
+    file = listed(server, shelf["front"])
+    wheel = unpacked(begin(file, keep("v2")), file, tmp_path / "new")
+    assert fetched(server) < 20_000
+    assert wheel.read("a/__init__.py") == b"another beginning"
 
 
 def test_best_of_several(server: Any, shelf: Any, keep: Any, begin: Any, tmp_path: Path) -> None:

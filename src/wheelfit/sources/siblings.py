@@ -117,9 +117,10 @@ def begin_exchange(
             first = next(candidates, None)
             if first is None:
                 return None
-            remote = _Remote(client, file, _likely_tail(first.directory))
-            best = _best(remote.directory, first, candidates)
-            plan = make_plan(remote.directory, best.directory, best.source, near=_NEAR)
+            with _HashedAhead(file, first.source) as ahead:
+                remote = _Remote(client, file, _likely_tail(first.directory))
+                best = _best(remote.directory, first, candidates)
+                plan = make_plan(remote.directory, best.directory, best.source, near=_NEAR)
         except (OSError, InvalidWheel, NetworkError, StartOver):
             return None  # if it is a fault of the wheel, the download will show it
         size = remote.directory.size
@@ -129,8 +130,52 @@ def begin_exchange(
         progress.start(plan.missing_bytes + remote.fetched)
         progress.rest_is_here(size)
         progress.advance(remote.fetched)
+        check = ahead.check_for(plan) if best is first else new_check(file)
         source = candidates.keep(best)
-        return Exchange(remote, plan, best.sibling, source, target, budget, progress)
+        return Exchange(remote, plan, best.sibling, source, target, check, budget, progress)
+
+
+def new_check(file: File) -> Check:
+    """Return what holds a whole wheel against what was promised of it."""
+    return Check(file.hashes, file.size, where=redact(file.url))
+
+
+class _HashedAhead:
+    """Hash the beginning of a sibling while the server is asked; the wheel probably begins so.
+
+    Hashing is what takes longest of an exchange.
+    """
+
+    def __init__(self, file: File, source: ByteSource) -> None:
+        self._file = file
+        self._source = source
+        self._check = new_check(file)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._hash, name="exchange-ahead", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def check_for(self, plan: Plan) -> Check:
+        """Return what goes on from here if the wheel does begin like the sibling."""
+        first = plan.pieces[0]
+        is_right = first.origin == 0 and self._check.count <= first.stop
+        return self._check if is_right else new_check(self._file)
+
+    def _hash(self) -> None:
+        most = min(self._source.size, self._file.size or 0)
+        with suppress(OSError):  # then the sibling is no use in any case
+            while not self._ended.is_set() and self._check.count < most:
+                length = min(_BLOCK, most - self._check.count)
+                block = self._source.read_at(self._check.count, length)
+                if not block:
+                    return
+                self._check.update(block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +239,7 @@ class Exchange:
     :param sibling: has the others.
     :param kept: the bytes of the sibling; closed in the end.
     :param target: an empty file without a buffer, open for writing and reading.
+    :param check: what has been hashed of the wheel until now.
     :param budget: says whether there may be as many bytes.
     :param progress: told of the bytes that are fetched.
     """
@@ -205,9 +251,11 @@ class Exchange:
         sibling: Sibling,
         kept: ByteSource,
         target: BinaryIO,
+        check: Check,
         budget: Budget,
         progress: Progress,
     ) -> None:
+        self._check = check
         self._remote = remote
         self._plan = plan
         self._kept = kept
@@ -320,11 +368,14 @@ class Exchange:
             raise
 
     def _hash(self) -> None:
-        check = Check(self._remote.file.hashes, self._remote.file.size, where=self._remote.where)
-        for start in range(0, self.source.size, _BLOCK):
+        check = self._check
+        while check.count < self.source.size:
             if self._ended.is_set():
                 return
-            check.update(self.source.read_at(start, _BLOCK))
+            block = self.source.read_at(check.count, _BLOCK)
+            if not block:
+                raise StartOver("the kept wheel was cut off")
+            check.update(block)
         check.finish()
 
     def _copy(self) -> None:
