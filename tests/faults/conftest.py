@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,17 @@ def stepping() -> None:
         pytest.skip(reason)
 
 
-@pytest.fixture
-def prepared(index: RecordingIndex, wheels: Path, tmp_path: Path) -> Callable[[Change], Prepared]:
-    """Return a function that makes the scene of a change."""
-    return lambda change: Prepared(change, tmp_path / change.name, index.url, wheels)
+@pytest.fixture(scope="session")
+def prepared(
+    index: RecordingIndex, wheels: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Change], Prepared]:
+    """Return a function that makes the scene of a change; one that is made is used again."""
+
+    @cache
+    def prepare(change: Change) -> Prepared:
+        return Prepared(change, tmp_path_factory.mktemp("scenes") / change.name, index.url, wheels)
+
+    return prepare
 
 
 @pytest.fixture

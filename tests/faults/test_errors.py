@@ -76,7 +76,7 @@ def test_some(
     number = CHANGES.index(change)
     broken = []
     for trouble in (TROUBLES[number], TROUBLES[(number + 3) % len(TROUBLES)]):
-        outcome = fail_everywhere(made, trouble, 3)
+        outcome = fail_everywhere(made, trouble, 2)
         broken += outcome.broken
         figures(f"failing system calls   {change.name:10} {outcome}  {trouble.name}")
     assert not broken, "\n".join(broken)

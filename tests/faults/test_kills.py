@@ -57,7 +57,7 @@ def test_some(
 ) -> None:
     """A change that is killed has happened or not, once the next command has run."""
     made = prepared(change)
-    outcome = kill_everywhere(made, spread(made.calls, 8, sum(map(ord, change.name))))
+    outcome = kill_everywhere(made, spread(made.calls, 6, sum(map(ord, change.name))))
     figures(f"kill at system calls   {change.name:10} {outcome}")
     assert not outcome.broken, outcome.report()
 
@@ -67,7 +67,7 @@ def test_some_mending(
 ) -> None:
     """The command that mends may be killed as well; the next one mends all the same."""
     made = prepared(CHANGES[1])
-    outcome = kill_the_mending(made, [made.calls * 3 // 4], 4)
+    outcome = kill_the_mending(made, [made.calls * 3 // 4], 3)
     figures(f"kill of the mending    {made.change.name:10} {outcome}")
     assert not outcome.broken, outcome.report()
 

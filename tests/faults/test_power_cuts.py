@@ -74,7 +74,7 @@ def test_some(
     change: Change, prepared: Callable[[Change], Prepared], figures: Callable[[str], None]
 ) -> None:
     """After a power cut a change has happened or not, and the cache holds nothing wrong."""
-    outcome = cut_often(prepared(change), 3, seed=len(change.name))
+    outcome = cut_often(prepared(change), 2, seed=len(change.name))
     figures(f"power cut              {change.name:10} {outcome}")
     assert not outcome.broken, outcome.report()
 
@@ -93,7 +93,7 @@ def test_many(
 def test_what_was_reported_stays(prepared: Callable[[Change], Prepared]) -> None:
     """Once the command has ended well, no power cut undoes it."""
     powerless = Powerless(prepared(CHANGES[1]))
-    for seed in range(4):
+    for seed in range(2):
         outcome = Outcome()
         powerless.cut(outcome, Random(seed), powerless.disk.calls, ordered=bool(seed % 2))
         assert not outcome.broken, outcome.report()
