@@ -112,6 +112,19 @@ def test_without_folders() -> None:
     ]
 
 
+def test_vendored() -> None:
+    """The record of a vendored project goes with the folder that it lies in, not after it."""
+    disk = {"env": {"pkg": {"_vendor": {"x-1.dist-info": {"R": 1}}, "a": 1}}}
+    steps = plan(disk, "pkg/a", "pkg/_vendor/x-1.dist-info/R", whole_folders=False)
+    assert steps == [
+        "take pkg/a",
+        "take pkg/_vendor/x-1.dist-info/R",
+        "drop pkg/_vendor/x-1.dist-info",
+        "drop pkg/_vendor",
+        "drop pkg",
+    ]
+
+
 def test_mounts() -> None:
     """A folder with another file system in it is gone through."""
     assert plan({"env": ENV}, "pkg/a", "pkg/sub/b", mounts={"/env/pkg/sub": 2}) == [

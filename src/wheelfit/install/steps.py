@@ -27,7 +27,9 @@ def __dir__() -> list[str]:
 
 
 # A record, or something in it; what comes before the version is the project.
-_RECORD = re.compile(r"(?:^|[/\\])([^/\\-]+)[^/\\]*\.dist-info(?:[/\\]|$)")
+_RECORD = re.compile(
+    r"(?P<folder>.*?)[/\\](?P<project>[^/\\-]+)[^/\\]*\.dist-info(?:[/\\]|$)", re.DOTALL
+)
 
 
 class Kind(StrEnum):
@@ -112,13 +114,7 @@ def plan_steps(
         planner.merge(staged, final)
     planner.take_the_rest()
     # The sort is stable: the new record of a project comes before the old one goes, at once.
-    return tuple(sorted(planner.steps, key=_turn))
-
-
-def _turn(step: Step) -> tuple[bool, str]:
-    """Sort the records of distributions behind everything else, by project."""
-    found = _RECORD.search(step.place)
-    return found is not None, "" if found is None else found[1].lower()
+    return tuple(sorted(planner.steps, key=planner.turn))
 
 
 @dataclass(slots=True)
@@ -153,6 +149,14 @@ class _Planner:
         key = self.key(folder)
         self.folders.setdefault(key, folder)
         self.gone.setdefault(key, {})[self.key(name)] = owner
+
+    def turn(self, step: Step) -> tuple[bool, str]:
+        """Sort the records of distributions behind everything else, by project."""
+        found = _RECORD.match(step.place)
+        # Deeper ones are vendored copies of other projects: part of what they lie in.
+        if found is None or self.key(found["folder"]) not in self.kept:
+            return False, ""
+        return True, found["project"].lower()
 
     # --- what comes ---
 
