@@ -21,13 +21,19 @@ NEEDED = {"install": "demo==2.0", "upgrade": "demo==2.0", "sync": "demo==2.0"}
 
 
 class Powerless:
-    """Cut the power of one change again and again."""
+    """Cut the power of one change again and again.
 
-    def __init__(self, prepared: Prepared) -> None:
+    :param prepared: the change.
+    :param waits: False to forget whenever it waited for the disk.
+    """
+
+    def __init__(self, prepared: Prepared, *, waits: bool = True) -> None:
         self.prepared = prepared
         scene = prepared.scene
         written = scene.folder / "written"
-        calls, numbers = prepared.plain.calls, prepared.numbers
+        calls, numbers = list(prepared.plain.calls), prepared.numbers
+        if not waits:
+            calls = [call for call in calls if "sync" not in call["call"]]
         self.disk = Disk(scene.kept("before"), scene.state, calls, written, numbers)
         self.wanted = NEEDED.get(prepared.change.name, "demo==1.0")
         self.target = scene.state / "target"
@@ -101,6 +107,15 @@ def test_many(
         f"power cut              {change.name:10} {outcome}; {powerless.answers_lost} answers lost"
     )
     assert not outcome.broken, outcome.report()
+
+
+def test_waiting_is_what_does_it(prepared: Callable[[Change], Prepared]) -> None:
+    """The same change, had it waited for nothing, is broken by a power cut before long."""
+    powerless = Powerless(prepared(CHANGES[1]), waits=False)
+    outcome, random = Outcome(), Random(1)
+    while not outcome.broken:
+        assert outcome.trials < 20
+        powerless.cut(outcome, random, powerless.disk.calls, ordered=True)
 
 
 def test_what_was_reported_stays(prepared: Callable[[Change], Prepared]) -> None:
