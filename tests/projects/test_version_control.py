@@ -96,6 +96,37 @@ class TestCheckOut:
         version = "2.0" if expected == second else "1.0"
         assert f'version = "{version}"' in (folder / "pyproject.toml").read_text()
 
+    @pytest.mark.parametrize("kind", ["heads", "tags"])
+    def test_nothing_is_called_like_a_commit(
+        self, kind: str, environ: dict[str, str], tmp_path: Path
+    ) -> None:
+        """The id of a commit means that commit, even where a branch or tag has its name."""
+        project = write_project(tmp_path / "repository", "demo", "1.0")
+        first = commit_all(project)
+        write_project(project, "demo", "2.0")
+        second = commit_all(project)
+        (project / ".git/refs" / kind / first).write_text(f"{second}\n")
+        for number, revision in enumerate([first, first.upper()]):
+            folder = tmp_path / f"out-{number}"
+            folder.mkdir()
+            assert check_out(RepositoryUrl(project.as_uri(), revision), folder, environ) == first
+            assert 'version = "1.0"' in (folder / "pyproject.toml").read_text()
+
+    def test_a_commit_without_a_branch(self, environ: dict[str, str], tmp_path: Path) -> None:
+        """A server is asked for a commit that belongs to no branch any more."""
+        project = write_project(tmp_path / "repository", "demo", "1.0")
+        first = commit_all(project)
+        left = project / ".git/refs/pull"
+        left.mkdir()
+        (left / "1").write_text(f"{first}\n")
+        write_project(project, "demo", "2.0")
+        (project / ".git/HEAD").write_text("ref: refs/heads/other\n")
+        second = commit_all(project)
+        (project / ".git/refs/heads/main").write_text(f"{second}\n")
+        folder = tmp_path / "out"
+        folder.mkdir()
+        assert check_out(RepositoryUrl(project.as_uri(), first), folder, environ) == first
+
     @pytest.mark.parametrize(("place", "revision"), [("repository", "nope"), ("nowhere", None)])
     def test_failures(
         self, place: str, revision: str | None, environ: dict[str, str], tmp_path: Path

@@ -31,7 +31,7 @@ def __dir__() -> list[str]:
 
 _TRANSPORTS = ("https", "http", "ssh", "git", "file")
 _REVISION = re.compile(r"(?!-)[^\s\x00-\x1f\x7f~^:?*\[\\]+")
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_COMMIT = re.compile(r"(?i:[0-9a-f]{40}|[0-9a-f]{64})")
 _LINES = 5
 
 
@@ -143,17 +143,29 @@ def _find(git: _Git, wanted: RepositoryUrl) -> str:
     revision = wanted.revision
     if revision is None:
         return git("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    if _COMMIT.fullmatch(revision):
+        # Whoever names all of an id means that content, whatever a branch is called.
+        return _find_commit(git, revision)
     for name in (f"refs/remotes/origin/{revision}", f"refs/tags/{revision}"):
         found = git.try_("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
         if found is not None:
             return found
-    if re.fullmatch(r"[0-9a-fA-F]{4,64}", revision):
+    if re.fullmatch(r"[0-9a-fA-F]{4,63}", revision):
         found = git.try_("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         if found is not None:
             return found
-    # A commit that no branch has, or a ref of another kind, as refs/pull/1/head.
+    # A ref of another kind, as refs/pull/1/head.
     git("fetch", "--quiet", "--no-tags", "--", "origin", revision)
     return git("rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}")
+
+
+def _find_commit(git: _Git, identity: str) -> str:
+    """Return the commit of a whole id, which may be that of a tag."""
+    found = git.try_("rev-parse", "--verify", "--quiet", f"{identity}^{{commit}}")
+    if found is None:  # no branch has it
+        git("fetch", "--quiet", "--no-tags", "--", "origin", identity)
+        found = git("rev-parse", "--verify", "--quiet", f"{identity}^{{commit}}")
+    return found
 
 
 class _Git:
