@@ -261,6 +261,25 @@ class TestHostile:
         with pytest.raises(InvalidSource, match="more than 10 members"):
             unpacked(path, limits=Limits(members=10))
 
+    def test_second_names(self, tmp_path: Path) -> None:
+        """A file with many names is so many files."""
+        files: dict[str, bytes | str | tarfile.TarInfo] = {"demo-1.0/zeros": bytes(1 << 20)}
+        for number in range(5):
+            name = f"demo-1.0/{number}"
+            files[name] = link(name, "demo-1.0/zeros", tarfile.LNKTYPE)
+        path = write_archive(tmp_path / "demo-1.0.tar.gz", files)
+        with pytest.raises(InvalidSource, match="more than 5242880 bytes"):
+            unpacked(path, limits=Limits(size=5 << 20))
+        path = path.rename(tmp_path / "demo-2.0.tar.gz")
+        assert (unpacked(path, limits=Limits(size=6 << 20)) / "4").stat().st_size == 1 << 20
+
+    def test_large_headers(self, tmp_path: Path) -> None:
+        """A name as long as the memory is large is never read into it."""
+        member = tarfile.TarInfo("demo-1.0/pyproject.toml")
+        member.pax_headers = {"comment": "x" * (2 << 20)}
+        path = write_archive(tmp_path / "demo-1.0.tar.gz", {member.name: member})
+        refused(path, "a header of 2097")
+
     def test_zip_rules(self, tmp_path: Path) -> None:
         """A ZIP archive is held to the rules for wheels: no links, nothing before or between."""
         path = tmp_path / "demo-1.0.zip"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import os
 import posixpath
@@ -112,7 +113,11 @@ def _check(entries: Sequence[_Entry], where: str, limits: Limits) -> str:
     """Return the name of the one folder that holds everything."""
     if len(entries) > limits.members:
         raise InvalidSource(f"it has {len(entries)} members", where=where)
-    if sum(entry.size for entry in entries) > limits.size:
+    sizes = {entry.name: entry.size for entry in entries}
+    # A second name costs a few bytes there, and all of the file here.
+    if sum(sizes.get(e.target, 0) if e.kind == _SECOND_NAME else e.size for e in entries) > (
+        limits.size
+    ):
         raise InvalidSource(f"it unpacks to more than {limits.size} bytes", where=where)
     faults = [fault for entry in entries if (fault := path_fault(entry.name)) is not None]
     if not faults:
@@ -220,7 +225,11 @@ def _inflate(path: Path, plain: Path, name: str, where: str, limits: Limits) -> 
 
 
 def _unpack_tar(plain: Path, folder: Path, where: str, limits: Limits) -> str:
-    with _damage(where), tarfile.open(plain, "r:", errorlevel=2) as archive:
+    with (
+        _damage(where),
+        _Pieces(plain.open("rb", buffering=0)) as file,
+        tarfile.open(fileobj=file, mode="r:", errorlevel=2) as archive,
+    ):
         members: list[tarfile.TarInfo] = []
         for member in archive:
             members.append(member)
@@ -240,12 +249,23 @@ def _unpack_tar(plain: Path, folder: Path, where: str, limits: Limits) -> str:
         return top
 
 
+class _Pieces(io.BufferedReader):
+    """Give a file piecemeal: names and other headers are read at one go, however large they are."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read that much, if nobody would need more at once."""
+        if size is not None and size > _PIECE:
+            raise InvalidSource(f"it has a header of {size} bytes")
+        return super().read(size)
+
+
 @contextmanager
 def _damage(where: str) -> Iterator[None]:
     try:
         yield
     except (tarfile.TarError, EOFError, UnicodeError, ValueError) as error:
         if isinstance(error, InvalidSource):
+            error.where = error.where or where
             raise
         raise InvalidSource(f"it is damaged: {error}", where=where) from None
 
