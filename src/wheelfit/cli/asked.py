@@ -75,6 +75,13 @@ class Wanted:
     """URLs of files as they were written, with the login that some of them hold."""
     sources: tuple[GivenSource, ...] = ()
     """Projects to build, named as folders, archives or repositories."""
+    has_hashes: bool = False
+    """Whether any line promises a hash."""
+
+    @property
+    def requires_hashes(self) -> bool:
+        """Whether everything must have a promised hash: a file says so, or one thing has (pip)."""
+        return self.has_hashes or any(file.require_hashes for file in self.files)
 
 
 def read_wanted(
@@ -137,6 +144,7 @@ def read_wanted(
         frozenset(map(_name, (*arguments.exclude, *arguments.excludes))),
         tuple(url for url in map(_url, _with_urls(lines)) if not is_repository_url(url)),
         tuple(dict.fromkeys(sources)),
+        any(line.hashes for line in lines),
     )
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
     from wheelfit.install.plan import Plan
     from wheelfit.resolve.candidates import Candidates, ChoicePolicy
-    from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
 
@@ -47,7 +46,9 @@ def open_building(
     machine: ChosenMachine,
     policy: ChoicePolicy,
     wanted: Wanted,
-    rules: InstallRules,
+    *,
+    requires_hashes: bool,
+    hashes_required_by: str,
 ) -> Building:
     """Return the sources, with what may be built of them.
 
@@ -60,7 +61,8 @@ def open_building(
     :param machine: what wheels are chosen for.
     :param policy: how they are chosen.
     :param wanted: what was asked for.
-    :param rules: what pip is told about installing.
+    :param requires_hashes: everything must have a promised hash.
+    :param hashes_required_by: who says so besides the user, for errors.
     :raises UsageError: something cannot be built for another machine; or a setting is none.
     """
     from wheelfit.cli.indexes import cache_folder
@@ -95,10 +97,8 @@ def open_building(
             environ,
             Request(
                 constraints=wanted.constraints,
-                require_hashes=getattr(arguments, "require_hashes", False)
-                or rules.require_hashes
-                or any(file.require_hashes for file in wanted.files),
-                hashes_required_by=rules.said_by("require-hashes") if rules.require_hashes else "",
+                require_hashes=requires_hashes,
+                hashes_required_by=hashes_required_by,
             ),
         )
     folder = cache_folder(arguments.cache_dir, environ) if settings.cache else None
@@ -111,6 +111,7 @@ def open_building(
             frozenset(map(_project, arguments.allow_source)),
             _settings(arguments.config_settings),
             (interpreter.implementation, *map(str, (*interpreter.version, interpreter.tags[0]))),
+            requires_hashes=requires_hashes,
         ),
         environ=environ,
         scratch=scratch_folder,

@@ -47,6 +47,8 @@ class Opened:
     """What pip is told about installing."""
     prereleases: bool
     """Whether pre-releases count, whoever says so."""
+    requires_hashes: bool = False
+    """Whether everything must have a promised hash, whoever says so."""
     building: Building | None = None
     """Builds what may be built; None: nothing may."""
 
@@ -98,6 +100,9 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
         arguments, environ, wanted.files, prefix=environment.interpreter.prefix
     )
     repository = open_indexes(arguments, settings, environ, output, wanted.given_urls)
+    requires_hashes = (
+        getattr(arguments, "require_hashes", False) or rules.require_hashes
+    ) or wanted.requires_hashes
     building = None
     if may_build(arguments, wanted):
         building = open_building(
@@ -110,7 +115,8 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
             machine,
             policy,
             wanted,
-            rules,
+            requires_hashes=requires_hashes,
+            hashes_required_by=rules.said_by("require-hashes") if rules.require_hashes else "",
         )
     candidates = Candidates(
         building or repository,
@@ -122,5 +128,13 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
     )
     prereleases = arguments.pre or rules.pre or any(file.pre for file in wanted.files)
     return Opened(
-        environment, machine, repository, candidates, wanted, rules, prereleases, building
+        environment,
+        machine,
+        repository,
+        candidates,
+        wanted,
+        rules,
+        prereleases,
+        requires_hashes,
+        building,
     )

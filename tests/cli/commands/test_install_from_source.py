@@ -237,6 +237,13 @@ class TestArchives:
             said = workshop.install("--no-cache-dir", "--force-reinstall", path)
             assert "built demo-1.0" in said.err
 
+    def test_without_isolation(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+        """What was built in an environment that may have changed since is built again."""
+        path = write_sdist(tmp_path, project, "demo")
+        workshop.install(path)
+        for _ in range(2):
+            assert "built demo-1.0" in workshop.install("--no-build-isolation", path).err
+
     def test_a_url(self, workshop: Workshop, project: Path) -> None:
         """One of a server is fetched; a login in its URL is not recorded."""
         path = write_sdist(workshop.wheels, project, "demo")
@@ -270,7 +277,25 @@ class TestArchives:
         commit_all(project)
         places = {"project": project, "git": f"git+{project.as_uri()}"}
         said = workshop.install("--require-hashes", *(w.format(**places) for w in words), code=1)
-        assert "hashes are required, and demo has none" in said.err
+        assert "hashes are required, and " in said.err
+        assert "a folder or a repository has none" in said.err
+
+    def test_nothing_without_a_hash_is_run(self, workshop: Workshop, tmp_path: Path) -> None:
+        """Where hashes are required, code of a project without one does not run for its metadata.
+
+        One hash in a file requires them of everything in it, as in pip.
+        """
+        project = write_project(tmp_path / "p", "demo", dynamic=True, backend=POISONED)
+        path = write_sdist(tmp_path, project, "demo")
+        wheel = build_wheel(tmp_path, "other", "1.0")
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        lines = tmp_path / "r.txt"
+        lines.write_text(f"{wheel} --hash=sha256:{digest}\n{path}\n")
+        for words in (["--require-hashes", path], ["-r", lines]):
+            said = workshop.install(*words, code=1)
+            assert f"hashes are required, and {path.as_uri()} has none" in said.err
+        lines.write_text(f"{wheel} --hash=sha256:{digest}\nplain\n")
+        assert "plain has none" in workshop.install("-r", lines, code=1).err
 
     def test_fixed_metadata(self, workshop: Workshop, tmp_path: Path) -> None:
         """PEP 643: what PKG-INFO promises not to change is not asked for."""

@@ -171,10 +171,7 @@ def _request(arguments: Namespace, opened: Opened, present: Present) -> Request:
         upgrade_only=upgrade_only,
         prereleases=opened.prereleases,
         dependencies=not arguments.no_deps,
-        require_hashes=arguments.require_hashes
-        or opened.rules.require_hashes
-        or bool(wanted.hashes)
-        or any(file.require_hashes for file in wanted.files),
+        require_hashes=opened.requires_hashes,
         hashes_required_by=opened.rules.said_by("require-hashes")
         if opened.rules.require_hashes
         else "",

@@ -24,6 +24,7 @@ from wheelfit.errors import (
     InvalidRequirement,
     InvalidSource,
     InvalidWheel,
+    UserError,
 )
 from wheelfit.install.builds.cache import BuiltWheel, key_of
 from wheelfit.install.builds.projects import open_given, open_listed
@@ -79,6 +80,8 @@ class BuildPolicy:
     """What backends are told."""
     target: tuple[str, ...] = ()
     """What makes the interpreter another one for which a wheel would have to be built anew."""
+    requires_hashes: bool = False
+    """Whether what the user names must have a promised hash; nothing of the rest is opened."""
 
     def allows(self, page: ProjectPage) -> bool:
         """Tell whether the source distributions of a page may be built."""
@@ -178,7 +181,14 @@ class Building:
         :raises InvalidRequirement: it is another project than the requirement says.
         :raises IntegrityError: it is not what was promised.
         :raises NetworkError: it cannot be fetched.
+        :raises UserError: hashes are required, and it has none.
         """
+        if self._policy.requires_hashes and not source.hashes:
+            raise UserError(
+                f"hashes are required, and {source.name or redact(source.url)} has none",
+                where=source.where or None,
+                hint="name an archive with its hash; a folder or a repository has none",
+            )
         with self._lock:
             product = self._given.get(source)
             if product is None:
@@ -428,10 +438,10 @@ class Building:
         return wheel
 
     def _key(self, product: _Product, project: OpenProject) -> str | None:
-        if project.identity is None or product.place is None:
+        contents = None if product.place is None else product.place.contents
+        if project.identity is None or contents is None:
             return None
-        settings = dict(self._policy.settings)
-        parts = [project.identity, self._policy.target, settings, product.place.contents]
+        parts = [project.identity, self._policy.target, dict(self._policy.settings), contents]
         return key_of(parts)
 
     @staticmethod

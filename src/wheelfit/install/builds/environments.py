@@ -58,8 +58,8 @@ class BuildPlace(Protocol):
         """The whole environment of its processes."""
 
     @property
-    def contents(self) -> tuple[str, ...]:
-        """What is in it, as far as that decides about the result of a build."""
+    def contents(self) -> tuple[str, ...] | None:
+        """What is in it, as far as that decides about the result of a build; None: who knows."""
 
     def add(self, requirements: Iterable[str], needing: str) -> None:
         """Install what building needs.
@@ -190,7 +190,7 @@ class OwnPlaces:
 class _Own:
     """Be the environment that is changed; whoever asked for that has filled it."""
 
-    contents: tuple[str, ...] = ()
+    contents = None  # anything may be there, and change between two builds
 
     def __init__(self, python: Path, environ: Mapping[str, str]) -> None:
         self.python = python
