@@ -52,10 +52,16 @@ CHANGING = {
     "wheelfit.sources.downloads", "wheelfit.sources.segments", "wheelfit.sources.siblings",
     "wheelfit.sources.urllib3_transport", "wheelfit.sources.html_links",
     "wheelfit.sources.inventory",
+    "wheelfit.wheels.unpacked", "wheelfit.core.tag_phrases", "tempfile", "shutil", "csv",
     "wheelfit.projects.backend", "wheelfit.doctor", "wheelfit.lock", "wheelfit.build",
     "wheelfit.server", "packaging.requirements", "packaging.markers", "packaging.metadata",
 }  # fmt: skip
 """What only changes something, or only goes on the network."""
+VARIED = {
+    "wheelfit.core.metadata", "wheelfit.core.layouts", "wheelfit.check.installed",
+    "wheelfit.install.removal",
+}  # fmt: skip
+"""What is needed where there are variants, or where something goes."""
 DETECTING = {
     "wheelfit.platforms.providers.nvidia", "wheelfit.platforms.probes.nvidia_library",
     "wheelfit.platforms.tables.nvidia", "wheelfit.platforms.facts",
@@ -128,18 +134,18 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "list": (["list", "--target", "t"], NEVER | CHANGING | DETECTING, 75),
     "satisfied": (
         ["install", "--dry-run", "packaging", "-i", "{url}"],
-        NEVER | CHANGING | DETECTING,
-        175,
+        NEVER | CHANGING | DETECTING | VARIED | {"msgspec", "datetime"},
+        135,
     ),
     "resolved": (
         ["install", "--dry-run", "plain", "--target", "{folder}/t", "-i", "{url}"],
-        NEVER | CHANGING | DETECTING,
-        175,
+        NEVER | CHANGING | DETECTING | VARIED,
+        140,
     ),
     "resolved, with variants": (
         ["install", "--dry-run", "varied", "--target", "{folder}/t", "-i", "{url}"],
         NEVER | CHANGING | {"wheelfit.platforms.providers.nvidia"},
-        185,
+        180,
     ),
 }
 

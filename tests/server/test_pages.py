@@ -8,8 +8,8 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.server.pages import choose_type, write_project, write_projects, write_site
-from wheelfit.sources.page import File, ProjectPage
-from wheelfit.sources.simple_api import ACCEPT, parse_page
+from wheelfit.sources.page import ACCEPT, File, ProjectPage
+from wheelfit.sources.simple_api import parse_page
 
 JSON = "application/vnd.pypi.simple.v1+json"
 HTML = "application/vnd.pypi.simple.v1+html"

@@ -24,8 +24,9 @@ from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import FileProblem, IntegrityError, InvalidFilename, InvalidPage
 from wheelfit.sources.hashes import check_bytes, check_file
+from wheelfit.sources.page import VARIANTS_SUFFIX
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.simple_api import VARIANTS_SUFFIX, parse_links
+from wheelfit.sources.simple_api import parse_links
 from wheelfit.sources.urls import file_path, file_url, redact
 from wheelfit.values import dataclass, field
 

@@ -23,7 +23,6 @@ from wheelfit.errors import (
 from wheelfit.install.breakage import breakages
 from wheelfit.install.environment import Kind
 from wheelfit.install.fit import judge
-from wheelfit.install.removal import check_removable
 from wheelfit.install.variant_change import PLAIN, variant_changes
 from wheelfit.resolve.acceleration import unwished_libraries
 from wheelfit.values import dataclass
@@ -186,8 +185,11 @@ def decided(
     _check_platform(planned, ground)
     agreements = ground.candidates.policy.agreements
     try:
-        for entry in planned.remove:
-            check_removable(entry, ground.environment)
+        if planned.remove:
+            from wheelfit.install.removal import check_removable
+
+            for entry in planned.remove:
+                check_removable(entry, ground.environment)
         changes = variant_changes(planned, present.installed, present.misfits, agreements)
         refused = [one for one in changes if one.needs_consent and not agreed(one)]
         if refused:

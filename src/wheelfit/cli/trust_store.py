@@ -10,7 +10,6 @@ import errno
 import os
 import stat
 import sys
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -207,6 +206,8 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _write_private(path: Path, data: bytes) -> None:
+    import tempfile
+
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600
     try:
         with os.fdopen(handle, "wb") as file:

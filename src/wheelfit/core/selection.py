@@ -13,7 +13,6 @@ from wheelfit.core.ordering import Preferences, RankedVariant, Ranking
 from wheelfit.core.phrases import short
 from wheelfit.core.properties import EMPTY, Feature, PropertySet
 from wheelfit.core.support import Support
-from wheelfit.core.tag_phrases import TagPhrases
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
+    from wheelfit.core.tag_phrases import TagPhrases
     from wheelfit.core.target import TagPreference
 
 __all__ = ["Outcome", "Selection", "Verdict", "select"]
@@ -131,7 +131,7 @@ class _Judge:
         self._preferences = preferences
         self._extra_rejections = extra_rejections
         self._ranking = None if document is None else Ranking(document, support, preferences)
-        self._tag_phrases = TagPhrases(tags)
+        self._tag_phrases: TagPhrases | None = None
         self._tag_ranks: dict[frozenset[Tag], int | None] = {}
         # The label may be chosen, or why it may not.
         self._labels: dict[Label, RankedVariant | Reason] = {}
@@ -175,6 +175,10 @@ class _Judge:
         return self._document.properties(filename.label)
 
     def _why_none_fits(self, verdict: Verdict) -> str:
+        if self._tag_phrases is None:
+            from wheelfit.core.tag_phrases import TagPhrases  # noqa: PLC0415 - start-up
+
+            self._tag_phrases = TagPhrases(self._tags)
         reason = self._tag_phrases.why_none_fits(verdict.filename.tags)
         if not verdict.properties:
             return reason

@@ -19,7 +19,7 @@ from wheelfit.install.installed import Installed, Scan, scan
 from wheelfit.install.interpreter import Interpreter, find_interpreter, inspect_interpreter
 from wheelfit.install.isolated.interpreter import PREFIX
 from wheelfit.install.schemes import Schemes
-from wheelfit.values import dataclass, replace
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -70,6 +70,7 @@ class Environment:
     """Folders in which installed distributions are looked for, first one first."""
     foreign: Commands | None = None
     """How commands are started where the folder will be taken; None: as here."""
+    _targets: list[Target] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def commands(self) -> Commands:
@@ -104,9 +105,12 @@ class Environment:
 
     def target(self) -> Target:
         """Return the machine to choose wheels for, as far as the interpreter decides it."""
-        return Target.of(
-            str(self.interpreter.executable), self.interpreter.environment, self.interpreter.tags
-        )
+        if not self._targets:  # a thousand tags are ranked for it
+            interpreter = self.interpreter
+            self._targets.append(
+                Target.of(str(interpreter.executable), interpreter.environment, interpreter.tags)
+            )
+        return self._targets[0]
 
     def scan(self) -> Scan:
         """Read what is installed here, and what looks so but is broken."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.check.installed import InstalledVariant, Judged, judge_installed
 from wheelfit.install.installed import by_name
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.check.installed import Ask
+    from wheelfit.check.installed import Ask, Judged
     from wheelfit.install.installed import Installed
 
 __all__ = ["judge"]
@@ -37,17 +36,28 @@ def judge(
     :param coming: what is to be installed beside them.
     """
     first = by_name(installed)
+    labelled = [
+        (entry, entry.label)
+        for entry in first.values()
+        if entry.label is not None and entry.name not in coming
+    ]
+    if not labelled:
+        return ()
+    from wheelfit.check.installed import (  # noqa: PLC0415 - start-up
+        InstalledVariant,
+        judge_installed,
+    )
+
     variants = [
         InstalledVariant(
             str(entry.path),
             entry.name,
             entry.version,
-            entry.label,
+            label,
             entry.properties,
             entry.document,
         )
-        for entry in first.values()
-        if entry.label is not None and entry.name not in coming
+        for entry, label in labelled
     ]
     versions = {**{name: entry.version for name, entry in first.items()}, **coming}
     return tuple(judge_installed(variants, versions, ask))

@@ -13,7 +13,6 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from wheelfit.core.core_metadata import CoreMetadata, read_metadata
-from wheelfit.core.metadata import read_document
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import FileProblem, UserError
@@ -39,7 +38,7 @@ def __dir__() -> list[str]:
 _HEAD = 16 * 1024
 _HEADER = re.compile(rb"^(Name|Version)[ \t]*:[ \t]*(.*?)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 _END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
-_NAME = re.compile(r"[A-Z0-9]|[A-Z0-9][A-Z0-9._-]*[A-Z0-9]", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _LEGACY = (".egg-info", ".egg-link")
 _LONGEST_NAME = 200
 """Characters of the name of an installer that are shown."""
@@ -360,6 +359,8 @@ def _document(path: Path, notes: list[str]) -> VariantDocument | None:
     data = _read_small(path)
     if data is None:
         return None
+    from wheelfit.core.metadata import read_document  # noqa: PLC0415 - start-up
+
     try:
         return read_document(data, where=str(path))
     except UserError as error:

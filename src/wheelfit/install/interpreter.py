@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import packaging
 from packaging.tags import Tag
@@ -21,7 +20,7 @@ from wheelfit.install.schemes import Schemes
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["DEADLINE", "OLDEST", "Interpreter", "find_interpreter", "inspect_interpreter"]
 
@@ -110,6 +109,8 @@ def _named(python: str, environ: Mapping[str, str]) -> Path:
         return path
     if os.sep not in python and (os.altsep is None or os.altsep not in python):
         command = f"python{python}" if _SHORT.fullmatch(python) else python
+        import shutil  # noqa: PLC0415 - start-up
+
         found = shutil.which(command, path=environ.get("PATH", os.defpath)) if command else None
         if found is not None:
             return Path(found)
@@ -177,7 +178,8 @@ def inspect_interpreter(
     :raises UnusableInterpreter: it cannot be started, is no Python, is too old, or fails.
     """
     if path is None:
-        return _interpreter(isolated.describe(), running=True)
+        facts = isolated.describe()
+        return _interpreter(facts, cast("list[Tag]", facts["tags"]), running=True)
     path = Path(os.path.abspath(path))  # noqa: PTH100  # the link must not be followed
     # A folder inside a zip file would be of no use to another interpreter; nobody runs so.
     own_packaging = next(iter(packaging.__path__))
@@ -187,7 +189,7 @@ def inspect_interpreter(
         try:
             facts = json.loads(answers[-1][len(isolated.MARK) :])
             _refuse_old(path, tuple(facts["version"]))
-            return _interpreter(facts, running=False)
+            return _interpreter(facts, (Tag(*parts) for parts in facts["tags"]), running=False)
         except (ValueError, KeyError, TypeError):
             pass
     raise _why(path, done, environ, deadline)
@@ -257,7 +259,7 @@ def _refuse_old(path: Path, version: tuple[int, ...]) -> None:
         )
 
 
-def _interpreter(facts: Mapping[str, Any], *, running: bool) -> Interpreter:
+def _interpreter(facts: Mapping[str, Any], tags: Iterable[Tag], *, running: bool) -> Interpreter:
     major, minor, micro = facts["version"]
     return Interpreter(
         executable=Path(facts["executable"]),
@@ -273,7 +275,7 @@ def _interpreter(facts: Mapping[str, Any], *, running: bool) -> Interpreter:
         launcher=facts["launcher"],
         externally_managed=facts["externally_managed"],
         environment=MappingProxyType(dict(facts["environment"])),
-        tags=tuple(Tag(*parts) for parts in facts["tags"]),
+        tags=tuple(tags),
         running=running,
     )
 

@@ -15,7 +15,6 @@ from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.agreements import AGREEMENTS, turned
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.degradations import Degradation, in_one_line
-from wheelfit.core.index_metadata import disagreement, read_wheel_document
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.selection import select
@@ -316,6 +315,11 @@ class Candidates:
         filename, document = choice.selection.chosen, choice.metadata.document
         if filename is None or filename.label is None or document is None:
             return None  # F-10: nothing inside a plain wheel matters
+        from wheelfit.core.index_metadata import (  # noqa: PLC0415 - start-up
+            disagreement,
+            read_wheel_document,
+        )
+
         try:
             own = read_wheel_document(
                 data,

@@ -8,15 +8,13 @@ strictness they are raised together.
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.core.degradations import Degradation
 from wheelfit.core.filename import index_file_name
-from wheelfit.core.index_metadata import combine, read_wheel_document
 from wheelfit.core.labels import NULL
-from wheelfit.core.metadata import DEFAULT_LIMITS, Limits, read_document
+from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits
 from wheelfit.errors import (
     BadMetadata,
     Fault,
@@ -158,6 +156,8 @@ def _of_several_sources(
     }
     for metadata in found.values():
         rejections.update(metadata.rejections)
+    from wheelfit.core.index_metadata import combine  # noqa: PLC0415 - start-up
+
     return ReleaseMetadata(
         combine(deciding.items()) if deciding else None,
         rejections,
@@ -227,6 +227,8 @@ class _Reading:
     # --- the two ways ------------------------------------------------------------
 
     def from_index_file(self) -> VariantDocument:
+        from wheelfit.core.metadata import read_document  # noqa: PLC0415 - start-up
+
         file = self._index_file()
         self._where = file.filename
         try:
@@ -256,6 +258,8 @@ class _Reading:
             labels = [f"{', '.join(labels)}: {why}" for labels, _, why in self._reasons()]
             code = next(iter(self._ignored.values()))[0]
             raise _Unusable(code, "; ".join(labels))
+        from wheelfit.core.index_metadata import combine  # noqa: PLC0415 - start-up
+
         try:
             return combine(found)
         except InconsistentDocuments as error:
@@ -354,6 +358,8 @@ class _Reading:
         local = [label for label in unlisted if self._wheels[label][0].file.is_local]
         remote = [label for label in unlisted if label not in local]
         wanted = [*local, *remote[: self._policy.most_labels if self._policy.read_unlisted else 0]]
+        if unlisted:
+            from wheelfit.core.index_metadata import combine  # noqa: PLC0415 - start-up
         for label in unlisted:
             if label not in wanted:
                 self._ignored[label] = ("unlisted-variant", f"not in {file.filename}")
@@ -368,6 +374,8 @@ class _Reading:
 
     def _look_up(self, labels: Iterable[Label]) -> Iterator[tuple[Label, str, VariantDocument]]:
         """Yield what the best wheel of each label says of itself, and its name (F-77)."""
+        from wheelfit.core.index_metadata import read_wheel_document  # noqa: PLC0415 - start-up
+
         for label in labels:
             wheel = self._wheels[label][0]
             where = wheel.filename.text
@@ -396,6 +404,8 @@ class _Reading:
             if not self._release.is_given:
                 raise
         # F-125: what the user named is fetched anyway.
+        from tempfile import TemporaryDirectory  # noqa: PLC0415 - start-up
+
         with TemporaryDirectory(prefix="wheelfit-") as folder:
             path = self._repository.download(wheel.file, Path(folder))
             from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -217,6 +216,8 @@ class Store:
     # --- files ----------------------------------------------------------------------
 
     def _open_temporary(self, folder: Path) -> tuple[BinaryIO, Path]:
+        import tempfile  # noqa: PLC0415 - start-up
+
         self.prepare(folder)
         descriptor, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
         hold_open(descriptor)  # whoever cleans up leaves it alone while we live

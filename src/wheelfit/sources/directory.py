@@ -13,9 +13,8 @@ from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename, InvalidPage, NetworkError
 from wheelfit.sources.client import PAGE_LIMIT, unexpected
 from wheelfit.sources.local_files import problem
-from wheelfit.sources.page import File, ProjectPage
+from wheelfit.sources.page import ACCEPT, VARIANTS_SUFFIX, File, ProjectPage
 from wheelfit.sources.reading import ReadsFiles
-from wheelfit.sources.simple_api import ACCEPT, VARIANTS_SUFFIX, parse_links, parse_page
 from wheelfit.sources.urls import file_url, redact, split_userinfo
 
 if TYPE_CHECKING:
@@ -81,9 +80,7 @@ class DirectoryIndex(_FlatListing):
             raise problem(self._path, error) from error
         for path in entries:
             if path.suffix.lower() in _HTML:
-                more, other = parse_links(
-                    _page(path), "text/html", file_url(path), source=self.name
-                )
+                more, other = _links(_page(path), "text/html", file_url(path), self.name)
                 found.extend(more)
                 notes.extend(other)
             else:
@@ -125,7 +122,7 @@ class LinkPage(_FlatListing):
             from html import escape  # noqa: PLC0415 - 1 ms
 
             page = f'<a href="{escape(url)}">{escape(name)}</a>'.encode()
-            return parse_links(page, "text/html", url, source=self.name)
+            return _links(page, "text/html", url, self.name)
         try:
             return self._fetch(url)
         except NetworkError as error:
@@ -135,7 +132,7 @@ class LinkPage(_FlatListing):
     def _list_local(self, path: Path) -> tuple[Iterable[File], tuple[str, ...]]:
         if path.suffix.lower() not in _HTML:
             return [_local_file(path, file_url(path.parent), self.name)], ()
-        return parse_links(_page(path), "text/html", file_url(path), source=self.name)
+        return _links(_page(path), "text/html", file_url(path), self.name)
 
     def _fetch(self, url: str) -> tuple[Iterable[File], tuple[str, ...]]:
         if self._pages is None:
@@ -144,7 +141,7 @@ class LinkPage(_FlatListing):
         if answer.status != 200:
             raise unexpected(answer.status, answer.url)
         content_type = answer.headers.get("content-type", "")
-        return parse_links(answer.body, content_type, answer.url, source=self.name)
+        return _links(answer.body, content_type, answer.url, self.name)
 
 
 class FileIndex(ReadsFiles):
@@ -170,6 +167,8 @@ class FileIndex(ReadsFiles):
         page = folder / "index.html"
         try:
             if page.is_file():
+                from wheelfit.sources.simple_api import parse_page  # noqa: PLC0415 - start-up
+
                 return parse_page(_page(page), "text/html", file_url(page), name, source=self.name)
             if not folder.is_dir():
                 return None
@@ -182,6 +181,15 @@ class FileIndex(ReadsFiles):
         except OSError as error:
             raise problem(folder, error) from error
         return ProjectPage(name, files, self.name)
+
+
+def _links(
+    body: bytes, content_type: str, url: str, source: str
+) -> tuple[Iterable[File], tuple[str, ...]]:
+    """Read a list of links; what reads pages is imported where there is one."""
+    from wheelfit.sources.simple_api import parse_links  # noqa: PLC0415 - start-up
+
+    return parse_links(body, content_type, url, source=source)
 
 
 def _local_file(path: Path, base: str, source: str) -> File:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from wheelfit.sources.client import unexpected
-from wheelfit.sources.parsed_pages import ParsedPages
+from wheelfit.sources.page import ACCEPT
 from wheelfit.sources.reading import ReadsFiles
-from wheelfit.sources.simple_api import ACCEPT
 from wheelfit.sources.urls import redact, split_userinfo
 
 if TYPE_CHECKING:
@@ -49,7 +48,6 @@ class HttpIndex(ReadsFiles):
         super().__init__(files)
         self._url = split_userinfo(url)[0].rstrip("/")
         self._pages = pages
-        self._parsed = ParsedPages(pages.store)
         self._note = note
         self.name = redact(url)
 
@@ -58,7 +56,9 @@ class HttpIndex(ReadsFiles):
         url = f"{self._url}/{quote(name, safe='')}/"
         answer = self._pages.get(url, accept=ACCEPT)
         if answer.status == 200:
-            return self._parsed.page(answer, name, source=self.name)
+            from wheelfit.sources.parsed_pages import ParsedPages  # noqa: PLC0415 - start-up
+
+            return ParsedPages(self._pages.store).page(answer, name, source=self.name)
         if answer.status in {404, 410}:
             return None
         if answer.status == 403 and not self._pages.client.user_at(url):

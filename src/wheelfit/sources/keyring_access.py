@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import shutil
 import subprocess
 from typing import TYPE_CHECKING, Protocol
 
@@ -47,12 +46,17 @@ def open_keyring(
     """
     if choice == "disabled":
         return None
-    program = shutil.which("keyring", path=environ.get("PATH"))
-    runner = KeyringProgram(program, environ, note) if program else None
     if choice == "subprocess":
-        return runner
+        return _program(environ, note)
     imported = ImportedKeyring(note)
-    return imported if choice == "import" or runner is None else _Either(imported, runner)
+    return imported if choice == "import" else _Either(imported, lambda: _program(environ, note))
+
+
+def _program(environ: Mapping[str, str], note: Callable[[str], None]) -> KeyringProgram | None:
+    import shutil  # noqa: PLC0415 - start-up
+
+    program = shutil.which("keyring", path=environ.get("PATH"))
+    return KeyringProgram(program, environ, note) if program else None
 
 
 class ImportedKeyring:
@@ -127,14 +131,16 @@ class KeyringProgram:
 
 
 class _Either:
-    """The package, or the program if there is no package."""
+    """The package, or the program, looked for only then, if there is no package."""
 
-    def __init__(self, package: ImportedKeyring, program: KeyringProgram) -> None:
+    def __init__(self, package: ImportedKeyring, look: Callable[[], KeyringProgram | None]) -> None:
         self._package = package
-        self._program = program
+        self._look = look
+        self._program: KeyringProgram | None = None
 
     def find(self, service: str, user: str | None) -> tuple[str, str] | None:
         found = self._package.find(service, user)
         if found is None and self._package.present is False:
-            return self._program.find(service, user)
+            self._program = self._program or self._look()
+            return None if self._program is None else self._program.find(service, user)
         return found

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -212,6 +210,9 @@ def place(source: Path, folder: Path, name: str) -> Path:
 
     :raises OSError: neither works.
     """
+    import shutil  # noqa: PLC0415 - start-up
+    import tempfile  # noqa: PLC0415 - start-up
+
     target = folder / name
     with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=folder) as inside:
         temporary = Path(inside, "file")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -10,17 +9,33 @@ from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from packaging.utils import NormalizedName
 
 
-__all__ = ["NO_HASHES", "File", "Origin", "ProjectPage", "time_of_upload"]
+__all__ = [
+    "ACCEPT",
+    "NO_HASHES",
+    "VARIANTS_SUFFIX",
+    "File",
+    "Origin",
+    "ProjectPage",
+    "time_of_upload",
+]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
+ACCEPT = (
+    "application/vnd.pypi.simple.v1+json, "
+    "application/vnd.pypi.simple.v1+html; q=0.2, text/html; q=0.1"
+)
+"""The ``Accept`` header for pages: JSON preferred, HTML understood (PEP 691)."""
+VARIANTS_SUFFIX = "-variants.json"
+"""End of the name of an index-level variants file (F-70)."""
 NO_HASHES: Mapping[str, str] = MappingProxyType({})
 """What a file carries whose hash nobody has promised."""
 
@@ -30,6 +45,8 @@ def time_of_upload(file: File) -> datetime | None:
 
     :param file: as listed.
     """
+    from datetime import datetime  # noqa: PLC0415 - start-up
+
     try:
         found = datetime.fromisoformat(file.upload_time or "")
     except ValueError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -133,6 +132,8 @@ class RemoteFiles:
         try:
             members = self._members(file)
         except TooCostly:
+            import tempfile  # noqa: PLC0415 - start-up
+
             with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
                 path = self.download(file, Path(folder), self._progress)
                 members = read_local_members(path, [METADATA], file.filename)
@@ -305,6 +306,8 @@ class RemoteFiles:
         sha256 = file.hashes.get("sha256")
         if sha256 is not None and self._store.wheel(sha256) is None and not self._pages.offline:
             return self._unpacked_from_server(file, sha256, folder, progress)
+        import tempfile  # noqa: PLC0415 - start-up
+
         with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=folder) as inside:
             path = self.download(file, Path(inside), progress)
             try:
@@ -352,6 +355,8 @@ class RemoteFiles:
                     return wheel
         except OSError as error:  # as the cache's disk is full; the folder's need not be
             self._store.complain(error)
+        import tempfile  # noqa: PLC0415 - start-up
+
         try:
             with tempfile.TemporaryFile(prefix=".", suffix=".part", dir=folder) as spool:
                 return self._fetch(file, spool, progress, unpack)
@@ -451,6 +456,8 @@ class RemoteFiles:
                     self._without_ranges.add(server)
 
     def _download_into(self, folder: Path, file: File, progress: Progress) -> Path:
+        import tempfile  # noqa: PLC0415 - start-up
+
         descriptor, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
         path = Path(name)
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from wheelfit.values import dataclass
@@ -73,6 +72,7 @@ def _seconds(text: str | None, now: float) -> float | None:
     text = text.strip()
     if text.isascii() and text.isdecimal():
         return float(text)
+    from datetime import UTC, datetime  # noqa: PLC0415 - seldom needed
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 - 10 ms, seldom needed
 
     try:

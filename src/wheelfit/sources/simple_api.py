@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wheelfit.errors import InvalidPage
-from wheelfit.sources.page import NO_HASHES, File, ProjectPage
+from wheelfit.sources.page import NO_HASHES, VARIANTS_SUFFIX, File, ProjectPage
 from wheelfit.sources.urls import join, last_segment, origin, redact, split_userinfo
 
 if TYPE_CHECKING:
@@ -20,21 +20,12 @@ if TYPE_CHECKING:
     from wheelfit.sources.html_links import Link
 
 
-__all__ = ["ACCEPT", "VARIANTS_SUFFIX", "parse_links", "parse_page"]
+__all__ = ["parse_links", "parse_page"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
-
-ACCEPT = (
-    "application/vnd.pypi.simple.v1+json, "
-    "application/vnd.pypi.simple.v1+html; q=0.2, text/html; q=0.1"
-)
-"""The ``Accept`` header for pages: JSON preferred, HTML understood (PEP 691)."""
-
-VARIANTS_SUFFIX = "-variants.json"
-"""End of the name of an index-level variants file (F-70)."""
 
 _JSON_TYPES = frozenset(
     {

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
-import tempfile
 import time
 import warnings
 from contextlib import contextmanager, suppress
@@ -25,7 +23,6 @@ from wheelfit.sources.cache import mark_used
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import dataclass, replace
 from wheelfit.wheels.file_system import NATIVE
-from wheelfit.wheels.unpacked import MANIFEST, read_unpacked, release_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,6 +100,8 @@ class WheelStore:
         :param where: what errors shall name.
         :raises InvalidWheel: it is that of another release than its name says.
         """
+        from wheelfit.wheels.unpacked import MANIFEST, read_unpacked  # noqa: PLC0415 - start-up
+
         entry = self._entry(sha256)
         if entry is None or not self._holder.hold(entry / MANIFEST):
             return None
@@ -138,6 +137,8 @@ class WheelStore:
         lock = self._acquired(path, progress)
         try:
             if lock is not None:
+                import shutil  # noqa: PLC0415 - start-up
+
                 for left in entry.parent.glob(f".{entry.name[:_STEM]}-*{_PARTIAL}"):
                     shutil.rmtree(left, ignore_errors=True)  # whoever was at work is dead
             yield
@@ -233,6 +234,9 @@ class WheelStore:
     @staticmethod
     def _put(folder: Path, into: Callable[[Path], UnpackedWheel]) -> UnpackedWheel:
         """Unpack into a folder of its own; after an error nothing is left of it."""
+        import shutil  # noqa: PLC0415 - start-up
+        import tempfile  # noqa: PLC0415 - start-up
+
         inside = Path(tempfile.mkdtemp(prefix="unpacked-", dir=folder))
         try:
             return into(inside)
@@ -248,6 +252,8 @@ class WheelStore:
         :param name: of the project.
         :param least: bytes of an archive that is worth being looked at.
         """
+        from wheelfit.wheels.unpacked import MANIFEST, read_unpacked, release_of  # noqa: PLC0415 - start-up
+
         for sha256, archive in self._store.wheels(least):
             entry = self._entry(sha256)
             with suppress(InvalidFilename, InvalidWheel):
@@ -265,6 +271,8 @@ class WheelStore:
 
         :raises OSError: neither is possible.
         """
+        from wheelfit.wheels.unpacked import MANIFEST  # noqa: PLC0415 - start-up
+
         for _ in range(_ATTEMPTS):
             try:
                 self._files.move(inside, entry)
@@ -280,6 +288,11 @@ class WheelStore:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(entry))
 
     def _keep(self, entry: Path, unpack_into: Callable[[Path], UnpackedWheel]) -> UnpackedWheel:
+        import shutil  # noqa: PLC0415 - start-up
+        import tempfile  # noqa: PLC0415 - start-up
+
+        from wheelfit.wheels.unpacked import MANIFEST  # noqa: PLC0415 - start-up
+
         self._store.prepare(entry.parent)
         stem = f".{entry.name[:_STEM]}-"
         inside = Path(tempfile.mkdtemp(prefix=stem, suffix=_PARTIAL, dir=entry.parent))
@@ -328,6 +341,9 @@ class WheelStore:
 
     def _drop(self, entry: Path) -> None:
         """Remove an entry; its name goes first, so that nobody finds half of it."""
+        import shutil  # noqa: PLC0415 - start-up
+        import tempfile  # noqa: PLC0415 - start-up
+
         with suppress(OSError):
             away = Path(tempfile.mkdtemp(prefix=".", suffix=_PARTIAL, dir=entry.parent))
             try:

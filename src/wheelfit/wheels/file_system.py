@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import sys
 import time
 from contextlib import suppress
@@ -202,12 +201,16 @@ class NativeFileSystem:
 
     def reflink(self, source: AnyPath, target: AnyPath) -> None:
         """See `FileSystem`."""
+        import shutil  # noqa: PLC0415 - start-up
+
         _calls().clone_file(_native(source), _native(target))
         with suppress(OSError):
             shutil.copystat(_native(source), _native(target))
 
     def copy(self, source: AnyPath, target: AnyPath) -> None:
         """See `FileSystem`."""
+        import shutil  # noqa: PLC0415 - start-up
+
         shutil.copy2(_native(source), _native(target), follow_symlinks=False)
 
     def sync_file(self, path: AnyPath) -> None:

@@ -39,6 +39,8 @@ BASES = (
 def describe(*, system_site: bool = False) -> dict[str, object]:
     """Return what an installer must know of the running interpreter.
 
+    The tags are objects of `packaging.tags`, everything else is plain data.
+
     :param system_site: whether a virtual environment sees its base, where `_enter` found out.
     """
     import site  # noqa: PLC0415  # nothing is imported before the version is known to do
@@ -71,7 +73,7 @@ def describe(*, system_site: bool = False) -> dict[str, object]:
         "launcher": _launcher(),
         "externally_managed": None if virtual else _externally_managed(stdlib),
         "environment": _marker_values(),
-        "tags": [[tag.interpreter, tag.abi, tag.platform] for tag in sys_tags()],
+        "tags": list(sys_tags()),
     }
 
 
@@ -186,7 +188,11 @@ def _main() -> None:
         system_site = _enter()
         _load_packaging(sys.argv[1])
         answer = describe(system_site=system_site)
-    sys.stdout.write("\n" + MARK + json.dumps(answer) + "\n")
+    sys.stdout.write("\n" + MARK + json.dumps(answer, default=_parts) + "\n")
+
+
+def _parts(tag) -> list[str]:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    return [tag.interpreter, tag.abi, tag.platform]
 
 
 if __name__ == "__main__":
