@@ -14,9 +14,9 @@ from packaging.utils import InvalidName, canonicalize_name
 from wheelfit.cli.projects import group_of, is_project_file, open_project
 from wheelfit.core.agreements import named, with_own
 from wheelfit.core.labels import parse_label
-from wheelfit.core.metadata import DEFAULT_LIMITS
 from wheelfit.core.ordering import Preferences, parse_preference
 from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import FileProblem, InvalidRequirement, UsageError, UserError
 from wheelfit.projects.names import is_archive, is_repository_url
 from wheelfit.resolve.release_metadata import MetadataPolicy
