@@ -313,7 +313,8 @@ def carry_out(
     """Download and install; return what was done in the end.
 
     A wheel that is not what it was chosen for gives way to the next, and a plan that another
-    process has crossed gives way to a new one. What is downloaded already is not fetched again.
+    process has crossed gives way to a new one. What is downloaded already is not fetched again,
+    unless somebody has removed it from the cache meanwhile.
 
     :param decision: what to do.
     :param decide: decides anew.
@@ -326,7 +327,7 @@ def carry_out(
     from wheelfit.cli.own_modules import settle_modules, touches_us
     from wheelfit.cli.progress import Bars
     from wheelfit.cli.scratch import scratch_folder
-    from wheelfit.install.apply import PLANS, PlanOutdated, apply
+    from wheelfit.install.apply import PLANS, PlanOutdated, WheelGone, apply
     from wheelfit.install.startup_files import StartupFiles
     from wheelfit.wheels.linking import Linker, LinkMode
 
@@ -361,11 +362,15 @@ def carry_out(
                     break_system_packages=arguments.break_system_packages,
                     circumstances=_circumstances(ground.machine),
                 )
-            except PlanOutdated:
+            except (PlanOutdated, WheelGone) as error:
                 if unsettle is not None:
                     unsettle()
                 if not left:
                     raise
+                if isinstance(error, WheelGone):
+                    output.say(f"note: {error.message}; unpacking again", "dim")
+                    wheels.clear()
+                    continue
                 output.say("note: another process changed the environment; planning anew", "dim")
                 decision = decide()
                 continue

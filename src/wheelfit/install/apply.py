@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import EnvironmentBusy
+from wheelfit.errors import EnvironmentBusy, EnvironmentUnavailable, InvalidWheel
 from wheelfit.install.bytecode import compile_modules
 from wheelfit.install.checked_wheel import CheckedWheel, check_wheel
 from wheelfit.install.choice import Circumstances
@@ -35,7 +35,7 @@ from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.linking import Linker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from packaging.utils import NormalizedName
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.file_system import FileSystem
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-__all__ = ["PLANS", "Applied", "PlanOutdated", "apply"]
+__all__ = ["PLANS", "Applied", "PlanOutdated", "WheelGone", "apply"]
 
 
 def __dir__() -> list[str]:
@@ -61,6 +61,10 @@ PLANS = 10
 
 class PlanOutdated(EnvironmentBusy):
     """The environment was changed since the plan was made; another plan may do."""
+
+
+class WheelGone(EnvironmentUnavailable):
+    """Files of an unpacked wheel went away or were edited; unpacking it again may do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,7 @@ def apply(
     :param file_system: what changes the disk when all is staged.
     :raises ExternallyManaged: PEP 668 forbids it.
     :raises PlanOutdated: another process changed what the plan is about.
+    :raises WheelGone: another process removed or changed what would be installed.
     :raises EnvironmentUnavailable: it cannot be written, or is busy, or has no space.
     :raises IntegrityError: a wheel is not sound, not the one chosen, or would overwrite
         what is not its own.
@@ -116,7 +121,11 @@ def apply(
     environment.check_allowed(break_system_packages=break_system_packages)
     if not plan:
         return Applied()
-    checked = tuple(check_wheel(pin, wheels[pin.name], circumstances) for pin in plan.install)
+    try:
+        checked = tuple(check_wheel(pin, wheels[pin.name], circumstances) for pin in plan.install)
+    except InvalidWheel:
+        _check_there(wheels.values())
+        raise
     environment.check_writable(_folders(checked, plan, environment))
     job = _Job(
         plan,
@@ -131,9 +140,23 @@ def apply(
     )
     try:
         notes = _change_locked(job, patience)
+    except FileNotFoundError as error:
+        _check_there(wheels.values())
+        raise environment_error(error) from None
     except OSError as error:
         raise environment_error(error) from None
     return Applied(plan.install, plan.remove, notes)
+
+
+def _check_there(wheels: Iterable[UnpackedWheel]) -> None:
+    """Refuse wheels that are not in their folders any more, as where caches have no locks."""
+    for wheel in wheels:
+        if (name := wheel.changed()) is not None:
+            raise WheelGone(
+                f"{name} of the unpacked {wheel.filename.text} was removed or changed meanwhile",
+                where=str(wheel.folder),
+                hint="nothing was changed; try again when nobody cleans up the cache",
+            )
 
 
 @dataclass(frozen=True, slots=True)

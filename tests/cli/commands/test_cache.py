@@ -18,6 +18,8 @@ import pytest
 from cli.running import Runner, tree
 from jsonschema import Draft202012Validator
 
+from wheelfit.server.folder import FolderIndex
+from wheelfit.server.messages import Answer, Request
 from wheelfit.sources.cache import Store
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -276,6 +278,8 @@ class TestRemoving:
 HOLDER = """
 import sys, time
 from pathlib import Path
+from wheelfit.server.folder import FolderIndex
+from wheelfit.server.messages import Answer, Request
 from wheelfit.sources.cache import Store
 from wheelfit.sources.holding import Holder
 holder = Holder()
@@ -428,3 +432,31 @@ class TestUsage:
     def test_no_name(self, name: str, run: Runner) -> None:
         """What is no name of a package is refused."""
         assert "is no name of a package" in run("cache", "remove", name, code=1).err
+
+
+class TestGone:
+    """What was found in the cache goes away before it is linked, as where there are no locks."""
+
+    def test_unpacked_again(self, run: Runner, tmp_path: Path) -> None:
+        """The wheel is unpacked again, and everything is installed."""
+        folder = tmp_path / "index"
+        build_wheel(folder, "early", "1.0", files=LARGE)
+        build_wheel(folder, "late", "1.0", requires=["early"])
+        inside = FolderIndex(folder)
+        lost: list[Path] = []
+
+        def answer(request: Request) -> Answer:
+            if request.path.endswith(".whl") and "late" in request.path and not lost:
+                time.sleep(0.3)  # `early` was found meanwhile
+                lost.extend(entries(tmp_path / "cache", "unpacked"))
+                for entry in lost:
+                    shutil.rmtree(entry)
+            return inside(request)
+
+        with RecordingIndex(answer) as index:
+            run("install", "-i", index.url, "--target", tmp_path / "one", "early")
+            done = run("install", "-i", index.url, "--target", tmp_path / "two", "late")
+        assert lost
+        assert "early-1.0-py3-none-any.whl was removed or changed meanwhile" in done.err
+        assert (tmp_path / "two/plain/data.bin").read_bytes() == LARGE["plain/data.bin"]
+        assert (tmp_path / "two/late-1.0.dist-info/RECORD").exists()
