@@ -25,7 +25,7 @@ from wheelfit.values import dataclass
 if TYPE_CHECKING:
     from wheelfit.install.places import Places
 
-__all__ = ["Journal", "Stage", "read_journal", "stage_of"]
+__all__ = ["Journal", "Stage", "read_changes", "read_journal", "stage_of"]
 
 
 def __dir__() -> list[str]:
@@ -104,6 +104,28 @@ def read_journal(places: Places, stage: Stage = Stage.JOURNAL) -> Journal:
     """
     path = Path(places.workplace, stage.value)
     try:
+        return _parse(_document(path), places, path)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _refusal(path, "the journal of a change is not one for this environment") from None
+
+
+def read_changes(places: Places, stage: Stage) -> tuple[str, ...]:
+    """Return what a change was in words; its steps, which take longer, are not looked at.
+
+    :param places: the folders of the environment.
+    :param stage: how far it is.
+    :raises NotRecoverable: the journal is not whole.
+    """
+    path = Path(places.workplace, stage.value)
+    try:
+        return tuple(map(str, _document(path)["changes"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _refusal(path, "the journal of a change is not one of wheelfit") from None
+
+
+def _document(path: Path) -> Any:
+    """Return what a journal says; it was written completely."""
+    try:
         with path.open("rb") as stream:
             data = stream.read(_LONGEST)
     except OSError as error:
@@ -111,10 +133,7 @@ def read_journal(places: Places, stage: Stage = Stage.JOURNAL) -> Journal:
     head, _, body = data.partition(b"\n")
     if head != _HEAD + hashlib.sha256(body).hexdigest().encode():
         raise _refusal(path, "the journal of a change is damaged")
-    try:
-        return _parse(json.loads(body), places, path)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise _refusal(path, "the journal of a change is not one for this environment") from None
+    return json.loads(body)
 
 
 def _parse(document: Any, places: Places, path: Path) -> Journal:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from packaging.utils import canonicalize_name
 
 from wheelfit.errors import InvalidWheel, NotRecoverable
-from wheelfit.install.journal import Stage, read_journal, stage_of
+from wheelfit.install.journal import Stage, read_changes, read_journal, stage_of
 from wheelfit.install.places import WORKPLACE
 from wheelfit.install.removal import RealPaths, files_in_record
 from wheelfit.install.steps import Kind
@@ -113,7 +113,7 @@ def recover(places: Places, file_system: FileSystem = NATIVE) -> Recovered | Non
         mark(places, Stage.UNDONE, file_system)
     elif stage is not None:
         with suppress(NotRecoverable):
-            changes = read_journal(places, stage).changes
+            changes = read_changes(places, stage)
     made, elsewhere = _made_elsewhere(places)
     notes += _clear(places, elsewhere, file_system)
     outcome = {None: Outcome.CLEARED, Stage.COMMITTED: Outcome.FINISHED}.get(stage, Outcome.UNDONE)
