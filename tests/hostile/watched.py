@@ -6,6 +6,7 @@ folder, every program that is started, and every module that comes out of the fo
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import sys
@@ -16,15 +17,16 @@ def main() -> int:
     folder, words = sys.argv[1], sys.argv[2:]
     late: list[str] = []
     programs: list[list[str]] = []
-    changed = False
+    (library,) = glob.glob(f"{glob.escape(folder)}/lib/python*/site-packages")
+    before = set(os.listdir(library))
+
+    def has_changed() -> bool:
+        # However files get there: not every way is announced by the interpreter.
+        return any(name not in before and ".wheelfit" not in name for name in os.listdir(library))
 
     def watch(event: str, arguments: tuple[object, ...]) -> None:
-        nonlocal changed
         match event, arguments:
-            case "os.rename", (_, str() | os.PathLike() as target, *_):
-                path = os.fspath(target)
-                changed |= path.startswith(folder) and ".wheelfit" not in path
-            case "import", (str() as name, *_) if changed:
+            case "import", (str() as name, *_) if has_changed():
                 late.append(name)
             case "subprocess.Popen", (_, list() as command, *_):
                 programs.append([os.fspath(word) for word in command])
@@ -38,7 +40,7 @@ def main() -> int:
         for name, module in tuple(sys.modules.items())
         if str(getattr(module, "__file__", None) or "").startswith(folder)
     ]
-    report = {"changed": changed, "late": late, "programs": programs, "from_folder": ours}
+    report = {"changed": has_changed(), "late": late, "programs": programs, "from_folder": ours}
     sys.stderr.write("\n" + json.dumps(report) + "\n")
     return code
 

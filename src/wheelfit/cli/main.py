@@ -219,10 +219,13 @@ def make_parser(name: str, command: Command) -> ArgumentParser:
     return parser
 
 
+_MOST_DIGITS = 6
+
+
 def _columns() -> int:
     """Return the width of the terminal, as `shutil.get_terminal_size`."""
     named = os.environ.get("COLUMNS", "")
-    if named.isdecimal() and int(named):
+    if named.isdecimal() and len(named) < _MOST_DIGITS and int(named):
         return int(named)
     try:
         return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]

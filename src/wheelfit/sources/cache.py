@@ -127,7 +127,7 @@ class Store:
     def _entry_path(self, kind: str, key: str) -> Path | None:
         if self._folder is None:
             return None
-        name = hashlib.sha256(key.encode()).hexdigest()
+        name = hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()
         return self._folder / f"{kind}-1" / name[:2] / name[2:]
 
     # --- wheels --------------------------------------------------------------------

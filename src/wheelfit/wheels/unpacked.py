@@ -225,7 +225,12 @@ def write_manifest(wheel: UnpackedWheel) -> None:
     )
     body = "\n".join(lines).encode()
     digest = hashlib.sha256(body).hexdigest().encode()
-    (wheel.folder / MANIFEST).write_bytes(b"%s %s\n%s" % (_MAGIC, digest, body))
+    with open(wheel.folder / MANIFEST, "wb", opener=_for_the_user) as manifest:
+        manifest.write(b"%s %s\n%s" % (_MAGIC, digest, body))
+
+
+def _for_the_user(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def release_of(folder: Path) -> str | None:
