@@ -6,10 +6,10 @@ folder, every program that is started, and every module that comes out of the fo
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import sys
+from pathlib import Path
 
 
 def main() -> int:
@@ -17,12 +17,13 @@ def main() -> int:
     folder, words = sys.argv[1], sys.argv[2:]
     late: list[str] = []
     programs: list[list[str]] = []
-    (library,) = glob.glob(f"{glob.escape(folder)}/lib/python*/site-packages")
-    before = set(os.listdir(library))
+    (library,) = Path(folder).glob("lib/python*/site-packages")
+    before = {path.name for path in library.iterdir()}
 
     def has_changed() -> bool:
         # However files get there: not every way is announced by the interpreter.
-        return any(name not in before and ".wheelfit" not in name for name in os.listdir(library))
+        with os.scandir(library) as found:  # imports nothing, whatever the version of Python
+            return any(e.name not in before and ".wheelfit" not in e.name for e in found)
 
     def watch(event: str, arguments: tuple[object, ...]) -> None:
         match event, arguments:
