@@ -142,6 +142,22 @@ class TestHostileWheels:
         files = {f"demo-1.data/data/{name}": "evil"}
         assert refused(build_wheel(home, "demo", "1", files=files)).exit_code == 4
 
+    @pytest.mark.parametrize(
+        "name",
+        [
+            ".wheelfit-change/journal",
+            ".wheelfit-change/folders",
+            ".Wheelfit-Change/committed",
+            "deep/.wheelfit-change/x",
+            "demo-1.data/data/bin/.wheelfit-change/x",
+            "demo-1.data/purelib/.wheelfit.lock",
+        ],
+    )
+    def test_workplace(self, refused: Refused, home: Path, name: str) -> None:
+        """No wheel puts anything where changes of an environment are prepared."""
+        error = refused(build_wheel(home, "demo", "1", files={name: ""}), replace=True)
+        assert "changes of the environment are prepared" in error.message
+
     def test_entry_point_paths(self, refused: Refused, home: Path) -> None:
         """GHSA-4gg8-gxpx-9rph: an entry point is a name and no path."""
         points = {"console_scripts": {"../../evil": "demo:main"}}

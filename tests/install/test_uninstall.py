@@ -199,6 +199,12 @@ class TestStays:
         assert not (environment.schemes.purelib / "link").is_symlink()
         assert (tmp_path / "out").is_dir()
 
+    def test_workplace(self, environment: Environment) -> None:
+        """A distribution cannot take away what changes of the environment are prepared with."""
+        add_rows(environment, ".wheelfit.lock", ".wheelfit-change/folders")
+        done = remove(environment, "demo")
+        assert len([note for note in done.notes if "changes of the environment" in note]) == 2
+
     @pytest.mark.parametrize("name", ["bin/python", "bin/python3", "pyvenv.cfg"])
     def test_environment_itself(self, environment: Environment, name: str) -> None:
         """A distribution cannot take the environment's own files with it."""

@@ -16,6 +16,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidWheel, NotRemovable
+from wheelfit.install.places import LOCK_FILE, WORKPLACE
 from wheelfit.values import dataclass
 from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.record import parse_record
@@ -51,6 +52,7 @@ _PLAIN = re.compile(r"(?:[^/\\.][^/\\]*/)*[^/\\.][^/\\]*")
 # What an interpreter reads beside itself, or above, before anything else.
 _RECORDS = (".dist-info", ".egg-info")
 _SETTINGS = re.compile(r"pyvenv\.cfg|.*\._pth", re.IGNORECASE)
+_AT_WORK = "it is where changes of the environment are prepared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +317,8 @@ class Bounds:
             return "it is the Python interpreter"
         if _SETTINGS.fullmatch(name) and self._real.folder(folder) in {self._prefix, self._scripts}:
             return "it tells the Python interpreter where to look"
+        if name.casefold() in {LOCK_FILE, WORKPLACE}:
+            return _AT_WORK
         return None
 
     def takes_any(self, folder: str) -> bool:
@@ -334,6 +338,9 @@ class Bounds:
         real = self._real.folder(folder)
         if not any(is_below(real, root) for root in self.roots):
             return "it lies outside the environment"
+        # What lies there decides what becomes of the environment.
+        if WORKPLACE in real.casefold().split(os.sep):
+            return _AT_WORK
         # Only beside its own: deeper ones are vendored copies of other projects.
         if real.startswith(self._beside) and not is_below(real, self._own):
             beside = real[len(self._beside) :].partition(os.sep)[0]
