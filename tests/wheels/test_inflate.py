@@ -6,12 +6,12 @@ import random
 import struct
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from wheelfit.errors import InvalidWheel
-from wheelfit.wheels.inflate import inflate
+from wheelfit.wheels.inflate import inflate, inflate_whole
 from wheelfit.wheels.zip_directory import DEFLATED, STORED, Member
 
 TEXT = b"".join(b"import module_%d\n" % (number * number) for number in range(6000))
@@ -38,7 +38,10 @@ def packed_with(content: bytes, level: int, strategy: int) -> bytes:
 
 
 def verdict(packed: bytes, content: bytes, *, method: int = DEFLATED, piece: int = 70_001) -> str:
-    """Unpack a member that promises ``content``; return why it is refused, or nothing."""
+    """Unpack a member that promises ``content``; return why it is refused, or nothing.
+
+    In pieces and at once: both ways must come to the same end.
+    """
     place = (zlib.crc32(content), len(packed), len(content), 0, 3, 0)
     member = Member("some/data", method, 0, 0, 0, *place)
 
@@ -46,12 +49,17 @@ def verdict(packed: bytes, content: bytes, *, method: int = DEFLATED, piece: int
         for start in range(0, len(packed), piece):
             yield packed[start : start + piece]
 
-    try:
-        found = b"".join(inflate(member, pieces(), where="some.whl"))
-    except InvalidWheel as error:
-        return error.message
-    assert found == content
-    return ""
+    def told(way: Callable[[], bytes]) -> str:
+        try:
+            assert way() == content
+        except InvalidWheel as error:
+            return error.message
+        return ""
+
+    whole = told(lambda: inflate_whole(member, packed, where="some.whl"))
+    apart = told(lambda: b"".join(inflate(member, pieces(), where="some.whl")))
+    assert bool(whole) == bool(apart)
+    return apart
 
 
 def damaged(packed: bytes, chance: random.Random) -> bytes:

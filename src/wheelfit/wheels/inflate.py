@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidWheel
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.zip_directory import Member
 
 
-__all__ = ["inflate"]
+__all__ = ["inflate", "inflate_whole"]
 
 
 def __dir__() -> list[str]:
@@ -23,7 +24,6 @@ def __dir__() -> list[str]:
 
 
 _PIECE = 1 << 18
-_SMALL = 1 << 16  # what is smaller takes as long either way
 
 
 def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[bytes]:
@@ -37,7 +37,7 @@ def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[
     :param where: what to name in an error.
     :raises InvalidWheel: the data is damaged, or size or CRC differ from the entry.
     """
-    library: Any = zlib if member.size < _SMALL else _fast_library()
+    library = _fast_library()
     checksum: Callable[[bytes, int], int] = library.crc32
     size = crc = 0
     for piece in packed if member.method == STORED else _unpack(library, member, packed, where):
@@ -54,6 +54,26 @@ def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[
         )
     if crc != member.crc:
         raise InvalidWheel(f"{member.name!r} is damaged: its CRC-32 differs", where=where)
+
+
+def inflate_whole(member: Member, packed: bytes, *, where: str) -> bytes:
+    """Return the content of a small member at once, judged as `inflate` judges it.
+
+    :param member: the entry of the directory.
+    :param packed: its ``compressed_size`` bytes.
+    :param where: what to name in an error.
+    :raises InvalidWheel: as `inflate`.
+    """
+    if member.method != STORED:
+        library = _fast_library()
+        unpacker = library.decompressobj(-zlib.MAX_WBITS)
+        with suppress(library.error):
+            # One byte more than promised tells "longer" from "just as long".
+            content: bytes = unpacker.decompress(packed, member.size + 1)
+            is_whole = unpacker.eof and not unpacker.unused_data and len(content) == member.size
+            if is_whole and library.crc32(content) == member.crc:
+                return content
+    return b"".join(inflate(member, [packed], where=where))  # which can tell what is wrong
 
 
 def _fast_library() -> Any:

@@ -130,7 +130,8 @@ def _promises(archive: WheelArchive) -> dict[str, RecordRow]:
 
 def _make_folders(tree: Path, names: Iterable[str]) -> None:
     """Make the folders of all files; names of wheels are never absolute and never lead out."""
-    tree.mkdir()
+    os.mkdir(tree)  # noqa: PTH102 - there may be thousands
+    inside = str(tree) + os.sep
     made = {""}
     for name in names:
         missing = []
@@ -140,7 +141,7 @@ def _make_folders(tree: Path, names: Iterable[str]) -> None:
             missing.append(folder)
             folder = folder.rpartition("/")[0]
         for each in reversed(missing):
-            (tree / each).mkdir()
+            os.mkdir(inside + each)  # noqa: PTH102
 
 
 def _batches(members: Iterable[Member]) -> Iterator[list[Member]]:
@@ -283,28 +284,26 @@ class _Work:
             self._failures.append(error)
 
     def _unpack(self, batch: Sequence[Member]) -> None:
+        if len(batch) == 1 and batch[0].size >= _LARGE:
+            self._write_large(batch[0], self._promises.get(batch[0].name))
+            return
         told = 0
         for member in batch:
-            if self._failures:
-                raise _Stopped
             if member.is_folder:
                 self._archive.data_start(member)  # its local header counts too
-                continue
-            promise = self._promises.get(member.name)
-            if member.size >= _LARGE:
-                self._write_large(member, promise)
-            else:
-                self._write_small(member, promise)
-                told += member.size
+        for member, data in self._archive.contents(each for each in batch if not each.is_folder):
+            if self._failures:
+                raise _Stopped
+            self._write_small(member, data, self._promises.get(member.name))
+            told += member.size
         self._tell(told)
 
     def _tell(self, count: int) -> None:
         with self._lock:
             self._advance(count)
 
-    def _write_small(self, member: Member, promise: RecordRow | None) -> None:
+    def _write_small(self, member: Member, data: bytes, promise: RecordRow | None) -> None:
         """Write a file that is held in memory as a whole."""
-        data = b"".join(self._archive.chunks(member.name))
         algorithm = _algorithm(promise)
         digest = getattr(hashlib, algorithm)(data).digest()
         row = self._checked(member, promise, f"{algorithm}={encode_digest(digest)}")

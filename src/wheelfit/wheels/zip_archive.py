@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from wheelfit.errors import Fault, FileProblem, InvalidWheel
 from wheelfit.wheels.bytes_source import LocalFile, SeekableFile, open_local
 from wheelfit.wheels.durable import write_all
-from wheelfit.wheels.inflate import inflate
+from wheelfit.wheels.inflate import inflate, inflate_whole
 from wheelfit.wheels.paths import collision_faults
 from wheelfit.wheels.zip_directory import (
     LOCAL_HEADER_SIZE,
@@ -31,7 +31,7 @@ from wheelfit.wheels.zip_directory import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import BinaryIO, Self
 
@@ -47,6 +47,7 @@ def __dir__() -> list[str]:
 
 
 _PIECE = 1 << 18
+_TOGETHER = 1 << 20  # bytes of small members that are read at once
 _LARGEST_TEXT = 64 << 20  # bytes of a file that is read as a whole
 _USUAL_EXTRA = 64  # bytes of the extra fields that are read with a local header
 _LONGEST_DESCRIPTOR = 24
@@ -185,6 +186,37 @@ class ZipArchive:
         if (size := self.member(name).size) > _LARGEST_TEXT:
             raise InvalidWheel(f"{name!r} has {size} bytes", where=self.where)
         return b"".join(self.chunks(name))
+
+    def contents(self, members: Iterable[Member]) -> Iterator[tuple[Member, bytes]]:
+        """Yield small files with their contents; what lies together is read together.
+
+        :param members: some of `members`, each small enough to be held in memory.
+        :raises InvalidWheel: as `chunks`.
+        """
+        for first, stop, adjacent in self._adjacent(members):
+            read = self.read_bytes(first, stop - first)
+            for member in adjacent:
+                whole = read[member.offset - first : self._following[member.offset] - first]
+                header = check_local_header(whole, member, where=self.where)
+                end = header.size + member.compressed_size
+                behind = whole[end : end + _LONGEST_DESCRIPTOR]
+                check_surroundings(header, member, behind, len(whole) - end, where=self.where)
+                yield member, inflate_whole(member, whole[header.size : end], where=self.where)
+
+    def _adjacent(self, members: Iterable[Member]) -> Iterator[tuple[int, int, list[Member]]]:
+        """Yield stretches of the archive in which some members lie one after the other."""
+        first = stop = 0
+        adjacent: list[Member] = []
+        for member in members:
+            if adjacent and (member.offset != stop or stop - first >= _TOGETHER):
+                yield first, stop, adjacent
+                adjacent = []
+            if not adjacent:
+                first = member.offset
+            adjacent.append(member)
+            stop = self._following[member.offset]
+        if adjacent:
+            yield first, stop, adjacent
 
     def data_start(self, member: Member) -> int:
         """Return where the packed data of a member begins, its local header checked.
