@@ -79,6 +79,11 @@ class Wanted:
     """Whether any line promises a hash."""
 
     @property
+    def only_binary(self) -> tuple[str, ...]:
+        """What the files want as wheels only, as they write it."""
+        return tuple(text for file in self.files for text in file.only_binary)
+
+    @property
     def requires_hashes(self) -> bool:
         """Whether everything must have a promised hash: a file says so, or one thing has (pip)."""
         return self.has_hashes or any(file.require_hashes for file in self.files)

@@ -108,10 +108,15 @@ def open_building(
         places,
         BuiltWheels(store),
         BuildPolicy(
-            frozenset(map(_project, arguments.allow_source)),
-            _settings(arguments.config_settings),
-            (interpreter.implementation, *map(str, (*interpreter.version, interpreter.tags[0]))),
+            frozenset(_project(name, "--allow-source") for name in arguments.allow_source),
+            settings=_settings(arguments.config_settings),
+            target=(
+                interpreter.implementation,
+                *map(str, (*interpreter.version, interpreter.tags[0])),
+            ),
+            never=frozenset(_project(name, "--only-binary") for name in _never(arguments, wanted)),
             requires_hashes=requires_hashes,
+            offline=arguments.offline,
         ),
         environ=environ,
         scratch=scratch_folder,
@@ -121,14 +126,23 @@ def open_building(
     return building
 
 
-def _project(text: str) -> str:
+def _never(arguments: Namespace, wanted: Wanted) -> list[str]:
+    """Return what is wanted as wheels only, with pip's words for all and for none."""
+    names: list[str] = []
+    for text in (*wanted.only_binary, *arguments.only_binary):
+        for name in map(str.strip, text.split(",")):
+            names = [] if name == ":none:" else [*names, name]
+    return [name for name in names if name]
+
+
+def _project(text: str, where: str) -> str:
     from packaging.utils import InvalidName, canonicalize_name
 
     try:
         return text if text == ":all:" else canonicalize_name(text, validate=True)
     except InvalidName:
         raise UsageError(
-            f"{text[:80]!r} is no name of a project", where="--allow-source", hint="name it alone"
+            f"{text[:80]!r} is no name of a project", where=where, hint="name it alone"
         ) from None
 
 

@@ -122,6 +122,14 @@ def add_building(parser: ArgumentParser) -> None:
         "has no variants",
     )
     group.add_argument(
+        "--only-binary",
+        type=given,
+        action="append",
+        default=[],
+        metavar="NAMES",
+        help="never build these, separated by commas; :all: for any not allowed by name",
+    )
+    group.add_argument(
         "-C",
         "--config-settings",
         action="append",

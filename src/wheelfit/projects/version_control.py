@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from wheelfit.errors import CheckoutFailed, UserError
+from wheelfit.sources.cached import offline as refused_offline
 from wheelfit.sources.urls import redact, split_userinfo
 from wheelfit.values import dataclass, field
 
@@ -120,15 +121,21 @@ def _refusal(text: str, why: str, where: str, *, hint: str | None = None) -> Use
     )
 
 
-def check_out(wanted: RepositoryUrl, folder: Path, environ: Mapping[str, str]) -> str:
+def check_out(
+    wanted: RepositoryUrl, folder: Path, environ: Mapping[str, str], *, offline: bool = False
+) -> str:
     """Check out a revision with its submodules, and return the id of its commit.
 
     :param wanted: which.
     :param folder: an empty folder.
     :param environ: the environment of the process; git's own configuration counts.
+    :param offline: ask no server, not for submodules either.
     :raises CheckoutFailed: it cannot be had.
+    :raises Unreachable: a server would have to be asked while offline.
     """
-    git = _Git(wanted, folder, environ)
+    if offline and not wanted.url.startswith("file:"):
+        raise refused_offline(str(wanted))
+    git = _Git(wanted, folder, environ, offline=offline)
     # Without the contents of older commits, where a server can leave them out.
     sparse = [] if wanted.url.startswith("file:") else ["--filter=blob:none"]
     git("clone", "--quiet", "--no-checkout", "--template=", *sparse, "--", wanted.url, ".")
@@ -171,7 +178,9 @@ def _find_commit(git: _Git, identity: str) -> str:
 class _Git:
     """Run git in one folder."""
 
-    def __init__(self, wanted: RepositoryUrl, folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, wanted: RepositoryUrl, folder: Path, environ: Mapping[str, str], *, offline: bool
+    ) -> None:
         self._wanted = wanted
         self._folder = folder
         program = shutil.which("git", path=environ.get("PATH", os.defpath))
@@ -181,6 +190,8 @@ class _Git:
             )
         self._program = program
         self._environ = _environ_for(wanted, environ)
+        if offline:
+            self._environ["GIT_ALLOW_PROTOCOL"] = "file"
 
     def __call__(self, *words: str) -> str:
         done = self._run(words)

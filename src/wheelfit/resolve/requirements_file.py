@@ -56,6 +56,8 @@ class RequirementsFile:
     pre: bool = False
     require_hashes: bool = False
     """Whether every file installed must have a promised hash."""
+    only_binary: tuple[str, ...] = ()
+    """Names that are never built, as written: several with commas, ``:all:`` or ``:none:``."""
 
 
 def read_requirements_file(
@@ -182,6 +184,7 @@ def _read_line(line: str, where: str, content: _Content, *, as_constraints: bool
         no_index=value.no_index or options.no_index,
         pre=value.pre or options.pre,
         require_hashes=value.require_hashes or options.require_hashes,
+        only_binary=value.only_binary + tuple(options.only_binary),
     )
 
 
@@ -227,7 +230,7 @@ class _OptionParser(argparse.ArgumentParser):
         self.add_argument("--no-index", action="store_true")
         self.add_argument("--pre", action="store_true")
         self.add_argument("--require-hashes", action="store_true")
-        # Wheels are all that is ever installed, so these change nothing.
+        # A wheel that fits is preferred anyway.
         self.add_argument("--prefer-binary", action="store_true")
         self.add_argument("--only-binary", action="append", default=[])
 
@@ -262,4 +265,5 @@ def _merge(outer: RequirementsFile, inner: RequirementsFile) -> RequirementsFile
         no_index=outer.no_index or inner.no_index,
         pre=outer.pre or inner.pre,
         require_hashes=outer.require_hashes or inner.require_hashes,
+        only_binary=outer.only_binary + inner.only_binary,
     )

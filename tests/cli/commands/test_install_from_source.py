@@ -291,7 +291,8 @@ class TestArchives:
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
         lines = tmp_path / "r.txt"
         lines.write_text(f"{wheel} --hash=sha256:{digest}\n{path}\n")
-        for words in (["--require-hashes", path], ["-r", lines]):
+        asked: tuple[tuple[str | Path, ...], ...] = (("--require-hashes", path), ("-r", lines))
+        for words in asked:
             said = workshop.install(*words, code=1)
             assert f"hashes are required, and {path.as_uri()} has none" in said.err
         lines.write_text(f"{wheel} --hash=sha256:{digest}\nplain\n")
@@ -318,8 +319,10 @@ class TestArchives:
         workshop.install(url, code=1)
 
     def test_offline(self, workshop: Workshop) -> None:
-        """Without a network nothing is fetched."""
+        """Without a network nothing is fetched, and git is not even started."""
         workshop.install("--offline", "https://host.example/demo-1.0.tar.gz", code=5)
+        said = workshop.install("--offline", "git+https://host.example/demo.git", code=5)
+        assert "wheelfit is offline" in said.err
 
 
 class TestRepositories:
@@ -479,6 +482,36 @@ class TestIndexes:
         assert "gpu:" in said.err
         workshop.install("demo", "--allow-source", "demo")
         assert workshop.packages()["demo"]["label"] is None
+
+    @pytest.mark.parametrize(
+        ("consent", "only", "code"),
+        [
+            (":all:", "other, Demo", 3),
+            (":all:", ":all:", 3),
+            ("demo", "demo", 3),
+            ("demo", ":all:", 0),
+            (":all:", "demo,:none:,other", 0),
+        ],
+    )
+    def test_wheels_only(
+        self, consent: str, only: str, code: int, workshop: Workshop, project: Path, tmp_path: Path
+    ) -> None:
+        """What shall never be built is not, however many may be; a name goes before all of them."""
+        write_sdist(workshop.wheels, project, "demo")
+        lines = tmp_path / "r.txt"
+        lines.write_text(f"--only-binary {only.replace(' ', '')}\ndemo\n")
+        workshop.install("demo", "--allow-source", consent, "--only-binary", only, code=code)
+        workshop.install("-r", lines, "--allow-source", consent, code=code)
+
+    def test_no_url_for_building(self, workshop: Workshop, tmp_path: Path) -> None:
+        """What a project needs to be built comes from the sources, and from no place it names."""
+        wheel = build_wheel(tmp_path, "helper", "1.0")
+        url = f"helper @ {wheel.as_uri()}"
+        for at_once, later in (([url], []), ([], [url])):
+            project = write_project(tmp_path / "p", "demo", requires=at_once, needs=later)
+            said = workshop.install(project, code=1)
+            assert "only you may ask for a URL" in said.err
+            assert "it is needed to build" in said.err
 
     def test_the_wrong_metadata(self, workshop: Workshop, project: Path) -> None:
         """A source distribution that is another release than it is called is refused."""

@@ -77,9 +77,6 @@ def _add_pip_habits(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("accepted for pip's sake; they change nothing")
     for name, meaning in _PIP_SWITCHES.items():
         group.add_argument(name, action="store_true", help=meaning)
-    group.add_argument(
-        "--only-binary", action="append", metavar="NAMES", help="what is not named is never built"
-    )
     group.add_argument("--progress-bar", metavar="KIND", help="see --no-progress")
 
 

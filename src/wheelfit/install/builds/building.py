@@ -76,18 +76,24 @@ class BuildPolicy:
 
     allowed: frozenset[str] = frozenset()
     """Projects whose source distributions may be taken from an index; or `ALL`."""
+    never: frozenset[str] = frozenset()
+    """Projects of which that may not be, though all may; or `ALL` but those allowed by name."""
     settings: ConfigSettings = field(default_factory=dict, hash=False)
     """What backends are told."""
     target: tuple[str, ...] = ()
     """What makes the interpreter another one for which a wheel would have to be built anew."""
     requires_hashes: bool = False
     """Whether what the user names must have a promised hash; nothing of the rest is opened."""
+    offline: bool = False
+    """Whether no server may be asked."""
 
     def allows(self, page: ProjectPage) -> bool:
         """Tell whether the source distributions of a page may be built."""
-        if page.name in self.allowed:
-            return True
-        return ALL in self.allowed and not any(_has_label(file) for file in page.files)
+        if page.name in self.allowed | self.never:
+            return page.name not in self.never
+        if ALL not in self.allowed or ALL in self.never:
+            return False
+        return not any(_has_label(file) for file in page.files)
 
 
 def _has_label(file: File) -> bool:
@@ -197,7 +203,12 @@ class Building:
 
     def _open_given(self, source: GivenSource) -> _Product:
         project = open_given(
-            source, self._repository, self._new_folder("given"), self._environ, self._progress
+            source,
+            self._repository,
+            self._new_folder("given"),
+            self._environ,
+            self._progress,
+            offline=self._policy.offline,
         )
         product = _Product(File("", project.url), lambda: project)
         product.project = project

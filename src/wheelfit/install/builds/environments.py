@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.errors import EnvironmentUnavailable, InvalidRequirement, WheelfitError
+from wheelfit.errors import EnvironmentUnavailable, InvalidRequirement, UserError, WheelfitError
 from wheelfit.install.apply import apply
 from wheelfit.install.environment import open_environment
 from wheelfit.install.installed import by_name
@@ -19,6 +19,7 @@ from wheelfit.install.plan import plan
 from wheelfit.platforms.children import run
 from wheelfit.resolve.request import Asked, Request
 from wheelfit.resolve.resolver import resolve
+from wheelfit.sources.urls import redact
 from wheelfit.values import replace
 
 if TYPE_CHECKING:
@@ -139,6 +140,13 @@ class _Isolated:
                 Asked(parse_requirement(text, allow_variant_markers=False), f"to build {needing}")
                 for text in requirements
             ]
+            for one in asked:
+                if one.requirement.url is not None:
+                    raise UserError(
+                        f"{needing} asks for {redact(str(one.requirement))}, and only you may ask "
+                        "for a URL",
+                        hint="--no-build-isolation builds with what you have installed",
+                    )
             self._add([one for one in asked if one not in self._asked])
         except WheelfitError as error:
             if isinstance(error, InvalidRequirement):

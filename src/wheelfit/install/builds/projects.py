@@ -65,6 +65,8 @@ def open_given(
     folder: Path,
     environ: Mapping[str, str],
     progress: Callable[[str], Progress],
+    *,
+    offline: bool = False,
 ) -> OpenProject:
     """Open a project that the user named.
 
@@ -73,6 +75,7 @@ def open_given(
     :param folder: an empty folder for what is not on this machine as it is.
     :param environ: the environment of the process, for version control.
     :param progress: returns what follows the transfer of a file.
+    :param offline: ask no server for a repository; `files` knows by itself.
     :raises FileProblem: there is nothing of that name, or no project in it.
     :raises UserError: the URL cannot be read.
     :raises HashMismatch: an archive has another hash than promised.
@@ -80,7 +83,7 @@ def open_given(
     :raises NetworkError: it cannot be fetched.
     """
     if is_repository_url(source.url):
-        return _repository(source, folder, environ)
+        return _repository(source, folder, environ, offline=offline)
     bare = without_fragment(source.url)
     if bare.startswith("file:"):
         path = Path(_path_of(bare, source))
@@ -137,7 +140,9 @@ def _check_project(path: Path, name: str, source: GivenSource | None) -> None:
         )
 
 
-def _repository(source: GivenSource, folder: Path, environ: Mapping[str, str]) -> OpenProject:
+def _repository(
+    source: GivenSource, folder: Path, environ: Mapping[str, str], *, offline: bool
+) -> OpenProject:
     if source.hashes:
         raise UserError(
             "a repository has no hash that could be held against the promised one",
@@ -153,7 +158,7 @@ def _repository(source: GivenSource, folder: Path, environ: Mapping[str, str]) -
             hint="clone it, and name the folder with -e",
         )
     wanted = parse_repository_url(source.url, where=source.where)
-    commit = check_out(wanted, folder, environ)
+    commit = check_out(wanted, folder, environ, offline=offline)
     project = _inside(folder, wanted.subdirectory, str(wanted))
     _check_project(project, str(wanted), source)
     return OpenProject(
