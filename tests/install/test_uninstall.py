@@ -69,7 +69,9 @@ class TestRemoved:
         self, environment: Environment, home: Path, install: Install
     ) -> None:
         """What another process upgraded meanwhile goes all the same; what it removed is gone."""
-        values = {each.name: getattr(environment, each.name) for each in fields(Environment)}
+        values = {
+            each.name: getattr(environment, each.name) for each in fields(Environment) if each.init
+        }
         install(environment, build_wheel(home, "demo", "1"))
         crossed = Crossed(**values)
         Crossed.act = lambda: install(environment, build_wheel(home, "demo", "2"))

@@ -339,7 +339,7 @@ class Bounds:
         if not any(is_below(real, root) for root in self.roots):
             return "it lies outside the environment"
         # What lies there decides what becomes of the environment.
-        if WORKPLACE in real.casefold().split(os.sep):
+        if f"{os.sep}{WORKPLACE}{os.sep}" in f"{real}{os.sep}".casefold():
             return _AT_WORK
         # Only beside its own: deeper ones are vendored copies of other projects.
         if real.startswith(self._beside) and not is_below(real, self._own):
