@@ -35,14 +35,13 @@ def __dir__() -> list[str]:
 
 _PACKAGES = frozenset(
     [
-        "filelock", "installer", "isal", "markdown_it", "mdurl", "msgspec", "nab_resolver",
-        "packaging", "pygments", "rich", "tomli_w", "truststore", "urllib3", "wheelfit", "zlib_ng",
+        "build", "filelock", "installer", "isal", "markdown_it", "mdurl", "msgspec", "nab_resolver",
+        "packaging", "pygments", "pyproject_hooks", "rich", "tomli_w", "truststore", "urllib3",
+        "wheelfit", "zlib_ng",
     ]
 )  # fmt: skip
 """What wheelfit may import beside the standard library while something is installed."""
-_NAMES = frozenset(["markdown-it-py", "nab-resolver", "tomli-w", "zlib-ng"]) | {
-    name for name in _PACKAGES if "_" not in name
-}
+_NAMES = {name.replace("_", "-") for name in _PACKAGES - {"markdown_it"}} | {"markdown-it-py"}
 """The projects that have it."""
 _FLOORS = ("core", "wheels", "sources", "resolve", "check", "install", "cli")
 """Of which floors something may be needed once the environment is changed."""
