@@ -403,6 +403,18 @@ def remove(inventory: Inventory, arguments: Namespace, output: Output) -> int:
     return 0
 
 
+def _is_same(one: str, other: str) -> bool:
+    """Tell whether two texts say the same version, as 1.0 and 1.0.0 do (PEP 440)."""
+    from packaging.version import InvalidVersion
+
+    from wheelfit.core.versions import parse_version
+
+    try:
+        return parse_version(one) == parse_version(other)
+    except InvalidVersion:
+        return one == other
+
+
 def _named(inventory: Inventory, names: Iterable[str]) -> list[Entry]:
     """Return the entries of some packages.
 
@@ -417,7 +429,7 @@ def _named(inventory: Inventory, names: Iterable[str]) -> list[Entry]:
             for one in wheels
             if one.which is not None
             and one.which.name == name
-            and version in (None, one.which.version)
+            and (version is None or _is_same(version, one.which.version))
         ]
         if not some:
             raise FileProblem(

@@ -174,7 +174,7 @@ class TestRemoving:
     def test_by_name(self, run: Runner, ask: Cache, cache: Path) -> None:
         """All of a package goes, or one version; environments keep their files."""
         before = tree(cache.parent / "one")
-        assert {one["version"] for one in ask("remove", "PLAIN==1.0")["removed"]} == {"1.0"}
+        assert {one["version"] for one in ask("remove", "PLAIN==1.0.0")["removed"]} == {"1.0"}
         assert ask.kept() == {"fast 2.0", "plain 2.0"}
         said = run("cache", "remove", "plain", "fast")
         assert "stay with them" in said.err
@@ -185,6 +185,7 @@ class TestRemoving:
         """A name of which nothing is kept is an error, and then nothing goes."""
         assert "nothing of none is kept" in run("cache", "remove", "plain", "none", code=1).err
         assert ask("remove", "plain==3", code=1)["error"]["code"] == "file-problem"
+        assert ask("remove", "plain==what", code=1)["error"]["code"] == "file-problem"
         assert ask.kept() == {"fast 2.0", "plain 1.0", "plain 2.0"}
         assert cache.exists()
 
