@@ -197,12 +197,23 @@ def test_without_the_library(shop: Site, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "wheelfit[attestations]" in said.error["hint"]
 
 
-@pytest.mark.parametrize("text", ["", "demo", "demo=", "demo=svn:x/y", "demo=github:a b", "=a/b"])
+@pytest.mark.parametrize(
+    "text", ["", "demo", "demo=", "demo=svn:x/y", "demo=github:a b", "=a/b", ":all:=a/b", "a b=a/b"]
+)
 def test_what_names_no_publisher(site: Site, text: str) -> None:
     """A publisher that cannot be read is the user's mistake."""
     site.flat = True
     site.shelf.put(build_wheel(site.wheels, "demo", "1"))
     assert site.attempt("install", "--trusted-publisher", text, "demo").code in {1, 2}
+
+
+@pytest.mark.parametrize("text", ["demo,other", "demo ", "demo==1", ":ALL:"])
+def test_what_names_no_package(site: Site, text: str) -> None:
+    """A demand that would hold for nothing is the user's mistake, and lets nothing in."""
+    site.flat = True
+    site.shelf.put(build_wheel(site.wheels, "demo", "1"))
+    said = site.refused("--require-attestations", text, "demo", code=1)
+    assert "no name of a package" in said.error["message"]
 
 
 def test_the_library_takes_part(signed: Signed) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
+from packaging.utils import InvalidName, canonicalize_name
 
 from wheelfit.errors import AttestationProblem, UserError
 from wheelfit.sources.page import File
@@ -43,12 +43,11 @@ def verify_attestations(
     :param arguments: with the options of `wheelfit.cli.options.add_attestations`.
     :param output: told who published what.
     :raises AttestationProblem: something does not hold, or is missing and required.
-    :raises UserError: the library is not installed.
+    :raises UserError: the library is not installed, or an option names no package.
     """
     trusted = _trusted(arguments.trusted_publisher or ())
     required = {
-        name if name == ":all:" else canonicalize_name(name)
-        for name in arguments.require_attestations or ()
+        name if name == ":all:" else _project(name) for name in arguments.require_attestations or ()
     } | trusted.keys()
     if not required and not arguments.verify_attestations:
         return
@@ -96,11 +95,23 @@ def _trusted(texts: Iterable[str]) -> dict[str, list[str]]:
     for text in texts:
         name, _, publisher = text.partition("=")
         try:
-            identity_parts(publisher if name.strip() else "")
-        except ValueError:
+            identity_parts(publisher)
+            project = canonicalize_name(name.strip(), validate=True)
+        except (ValueError, InvalidName):
             raise UserError(
                 f"{text[:80]!r} names no package or no publisher",
                 hint="write NAME=github:OWNER/REPOSITORY",
             ) from None
-        trusted.setdefault(canonicalize_name(name.strip()), []).append(publisher)
+        trusted.setdefault(project, []).append(publisher)
     return trusted
+
+
+def _project(text: str) -> str:
+    """Return the name of a package; what matches none would let everything in."""
+    try:
+        return canonicalize_name(text, validate=True)
+    except InvalidName:
+        raise UserError(
+            f"attestations are required of {text[:80]!r}, which is no name of a package",
+            hint="give the option once for each name",
+        ) from None
