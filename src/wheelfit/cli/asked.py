@@ -262,7 +262,9 @@ def _requirement_or_file(line: RequirementLine) -> Asked | GivenWheel | GivenSou
     if _NAMED_URL.match(text):
         asked = Asked(_requirement(line), line.where)
         source = _source_of(asked)
-        return asked if source is None else replace(source, hashes=_hashes(source.url, line))
+        if source is None:
+            return _promised(asked, line)
+        return replace(source, hashes=_hashes(source.url, line))
     path, extras = _split_extras(text)
     if _is_url(path, line.where):
         if not _names_source(path):
@@ -287,6 +289,17 @@ def _requirement_or_file(line: RequirementLine) -> Asked | GivenWheel | GivenSou
             return given_wheel(url, extras=extras, hashes=promised, where=line.where)
         return GivenSource(_place(place, line), None, extras, _hashes("", line), where=line.where)
     return Asked(_requirement(line), line.where)
+
+
+def _promised(asked: Asked, line: RequirementLine) -> Asked:
+    """Let the URL of a wheel say what its line promises; no index says it of this file."""
+    url = asked.requirement.url or ""
+    said = {algorithm for algorithm, _ in _hashes(url, None)}
+    more = [f"{kind}={digest}" for kind, digest in line.hashes if kind not in said]
+    if not more or len(dict(line.hashes)) < len(line.hashes):  # one of several will do
+        return asked
+    with_hashes = url + ("&" if "#" in url else "#") + "&".join(more)
+    return replace(asked, requirement=replace(asked.requirement, url=with_hashes))
 
 
 def _editable(line: RequirementLine) -> GivenSource:
@@ -349,7 +362,9 @@ def _split_extras(text: str) -> tuple[str, frozenset[NormalizedName]]:
     if not text.endswith("]"):
         return text, frozenset()
     path, _, inside = text[:-1].rpartition("[")
-    return path, frozenset(canonicalize_name(extra.strip()) for extra in inside.split(","))
+    return path, frozenset(
+        canonicalize_name(extra.strip()) for extra in inside.split(",") if extra.strip()
+    )
 
 
 def _requirement(line: RequirementLine) -> Requirement:

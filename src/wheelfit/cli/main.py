@@ -93,15 +93,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _end_orderly() -> None:
-    """Let a request to end (SIGTERM) undo what is under way, as Ctrl-C does."""
+    """Let a request to end (SIGTERM, SIGHUP) undo what is under way, as Ctrl-C does.
+
+    A build backend is in a session of its own: nobody else ends it when the terminal closes.
+    """
     import signal
 
     def end(*_: object) -> None:
         raise _Terminated
 
     with suppress(ValueError):  # this is not the main thread
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, end)
+        for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, end)
 
 
 class _Terminated(KeyboardInterrupt):

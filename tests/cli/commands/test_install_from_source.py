@@ -269,6 +269,19 @@ class TestArchives:
             "-r", lines, "--require-hashes", "--no-deps", "--exclude", "plain", "-C", "a=b"
         )
 
+    def test_the_hash_of_a_wheel(self, workshop: Workshop, tmp_path: Path) -> None:
+        """A line that names a wheel by name and URL promises its hash like any other."""
+        wheel = build_wheel(tmp_path, "other", "1.0")
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        lines = tmp_path / "r.txt"
+        for fragment in ("", f"#sha256={digest}", "#egg=other"):
+            url = f"other @ {wheel.as_uri()}{fragment}"
+            lines.write_text(f"{url} ; python_version > '3' --hash=sha256:{digest}\n")
+            workshop.install("--require-hashes", "--force-reinstall", "-r", lines)
+            lines.write_text(f"{url} --hash=sha256:{'0' * 64}\n")
+            code = 3 if "sha256" in fragment else 4
+            workshop.install("--force-reinstall", "-r", lines, code=code)
+
     @pytest.mark.parametrize("words", [("{project}",), ("-e", "{project}"), ("{git}",)])
     def test_what_has_no_hash(
         self, words: tuple[str, ...], workshop: Workshop, project: Path
@@ -637,8 +650,14 @@ class TestBrokenBackends:
         assert "hello from the backend" not in workshop.install(project).err
         assert "hello from the backend" in workshop.install(project, "-v").err
 
-    def test_interrupted(self, workshop: Workshop, tmp_path: Path) -> None:
-        """Ctrl-C ends a backend that hangs, with everything it started; nothing is left."""
+    @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGHUP, 143)])
+    def test_interrupted(
+        self, number: signal.Signals, code: int, workshop: Workshop, tmp_path: Path
+    ) -> None:
+        """Ctrl-C, or a terminal that closes, ends a backend that hangs, with all it started.
+
+        Nothing is left.
+        """
         hooks = (
             "\ndef build_wheel(*a, **k):\n"
             "    import signal, subprocess, time\n"
@@ -659,9 +678,9 @@ class TestBrokenBackends:
             stderr=subprocess.PIPE,
         )
         wait_for(lambda: (project / "pids").exists() or process.poll() is not None)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, errors = process.communicate(timeout=60)
-        assert process.returncode == 130, errors
+        assert process.returncode == code, errors
         for pid in map(int, (project / "pids").read_text().split()):
             wait_for(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
         assert not list(scratch.glob("wheelfit-*"))
