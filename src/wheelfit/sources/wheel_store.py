@@ -266,8 +266,8 @@ class WheelStore:
                 if wheel is not None:
                     yield Sibling(archive, wheel)
 
-    def _place(self, inside: Path, entry: Path) -> bool:
-        """Give an entry its name; gives False if somebody was quicker, whose entry will do.
+    def _place(self, inside: Path, entry: Path) -> None:
+        """Give an entry its name, unless somebody was quicker, whose entry will do.
 
         :raises OSError: neither is possible.
         """
@@ -278,13 +278,13 @@ class WheelStore:
                 self._files.move(inside, entry)
             except FileExistsError:
                 if self._holder.hold(entry / MANIFEST):
-                    return False
+                    return
                 # It is about to go away, or is none.
                 if not (entry / MANIFEST).exists():
                     self._drop(entry)
                 time.sleep(_PAUSE)
             else:
-                return True
+                return
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(entry))
 
     def _keep(self, entry: Path, unpack_into: Callable[[Path], UnpackedWheel]) -> UnpackedWheel:
@@ -301,8 +301,8 @@ class WheelStore:
             wheel = unpack_into(inside)
             self._files.sync_tree(inside)
             self._holder.hold(inside / MANIFEST)  # under its later name, too
-            if self._place(inside, entry):
-                self._files.sync_folder(entry.parent)
+            # The name need not be on the disk: whatever a power cut leaves of it is whole, or none.
+            self._place(inside, entry)
         finally:
             if inside.exists():
                 shutil.rmtree(inside, ignore_errors=True)

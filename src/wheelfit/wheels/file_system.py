@@ -15,9 +15,11 @@ import os
 import sys
 import time
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from wheelfit.wheels.shared_sync import SharedSync
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -42,6 +44,7 @@ _ATTEMPTS = 10
 _FIRST_PAUSE = 0.01
 # Windows' own limit is 260 with the ending zero, and 248 for folders.
 _LONGEST = 240
+_SYNCS: Final[dict[int, SharedSync]] = {}  # by number of the device
 
 
 class FileSystem(Protocol):
@@ -167,13 +170,19 @@ class NativeFileSystem:
 
     def remove_file(self, path: AnyPath) -> None:
         """See `FileSystem`."""
-        native = _native(path)
-        patiently(lambda: os.unlink(native))  # noqa: PTH108
+        if sys.platform == "win32":
+            native = _native(path)
+            patiently(lambda: os.unlink(native))  # noqa: PTH108
+        else:
+            os.unlink(path)  # noqa: PTH108  # of ten thousands: nothing else is called
 
     def remove_folder(self, path: AnyPath) -> None:
         """See `FileSystem`."""
-        native = _native(path)
-        patiently(lambda: os.rmdir(native))  # noqa: PTH106
+        if sys.platform == "win32":
+            native = _native(path)
+            patiently(lambda: os.rmdir(native))  # noqa: PTH106
+        else:
+            os.rmdir(path)  # noqa: PTH106
 
     def move(self, source: AnyPath, target: AnyPath) -> None:
         """See `FileSystem`."""
@@ -230,9 +239,11 @@ class NativeFileSystem:
 
     def sync_tree(self, folder: AnyPath) -> None:
         """See `FileSystem`."""
-        if _calls().sync_file_system(_native(folder)):
+        path = _native(folder)
+        shared = _SYNCS.setdefault(os.stat(path).st_dev, SharedSync())  # noqa: PTH116
+        if shared.wait(partial(_calls().sync_file_system, path)):
             return
-        for base, _, names in os.walk(_native(folder)):
+        for base, _, names in os.walk(path):
             for name in names:
                 path = os.path.join(base, name)  # noqa: PTH118
                 if not os.path.islink(path):  # noqa: PTH114

@@ -1,0 +1,69 @@
+"""Wait for the disk once for many threads."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["SharedSync"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class SharedSync:
+    """Let threads that wait for the same file system share one wait that began after they asked.
+
+    >>> SharedSync().wait(lambda: True)
+    True
+    """
+
+    def __init__(self) -> None:
+        self._news = threading.Condition()
+        self._begun = self._done = self._failed = 0
+        self._error = OSError()
+        self._is_running = False
+
+    def wait(self, sync: Callable[[], bool]) -> bool:
+        """Have everything synced that was written until now.
+
+        :param sync: does it; gives False where that cannot be done.
+        :return: whether it was done.
+        :raises OSError: something could not be written. The system may tell that once only, so
+            everybody who waited is told.
+        """
+        with self._news:
+            wanted = self._begun + 1
+            while True:
+                if self._failed >= wanted:
+                    raise OSError(*self._error.args)
+                if self._done >= wanted:
+                    return True
+                if self._is_running:
+                    self._news.wait()
+                elif not self._run(sync):
+                    return False
+
+    def _run(self, sync: Callable[[], bool]) -> bool:
+        """Sync without the lock; gives False where that cannot be done."""
+        self._begun = number = self._begun + 1
+        self._is_running = True
+        self._news.release()
+        is_done, error = False, None
+        try:
+            is_done = sync()
+        except OSError as failure:
+            error = failure
+        finally:
+            self._news.acquire()
+            self._is_running = False
+            self._news.notify_all()
+        if error is not None:
+            self._failed, self._error = number, error
+        elif is_done:
+            self._done = number
+        return is_done or error is not None
