@@ -172,5 +172,13 @@ class TestCheckOut:
         said = Path(f"{told}.environ").read_text()
         assert "WHEELFIT_GIT_PASSWORD=s3cret" in said
         assert "GIT_CONFIG_KEY_0=credential.https://h.example.helper" in said
+        assert "GIT_CONFIG_COUNT=1\n" in said
         assert "GIT_TERMINAL_PROMPT=0" in said
         assert "GIT_ALLOW_PROTOCOL=https:http:ssh:git\n" in said
+        own = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "a.b", "GIT_CONFIG_VALUE_0": "c"}
+        with pytest.raises(CheckoutFailed):
+            check_out(wanted, tmp_path, {**environ, **own})
+        said = Path(f"{told}.environ").read_text()
+        assert "GIT_CONFIG_COUNT=2\n" in said
+        assert "GIT_CONFIG_KEY_0=a.b\n" in said
+        assert "GIT_CONFIG_KEY_1=credential.https://h.example.helper" in said

@@ -249,10 +249,12 @@ def _environ_for(wanted: RepositoryUrl, environ: Mapping[str, str]) -> dict[str,
     if wanted.login is not None:
         user, password = wanted.login
         parts = urlsplit(wanted.url)
+        count = kept.get("GIT_CONFIG_COUNT", "")
+        number = int(count) if re.fullmatch(r"[0-9]{1,6}", count) else 0  # what is there stays
         kept |= {
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": f"credential.{parts.scheme}://{parts.netloc}.helper",
-            "GIT_CONFIG_VALUE_0": _HELPER,
+            "GIT_CONFIG_COUNT": str(number + 1),
+            f"GIT_CONFIG_KEY_{number}": f"credential.{parts.scheme}://{parts.netloc}.helper",
+            f"GIT_CONFIG_VALUE_{number}": _HELPER,
             "WHEELFIT_GIT_USER": user,
             "WHEELFIT_GIT_PASSWORD": password or "",
         }
