@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier
@@ -19,7 +20,7 @@ from packaging.version import InvalidVersion
 from wheelfit.core.requirements import marker_start, parse_requirement
 from wheelfit.core.versions import parse_specifiers, parse_version
 from wheelfit.errors import InvalidWheel
-from wheelfit.values import dataclass
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +76,8 @@ class CoreMetadata:
     """What it says of its licence."""
     where: str = ""
     """The wheel, for errors."""
+    digest: bytes = field(default=b"", repr=False, compare=False)
+    """SHA-256 of all of the metadata; empty if it was not read from a file."""
 
     @property
     def requires(self) -> tuple[Requirement, ...]:
@@ -139,6 +142,7 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
             tuple(fields.get("license-file", ())),
         ),
         where=where,
+        digest=sha256(data).digest(),
     )
 
 

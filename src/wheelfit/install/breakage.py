@@ -71,9 +71,9 @@ def breakages(
     removed = set(plan.remove)
     replaced = {pin.name: pin.version for pin in plan.install}
     changed = {entry.name for entry in removed} | replaced.keys()
-    if not changed:
-        return ()
     staying = [entry for entry in installed if entry not in removed]
+    if not (changed and staying):
+        return ()
     pattern = needing(sorted(changed))
     present = {name: entry.version for name, entry in by_name(staying).items()} | replaced
     found = [

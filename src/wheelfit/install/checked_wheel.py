@@ -6,6 +6,7 @@ That the files are what RECORD promises was seen when the wheel was unpacked
 
 from __future__ import annotations
 
+import hashlib
 import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -147,7 +148,10 @@ def _root(wheel: UnpackedWheel) -> str:
 
 
 def _check_identity(pin: Pin, metadata: bytes, where: str) -> None:
-    core = read_metadata(metadata, where)
+    if pin.core is not None and pin.core.digest == hashlib.sha256(metadata).digest():
+        core = pin.core  # a tenth of the time that a hundred wheels take
+    else:
+        core = read_metadata(metadata, where)
     for what, expected, found in (
         ("name", pin.name, core.name),
         ("version", pin.version, core.version),  # by value: 1.0 is 1.0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.install.scripts import script_of
@@ -58,7 +59,7 @@ class Destination:
         self._skip = skip
         self._advance = advance
         self._linker = linker or Linker()
-        self._made: set[str] = set()
+        self._made: dict[tuple[str, str], str] = {}
 
     def fill(self, wheel: CheckedWheel) -> None:
         """Write everything that a wheel consists of, RECORD last.
@@ -127,10 +128,17 @@ class Destination:
         return Move(part.source, folder, names, [marks[number] for number in numbers])
 
     def _folder(self, scheme: str, path: str) -> str:
-        folder = os.path.join(str(self._stages[scheme]), *path.split("/"))  # noqa: PTH118
-        if folder not in self._made:
-            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
-            self._made.add(folder)
+        folder = self._made.get((scheme, path))
+        if folder is None:
+            if path:
+                above, _, name = path.rpartition("/")
+                folder = f"{self._folder(scheme, above)}{os.sep}{name}"
+                with suppress(FileExistsError):
+                    os.mkdir(folder)  # noqa: PTH102
+            else:
+                folder = str(self._stages[scheme])
+                os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+            self._made[scheme, path] = folder
         return folder
 
     def _with_interpreter(self, path: Path) -> bytes | None:

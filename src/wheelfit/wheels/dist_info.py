@@ -68,7 +68,7 @@ def data_folder(names: Iterable[str], dist_info: str) -> str:
     """
     stem = dist_info.removesuffix(_SUFFIX)
     name, _, version = stem.rpartition("-")
-    for folder in sorted({member.partition("/")[0] for member in names}):
+    for folder in sorted({name.partition("/")[0] for name in names if ".data/" in name}):
         if not folder.endswith(".data"):
             continue
         other_name, _, other_version = folder.removesuffix(".data").rpartition("-")
