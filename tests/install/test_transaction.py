@@ -43,6 +43,18 @@ if TYPE_CHECKING:
     from wheelfit.install.places import Places
 
 
+class _Unwaiting(Changing):
+    """Wait for no disk, which takes time, but tell of it."""
+
+    def sync_folder(self, path: str | os.PathLike[str]) -> None:  # noqa: ARG002
+        """Do nothing."""
+        self.before("sync_folder")
+
+    def sync_tree(self, folder: str | os.PathLike[str]) -> None:  # noqa: ARG002
+        """Do nothing."""
+        self.before("sync_tree")
+
+
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     """Return a small environment."""
@@ -331,6 +343,52 @@ class TestFileSystems:
                 change(places, kind(after))
             recover(places)
             assert tree(root) == before
+
+    @pytest.mark.parametrize("lasts", [False, True], ids=["once", "from then on"])
+    def test_error(self, tmp_path: Path, expected: dict[str, str], *, lasts: bool) -> None:
+        """An error at any moment, also of the commit itself: all was done, or all is as before."""
+        ended: list[str] = []
+        for moment in range(10_000):
+            root = tmp_path / str(moment)
+            places = make(root)
+            before, left = tree(root), [moment]
+
+            def fail(method: str, left: list[int] = left) -> None:
+                left[0] -= 1
+                if left[0] == -1 or (lasts and left[0] < 0 and method != "replace"):
+                    raise OSError(errno.EIO, os.strerror(errno.EIO), method)
+
+            try:
+                change(places, _Unwaiting(fail))
+            except (OSError, EnvironmentUnavailable):
+                if not lasts:
+                    assert {k: v for k, v in tree(root).items() if WORKPLACE not in k} == before
+                recover(places)
+                assert tree(root) == before
+                ended.append("undone")
+            else:
+                recover(places)
+                assert tree(root) == expected
+                ended.append("done")
+            if left[0] >= 0:
+                break
+        assert ended == sorted(ended, reverse=True)
+
+    def test_commit_in_doubt(self, places: Places, root: Path, expected: dict[str, str]) -> None:
+        """A commit that can neither be waited for nor taken back is told as what it is."""
+        broken: list[str] = []
+
+        def fail(method: str) -> None:
+            committed = os.path.lexists(f"{places.workplace}/committed")
+            if broken or (committed and method == "sync_folder"):
+                broken.append(method)
+                raise OSError(errno.EIO, os.strerror(errno.EIO), method)
+
+        with pytest.raises(EnvironmentUnavailable, match="was changed"):
+            change(places, _Unwaiting(fail))
+        assert broken[:2] == ["sync_folder", "replace"]
+        recover(places)
+        assert tree(root) == expected
 
 
 @pytest.fixture

@@ -106,6 +106,9 @@ def recover(places: Places, file_system: FileSystem = NATIVE) -> Recovered | Non
     stage = stage_of(places)
     changes: tuple[str, ...] = ()
     notes: list[str] = []
+    if stage is not None:
+        # An error of the disk, or a kill, may have come between its name and the wait for it.
+        file_system.sync_folder(places.workplace)
     if stage is Stage.JOURNAL:
         journal = read_journal(places)
         changes = journal.changes

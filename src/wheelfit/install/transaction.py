@@ -371,7 +371,28 @@ class Transaction:
         for step in journal.steps:
             self._make_step(step)
         sync_folders(journal.steps, self._disk)
-        mark(self._places, Stage.COMMITTED, self._disk)
+        try:
+            mark(self._places, Stage.COMMITTED, self._disk)
+        except OSError as error:
+            self._withdraw(error)
+            raise
+
+    def _withdraw(self, error: OSError) -> None:
+        """Take the commit back: nobody knows whether it is on the disk."""
+        committed = os.path.join(self._places.workplace, Stage.COMMITTED.value)  # noqa: PTH118
+        try:
+            with suppress(FileNotFoundError):
+                self._disk.replace(
+                    committed,
+                    os.path.join(self._places.workplace, Stage.JOURNAL.value),  # noqa: PTH118
+                )
+        except OSError as failure:
+            raise EnvironmentUnavailable(
+                "the environment was changed, but a power cut now may undo that",
+                where=self._places.workplace,
+                note=f"{error}\n{failure}",
+                hint="once the disk can be written, the next command that changes it makes sure",
+            ) from error
 
     def _make_step(self, step: Step) -> None:
         match step.kind:
