@@ -89,10 +89,19 @@ def make(root: Path) -> Places:
     return places_of(root)
 
 
-def leaving(places: Places) -> dict[str, str]:
-    """Return what goes, by path, with its owner."""
+def by_folder(*paths: str) -> dict[str, dict[str, str]]:
+    """Return files that go, all of one distribution, as they are noted."""
+    found: dict[str, dict[str, str]] = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        found.setdefault(folder, {})[name] = "demo"
+    return found
+
+
+def leaving(places: Places, *others: object) -> dict[str, dict[str, str]]:
+    """Return what goes, by folder, with its owner."""
     paths = [f"{places.roots['data']}/{name}" for name in (*OLD, f"{LIBRARY}/demo/link")]
-    return dict.fromkeys(paths, "demo")
+    return by_folder(*paths, *map(str, others))
 
 
 def change(places: Places, file_system: FileSystem = NATIVE) -> Transaction:

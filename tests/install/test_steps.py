@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from install.scene import by_folder
 
 from wheelfit.errors import FileConflict
 from wheelfit.install.steps import Kind, Listing, Step, plan_steps
@@ -49,7 +50,7 @@ def plan(disk: Folder, *gone: str, **options: Any) -> list[str]:
     mounts = options.pop("mounts", None)
     steps = plan_steps(
         [("/new", "/env")],
-        {f"/env/{name}": "demo" for name in gone},
+        by_folder(*(f"/env/{name}" for name in gone)),
         look=look_at(disk, mounts),
         store=lambda _: "/old",
         kept={"/", "/env", "/env/site"},
@@ -191,7 +192,7 @@ def test_law(env: Any, new: Any, data: st.DataObject, whole: bool, exchange: boo
     try:
         steps = plan_steps(
             [("/new", "/env")],
-            {f"/env/{name}": "demo" for name in gone},
+            by_folder(*(f"/env/{name}" for name in gone)),
             look=look_at({"env": env, "new": new}),
             store=lambda _: "/old",
             kept={"/", "/env"},

@@ -213,11 +213,14 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
     real = RealPaths()
     removals = tuple(plan_removal(entry, environment, staying, real) for entry in job.plan.remove)
     # Two that go together may share a file.
-    leaving = {path: removal.name for removal in removals for path in removal.files}
+    leaving: dict[str, dict[str, str]] = {}
+    for removal in removals:
+        for folder, names in removal.files.items():
+            leaving.setdefault(folder, {}).update(dict.fromkeys(names, removal.name))
     layouts = lay_out(
         job.checked,
         environment,
-        leaving=leaving.keys(),
+        leaving=leaving,
         staying=staying,
         replace=job.replace,
         startup_files=job.startup_files,

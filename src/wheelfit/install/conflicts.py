@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import unicodedata
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -39,6 +40,7 @@ def __dir__() -> list[str]:
 
 
 _SHOWN = 10
+_NONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def lay_out(
     wheels: Sequence[CheckedWheel],
     environment: Environment,
     *,
-    leaving: Collection[str],
+    leaving: Mapping[str, Collection[str]],
     staying: Iterable[Installed],
     replace: bool = False,
     startup_files: StartupFiles = StartupFiles.WARN,
@@ -85,7 +87,7 @@ def lay_out(
     """Compare what will be written with what exists, and with each other.
 
     :param wheels: what will be installed together.
-    :param leaving: files that are removed before.
+    :param leaving: by folder, an absolute path, the names of files that are removed before.
     :param staying: the distributions that are not removed; asked only if there is a conflict.
     :param replace: what belongs to no distribution may be replaced.
     :param startup_files: what is done about files that run code whenever Python starts.
@@ -183,7 +185,7 @@ def _writes(wheel: CheckedWheel, environment: Environment) -> Iterator[_Group]:
     """Yield everything that is written, by folder."""
     hashes = wheel.unpacked.files.hashes
     for part in wheel.parts:
-        contents = [hashes[number] for number in part.numbers]
+        contents = list(map(hashes.__getitem__, part.numbers))
         if part.source == wheel.dist_info and wheel.is_rewritten:
             contents[part.names.index("METADATA")] = ""
         yield _Group(part.scheme, part.path, part.names, contents)
@@ -198,7 +200,7 @@ def _writes(wheel: CheckedWheel, environment: Environment) -> Iterator[_Group]:
 class _Ground:
     """Know what exists and what earlier wheels will write; look at each folder once.
 
-    :param leaving: files that are removed before.
+    :param leaving: by folder, the names of files that are removed before.
     :param staying: the distributions that are not.
     :param real: what has been found of links so far.
     :param replace: what belongs to no distribution may be replaced.
@@ -207,7 +209,7 @@ class _Ground:
 
     def __init__(
         self,
-        leaving: Collection[str],
+        leaving: Mapping[str, Collection[str]],
         staying: Iterable[Installed],
         real: RealPaths,
         *,
@@ -215,13 +217,20 @@ class _Ground:
         ignores_case: bool,
     ) -> None:
         self._ignores_case = ignores_case
-        self._leaving = frozenset(map(_fold, leaving)) if ignores_case else leaving
+        self._leaving = leaving
+        if ignores_case:
+            folded: dict[str, set[str]] = {}
+            for folder, names in leaving.items():
+                folded.setdefault(_fold(folder), set()).update(map(_fold, names))
+            self._leaving = folded
         self._owners = _Owners(staying, real)
         self._real = real
         self._replace = replace
         self._names: dict[str, frozenset[str] | None] = {}
         self._files: dict[str, dict[str, tuple[str, str]]] = {}
         self._folders: dict[str, str] = {}
+        self._inner: dict[str, set[str]] = {}
+        self._obstacles: dict[str, str | None] = {}
 
     def take(
         self, folder: str, group: _Group, where: str
@@ -239,6 +248,10 @@ class _Ground:
         above = self._file_above(folder)
         there = self._listing(folder)
         obstacle = None if there is not None else self._obstacle_above(folder)
+        if not (taken or above or obstacle) and self._is_free(folder, group.names):
+            taken.update(zip(group.names, zip(repeat(where), group.contents), strict=False))
+            self._note_folder(folder, where)
+            return
         folded: dict[str, str] | None = None
         for name, content in zip(group.names, group.contents, strict=True):
             path = f"{folder}{os.sep}{name}"
@@ -263,9 +276,21 @@ class _Ground:
                 verdict = self._judge(found, path, content)
                 if verdict is not False:
                     yield name, verdict
+        self._note_folder(folder, where)
+
+    def _is_free(self, folder: str, names: Sequence[str]) -> bool:
+        """Say whether nothing is in the way of any of some files, as it is nearly always."""
+        if self._ignores_case or not self._inner.get(folder, _NONE).isdisjoint(names):
+            return False
+        there = (self._listing(folder) or _NONE).intersection(names)
+        return not there or there.issubset(self._leaving.get(folder, _NONE))
+
+    def _note_folder(self, folder: str, where: str) -> None:
+        """Note that a wheel writes into a folder."""
         while folder not in self._folders:
             self._folders[folder] = where
-            folder = os.path.dirname(folder)  # noqa: PTH120
+            folder, name = os.path.split(folder)
+            self._inner.setdefault(folder, set()).add(name)
 
     def _judge(self, obstacle: str, path: str, content: str) -> _Conflict | Literal[False] | None:
         """Say what it means that something is there; None: it is what is wanted."""
@@ -295,12 +320,15 @@ class _Ground:
 
     def _obstacle_above(self, folder: str) -> str | None:
         """Return a file in the place of a folder that does not exist, or of one around it."""
-        names, name = None, folder
-        while names is None and name:
-            folder, name = os.path.split(folder)
-            names = self._listing(folder)
-        path = os.path.join(folder, name)  # noqa: PTH118
-        return self._unless_leaving(path) if names is not None and name in names else None
+        if folder not in self._obstacles:
+            above, name = os.path.split(folder)
+            names = self._listing(above)
+            if names is not None:
+                found = self._unless_leaving(folder) if name in names else None
+            else:
+                found = self._obstacle_above(above) if name else None
+            self._obstacles[folder] = found
+        return self._obstacles[folder]
 
     def _unless_leaving(self, path: str) -> str | None:
         """Return what is there, unless it goes before."""
@@ -309,7 +337,8 @@ class _Ground:
         return path if not _is_folder(path) or self._stays(path) else None
 
     def _goes(self, path: str) -> bool:
-        return (_fold(path) if self._ignores_case else path) in self._leaving
+        folder, name = os.path.split(_fold(path) if self._ignores_case else path)
+        return name in self._leaving.get(folder, _NONE)
 
     def _stays(self, folder: str) -> bool:
         """Say whether anything in a folder is not removed before."""

@@ -13,7 +13,7 @@ import io
 import os
 import re
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.errors import InvalidWheel, NotRemovable
 from wheelfit.install.places import LOCK_FILE, WORKPLACE
@@ -22,7 +22,7 @@ from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.record import parse_record
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -47,8 +47,9 @@ def __dir__() -> list[str]:
 
 
 _BYTECODE = re.compile(r"(.+?)\.[^.]+(?:\.opt-\d+)?\.pyc")
-# A row that names something below the library folder, without detours.
-_PLAIN = re.compile(r"(?:[^/\\.][^/\\]*/)*[^/\\.][^/\\]*")
+# Where rows begin that name something below the library folder, without detours.
+_PLAIN = re.compile(r"(?:[^/\\.][^/\\]*/)*")
+_DETOURS = frozenset({"", ".", ".."})
 # What an interpreter reads beside itself, or above, before anything else.
 _RECORDS = (".dist-info", ".egg-info")
 _SETTINGS = re.compile(r"pyvenv\.cfg|.*\._pth", re.IGNORECASE)
@@ -61,8 +62,8 @@ class Removal:
 
     name: NormalizedName
     """Its name."""
-    files: tuple[str, ...]
-    """Absolute paths of files and links to remove; they exist."""
+    files: Mapping[str, Collection[str]]
+    """By folder, an absolute path, the names of files and links to remove; they exist."""
     notes: tuple[str, ...] = ()
     """What stays and why, one sentence each."""
 
@@ -79,6 +80,10 @@ def recorded_files(installed: Installed) -> tuple[str, ...]:
     return files_in_record(installed.path / "RECORD", installed.path)
 
 
+_Folders: TypeAlias = "dict[str, dict[str, None]]"
+# The names in each folder, each once and in their order; folders are absolute.
+
+
 def files_in_record(record: Path, dist_info: Path) -> tuple[str, ...]:
     """Return the files that a RECORD names, as absolute paths without ``..``.
 
@@ -86,19 +91,33 @@ def files_in_record(record: Path, dist_info: Path) -> tuple[str, ...]:
     :param dist_info: the folder that it lies in, or will or did.
     :raises InvalidWheel: it cannot be read.
     """
+    found = _folders_in_record(record, dist_info)
+    return tuple(f"{folder}{os.sep}{name}" for folder, names in found.items() for name in names)
+
+
+def _folders_in_record(record: Path, dist_info: Path) -> _Folders:
+    """Return what `files_in_record` does by folder, looking closely at each folder once."""
     try:
         data = record.read_bytes()
     except OSError:
-        return ()
+        return {}
+    written: dict[str, list[str]] = {}
+    for path in _rows(data, str(record)):
+        folder, slash, name = path.rpartition("/")
+        written.setdefault(folder + slash, []).append(name)
     location = str(dist_info.parent)
-    start = location + os.sep
-    return tuple(
-        start + path
-        if _PLAIN.fullmatch(path)
-        # Joining with an absolute row gives that row.
-        else os.path.abspath(os.path.join(location, path))  # noqa: PTH100, PTH118
-        for path in _rows(data, str(record))
-    )
+    found: _Folders = {}
+    for start, names in written.items():
+        if os.sep == "/" and _PLAIN.fullmatch(start) and _DETOURS.isdisjoint(names):
+            folder = f"{location}/{start}".rstrip("/")
+            found.setdefault(folder, {}).update(dict.fromkeys(names))
+        else:
+            for name in names:
+                # Joining with an absolute row gives that row.
+                path = os.path.abspath(os.path.join(location, start + name))  # noqa: PTH100, PTH118
+                folder, _, name = path.rpartition(os.sep)  # noqa: PLW2901  # another one
+                found.setdefault(folder, {})[name] = None
+    return found
 
 
 def _rows(data: bytes, where: str) -> list[str]:
@@ -109,8 +128,9 @@ def _rows(data: bytes, where: str) -> list[str]:
         ]
     except (UnicodeDecodeError, csv.Error):
         cells = [[]]
-    if all(len(row) == 3 and row[0] for row in cells):
-        return [row[0] for row in cells]
+    paths = [row[0] for row in cells if len(row) == 3]
+    if len(paths) == len(cells) and all(paths):
+        return paths
     return [row.path for row in parse_record(data, where=where).rows]
 
 
@@ -131,7 +151,7 @@ def plan_removal(
     """
     check_removable(installed, environment)
     try:
-        recorded = recorded_files(installed)
+        recorded = _folders_in_record(installed.path / "RECORD", installed.path)
     except InvalidWheel as error:
         raise NotRemovable(
             f"{installed} cannot be removed: {error.message}", where=error.where
@@ -139,33 +159,34 @@ def plan_removal(
     real = RealPaths() if real is None else real
     shared = _shared(recorded, others, real)
     bounds = Bounds(environment, own=installed.path, real=real)
-    files: dict[str, None] = {}
+    files: dict[str, set[str]] = {}
     notes = []
     # What tools add later is not always recorded.
-    for folder, names in _by_folder((*recorded, *_inside(installed.path))).items():
-        takes_any = bounds.takes_any(folder)
+    for folder, name in _inside(installed.path):
+        recorded.setdefault(folder, {})[name] = None
+    for folder, names in recorded.items():
+        is_free = bounds.takes_any(folder)
+        of_others = shared.get(real.folder(folder), set())
         there, folders = _listing(folder)
-        for name in names:
+        staying = set()
+        for name in () if is_free and not of_others else names:
             path = f"{folder}{os.sep}{name}"
-            reason = None if takes_any else bounds.why_not(path)
-            if reason is None and shared and real.of(path) in shared:
+            reason = None if is_free else bounds.why_not(path)
+            if reason is None and name in of_others:
                 reason = "another distribution has it too"
             if reason is not None:
                 notes.append(f"{path} stays: {reason}")
-            elif name in there or (name not in folders and _is_file_or_link(path)):
-                files[path] = None
+                staying.add(name)
+        wanted = names.keys() - staying
+        going = files.setdefault(folder, set())
+        going |= wanted & there
+        # Where case is ignored it may be listed in another one.
+        left = wanted - there - folders
+        going |= {name for name in left if _is_file_or_link(f"{folder}{os.sep}{name}")}
         if "__pycache__" in folders:
-            files |= dict.fromkeys(_bytecode(folder, names))
-    return Removal(installed.name, tuple(files), tuple(notes))
-
-
-def _by_folder(paths: Iterable[str]) -> dict[str, dict[str, None]]:
-    """Return the names in each folder, each once and in their order."""
-    found: dict[str, dict[str, None]] = {}
-    for path in paths:
-        folder, _, name = path.rpartition(os.sep)
-        found.setdefault(folder, {})[name] = None
-    return found
+            cache = f"{folder}{os.sep}__pycache__"
+            files.setdefault(cache, set()).update(_bytecode(cache, names))
+    return Removal(installed.name, files, tuple(notes))
 
 
 def _listing(folder: str) -> tuple[frozenset[str], frozenset[str]]:
@@ -210,11 +231,8 @@ def check_removable(installed: Installed, environment: Environment) -> None:
         )
 
 
-def _inside(folder: Path) -> list[str]:
-    found = []
-    for base, _, names in os.walk(folder):
-        found += [os.path.join(base, name) for name in names]  # noqa: PTH118
-    return found
+def _inside(folder: Path) -> list[tuple[str, str]]:
+    return [(base, name) for base, _, names in os.walk(folder) for name in names]
 
 
 def _is_file_or_link(path: str) -> bool:
@@ -265,18 +283,24 @@ class RealPaths:
 
 
 def _shared(
-    recorded: Collection[str], others: Iterable[Installed], real: RealPaths
-) -> frozenset[str]:
-    """Return the recorded files that others have in their RECORD too, as real paths."""
-    others = tuple(others)
-    mine = frozenset(map(real.of, recorded)) if others else frozenset()
-    shared: set[str] = set()
+    recorded: _Folders, others: Iterable[Installed], real: RealPaths
+) -> Mapping[str, set[str]]:
+    """Return the recorded files that others have in their RECORD too, by real folder."""
+    mine: dict[str, set[str]] = {}
+    shared: dict[str, set[str]] = {}
     for other in others:
+        if not mine:
+            for folder, names in recorded.items():
+                mine.setdefault(real.folder(folder), set()).update(names)
         try:
-            shared.update(mine.intersection(map(real.of, recorded_files(other))))
+            theirs = _folders_in_record(other.path / "RECORD", other.path)
         except InvalidWheel:
             continue  # then nobody can say
-    return frozenset(shared)
+        for folder, names in theirs.items():
+            place = real.folder(folder)
+            if both := mine.get(place, set()).intersection(names):
+                shared.setdefault(place, set()).update(both)
+    return shared
 
 
 class Bounds:
@@ -297,11 +321,13 @@ class Bounds:
         schemes = environment.schemes
         self.roots = tuple(dict.fromkeys(map(of, schemes.folders().values())))
         """The folders of the environment, links followed."""
-        self._libraries = tuple(map(of, schemes.libraries()))
+        # One `startswith` for all of them: it is asked for thousands of folders.
+        self._starts = tuple(map(_start, self.roots))
+        self._libraries = tuple(_start(of(library)) for library in schemes.libraries())
         self._scripts = of(schemes.scripts)
         self._prefix = of(environment.interpreter.prefix)
-        self._interpreters = self._prefix, self._scripts
-        self._stdlib = of(environment.interpreter.stdlib)
+        self._particular = {self._beside.removesuffix(os.sep), self._prefix, self._scripts}
+        self._stdlib = _start(of(environment.interpreter.stdlib))
 
     def why_not(self, path: str) -> str | None:
         """Say why a file cannot belong to the distribution; None if it can.
@@ -328,7 +354,7 @@ class Bounds:
         """
         if folder not in self._verdicts:
             self._verdicts[folder] = self._why_not_in(folder)
-            if self._real.folder(folder) in (self._beside[: -len(os.sep)], *self._interpreters):
+            if self._real.folder(folder) in self._particular:
                 self._special.add(folder)
         return self._verdicts[folder] is None and folder not in self._special
 
@@ -336,7 +362,8 @@ class Bounds:
         # The file itself may be a link anywhere, only the link would be removed; but the
         # folder that holds it must be one of the environment.
         real = self._real.folder(folder)
-        if not any(is_below(real, root) for root in self.roots):
+        start = real + os.sep
+        if not start.startswith(self._starts):
             return "it lies outside the environment"
         # What lies there decides what becomes of the environment.
         if f"{os.sep}{WORKPLACE}{os.sep}" in f"{real}{os.sep}".casefold():
@@ -346,26 +373,28 @@ class Bounds:
             beside = real[len(self._beside) :].partition(os.sep)[0]
             if beside.lower().endswith(_RECORDS):  # Python looks for them in any case
                 return "it is a record of another distribution"
-        if is_below(real, self._stdlib) and not any(
-            is_below(real, library) for library in self._libraries
-        ):
+        if start.startswith(self._stdlib) and not start.startswith(self._libraries):
             return "it belongs to the standard library"
         return None
 
 
 def is_below(folder: str, root: str) -> bool:
     """Tell whether a folder is another one or lies in it; links were followed before."""
+    return (folder + os.sep).startswith(_start(root))
+
+
+def _start(root: str) -> str:
+    """Return how a folder, and each below it, begins when it ends with a separator."""
     # Never by characters alone: /env-other is not below /env (GHSA-6vgw-5pg2-w6jp).
-    return folder == root or folder.startswith(root.rstrip(os.sep) + os.sep)
+    return root.rstrip(os.sep) + os.sep
 
 
-def _bytecode(folder: str, names: Collection[str]) -> list[str]:
-    """Return the bytecode that Python keeps of the modules among some files of a folder."""
+def _bytecode(cache: str, names: Collection[str]) -> list[str]:
+    """Return the names of the bytecode that Python keeps of the modules among some files."""
     stems = {name.removesuffix(".py") for name in names if name.endswith(".py")}
-    cache = os.path.join(folder, "__pycache__")  # noqa: PTH118
     found = []
-    for name in sorted(_listing(cache)[0]):
+    for name in _listing(cache)[0]:
         match = _BYTECODE.fullmatch(name)
         if match is not None and match[1] in stems:
-            found.append(f"{cache}{os.sep}{name}")
+            found.append(name)
     return found

@@ -83,7 +83,7 @@ class Look(Protocol):
 
 def plan_steps(
     stages: Iterable[tuple[str, str]],
-    leaving: Mapping[str, str],
+    leaving: Mapping[str, Mapping[str, str]],
     *,
     look: Look,
     store: Callable[[str], str],
@@ -96,7 +96,7 @@ def plan_steps(
     """Return the steps in their order; the records of distributions come last.
 
     :param stages: what comes: pairs of a staged folder and the one it stands for, which exists.
-    :param leaving: the owner of each file that goes, by absolute path.
+    :param leaving: by folder, an absolute path, the owner of each file in it that goes.
     :param look: says what lies where.
     :param store: names the folder to which what goes from some folder is moved.
     :param kept: folders that stay whatever happens: those of the environment.
@@ -108,8 +108,8 @@ def plan_steps(
     """
     planner = _Planner(look, store, replace, whole_folders, exchange, fold)
     planner.kept.update(map(planner.key, kept))
-    for path, owner in leaving.items():
-        planner.add_leaving(path, owner)
+    for folder, names in leaving.items():
+        planner.add_leaving(folder, names)
     for staged, final in stages:
         planner.merge(staged, final)
     planner.take_the_rest()
@@ -128,7 +128,7 @@ class _Planner:
     exchange: bool
     fold: Callable[[str], str] | None
     # Where case is ignored, everything below is found by the folded name.
-    gone: dict[str, dict[str, str]] = field(default_factory=dict)
+    gone: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """What goes by folder: for each name the owner."""
     folders: dict[str, str] = field(default_factory=dict)
     """The folders in which something goes, as they are written."""
@@ -143,12 +143,14 @@ class _Planner:
     """The owners of folders of which all goes."""
     count: int = 0
 
-    def add_leaving(self, path: str, owner: str) -> None:
-        """Note that a file goes."""
-        folder, _, name = path.rpartition(os.sep)
+    def add_leaving(self, folder: str, names: Mapping[str, str]) -> None:
+        """Note that files go."""
         key = self.key(folder)
         self.folders.setdefault(key, folder)
-        self.gone.setdefault(key, {})[self.key(name)] = owner
+        if self.fold is not None:
+            folded = {self.key(name): owner for name, owner in names.items()}
+            names = {**self.gone.get(key, {}), **folded}
+        self.gone[key] = names
 
     def turn(self, step: Step) -> tuple[bool, str]:
         """Sort the records of distributions behind everything else, by project."""
@@ -263,9 +265,9 @@ class _Planner:
             is_cache = os.path.basename(folder) == "__pycache__"  # noqa: PTH119
             return frozenset() if is_cache else None
         gone = self.gone.get(self.key(folder), {})
-        owners = set()
-        for name in listing.files:
-            owner = gone.get(self.key(name))
+        names = listing.files if self.fold is None else map(self.fold, listing.files)
+        owners: set[str] = set()
+        for owner in set(map(gone.get, names)):  # of ten thousands of files there are few
             if owner is None:
                 return None
             owners.add(owner)

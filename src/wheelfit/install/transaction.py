@@ -148,6 +148,7 @@ class Transaction:
         self._devices: dict[str, Hashable] = {}
         self._workplaces: dict[Hashable, str] = {}
         self._stages: dict[str, str] = {}
+        self._staged: dict[str, Path] = {}
         self._notes: tuple[str, ...] = ()
 
     @property
@@ -219,6 +220,8 @@ class Transaction:
 
         :param scheme: the name of one of the five.
         """
+        if scheme in self._staged:
+            return self._staged[scheme]
         # One tree stands for all folders that lie in each other, for two may have one in common.
         outer = self._places.outermost(scheme)
         root, top = self._places.roots[scheme], self._places.roots[outer]
@@ -227,7 +230,8 @@ class Transaction:
         self._stages[staged] = top
         folder = os.path.normpath(os.path.join(staged, os.path.relpath(root, top)))  # noqa: PTH118
         self._make(folder)
-        return Path(folder)
+        self._staged[scheme] = Path(folder)
+        return self._staged[scheme]
 
     def _make(self, folder: str) -> None:
         if not os.path.isdir(folder):  # noqa: PTH112
@@ -288,11 +292,15 @@ class Transaction:
     # --- switch ---
 
     def switch(
-        self, leaving: Mapping[str, str], *, changes: Sequence[str] = (), replace: bool = False
+        self,
+        leaving: Mapping[str, Mapping[str, str]],
+        *,
+        changes: Sequence[str] = (),
+        replace: bool = False,
     ) -> None:
         """Let what was staged take its place, and remove what goes; all of it or nothing.
 
-        :param leaving: the owner of each file that goes, by absolute path.
+        :param leaving: by folder, an absolute path, the owner of each file in it that goes.
         :param changes: what this is in words, for whoever finds the journal.
         :param replace: what is in the way may go though nobody owns it.
         :raises FileConflict: something is in the way.
@@ -314,7 +322,9 @@ class Transaction:
             else:
                 return
 
-    def _plan(self, leaving: Mapping[str, str], *, replace: bool, way: _Way) -> tuple[Step, ...]:
+    def _plan(
+        self, leaving: Mapping[str, Mapping[str, str]], *, replace: bool, way: _Way
+    ) -> tuple[Step, ...]:
         ignores_case = not self._disk.is_case_sensitive(self._places.library)
         steps = plan_steps(
             self._stages.items(),
