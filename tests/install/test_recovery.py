@@ -272,6 +272,27 @@ class TestOthers:
             if done is not None and done.outcome is Outcome.UNDONE:
                 assert any("demo" in note for note in done.notes)
 
+    def test_the_same_version(self, tmp_path: Path) -> None:
+        """What it installed anew stays, also where its folders have the numbers that ours had."""
+        theirs = {name: text and "theirs" for name, text in NEW.items()}
+        for number, root in killed(tmp_path, step=5):
+            names = [f"{LIBRARY}/demo-2.dist-info/held", f"{LIBRARY}/demo/held"]
+            held = [root / name for name in names if (root / name).parent.is_dir()]
+            for file in held:
+                file.touch()
+            remove_by_hand(root)
+            for file in held:
+                file.unlink()
+            install_by_hand(root, theirs)
+            recover(places_of(root))
+            found = files(root)
+            assert {name: found.get(name) for name, text in theirs.items() if text} == {
+                name: text for name, text in theirs.items() if text
+            }, number
+            records = {path.name for path in (root / LIBRARY).glob("demo-*")}
+            assert records == {"demo-2.dist-info"}, number
+            is_sound(root)
+
     @pytest.mark.parametrize("kind", KINDS)
     def test_removed(self, kind: str, tmp_path: Path) -> None:
         """If it removed the very package, that does not come back."""

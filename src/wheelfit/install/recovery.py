@@ -42,6 +42,7 @@ __all__ = [
     "Outcome",
     "Recovered",
     "mark",
+    "number_of",
     "recover",
     "remove_tree",
     "sync_folders",
@@ -223,7 +224,7 @@ class _Undoing:
     def _undo_swap(self, step: Step) -> None:
         if not self._disk.exists(step.aside):
             return  # it was removed, after all had been undone
-        if _number(step.place) == step.coming and _number(step.aside) != step.coming:
+        if number_of(step.place) == step.coming and number_of(step.aside) != step.coming:
             if self._is_superseded(step):
                 # What was there shall not come back; what we brought goes all the same.
                 self._strip(step.place)
@@ -234,10 +235,12 @@ class _Undoing:
                     self._disk.remove_file(old)
             if not self._disk.exchange(step.place, step.aside):
                 raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), step.place)
-        elif not self._disk.exists(step.place) and _number(step.aside) != step.coming:
+        elif not self._disk.exists(step.place) and number_of(step.aside) != step.coming:
             if not self._is_superseded(step):
                 self._move_back(step)
             return
+        if self._is_superseded(step) and number_of(step.aside) == step.going:
+            return  # nobody could put anything into what lay aside
         self._bring_back(step.aside, step.place)
 
     def _undo_take(self, step: Step) -> None:
@@ -318,7 +321,7 @@ class _Undoing:
             if step.kind is Kind.DROP or not _is_record(step.place):
                 continue
             for path in (step.aside, step.place):
-                if _number(path) in {step.coming, step.going}:
+                if number_of(path) in {step.coming, step.going}:
                     is_whole = step.place.endswith(".dist-info")
                     record = os.path.join(path, "RECORD") if is_whole else path  # noqa: PTH118
                     folder = step.place if is_whole else os.path.dirname(step.place)  # noqa: PTH120
@@ -329,7 +332,7 @@ class _Undoing:
         """Tell of a ``.dist-info`` folder whether it is one that came or went, not another."""
         for step in self._steps:
             if step.place == record and step.kind is not Kind.DROP:
-                if _number(record) in {step.coming, step.going}:
+                if number_of(record) in {step.coming, step.going}:
                     return True
             elif step.place.startswith(record + os.sep) or step.place == record:
                 return True
@@ -338,7 +341,7 @@ class _Undoing:
     def _is_somewhere(self, step: Step) -> bool:
         """Tell whether the record that goes still exists; of one that only comes, whether that."""
         number = step.coming if step.kind is Kind.PUT else step.going
-        return number in {_number(step.place), _number(step.aside)}
+        return number in {number_of(step.place), number_of(step.aside)}
 
     def _is_superseded(self, step: Step) -> bool:
         return bool(step.owners) and step.owners <= self._superseded
@@ -376,12 +379,22 @@ def _project(record: str) -> str:
     return canonicalize_name(name.rpartition("-")[0])
 
 
-def _number(path: str) -> int:
-    """Return the number of a file or folder; -1 if there is none."""
+def number_of(path: str) -> int:
+    """Return what tells a file or folder from others that had its name; -1 if there is none.
+
+    :param path: the file or folder; a link counts itself.
+    """
     try:
-        return os.lstat(path).st_ino
+        number = os.lstat(path).st_ino
     except OSError:
         return -1
+    try:
+        record = os.lstat(os.path.join(path, "RECORD"))  # noqa: PTH118
+    except OSError:
+        return number
+    # File systems give the number of what was removed to what comes next. Of a distribution that
+    # another tool installed anew the record is younger.
+    return number << 64 | record.st_mtime_ns
 
 
 def _is_folder(path: str) -> bool:

@@ -33,7 +33,15 @@ from wheelfit.errors import (
 )
 from wheelfit.install.journal import Journal, Stage, read_journal, stage_of
 from wheelfit.install.places import WORKPLACE
-from wheelfit.install.recovery import FOLDERS, Outcome, mark, recover, sync_folders, undo
+from wheelfit.install.recovery import (
+    FOLDERS,
+    Outcome,
+    mark,
+    number_of,
+    recover,
+    sync_folders,
+    undo,
+)
 from wheelfit.install.steps import Kind, Listing, Step, plan_steps
 from wheelfit.values import dataclass
 from wheelfit.values import replace as altered
@@ -44,6 +52,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from wheelfit.install.places import Places
+    from wheelfit.install.recovery import Recovered
     from wheelfit.wheels.file_system import FileSystem
 
 __all__ = ["Transaction", "environment_error", "make_folders", "remove_folders"]
@@ -197,7 +206,7 @@ class Transaction:
     def _put_right(self, error: BaseException | None) -> None:
         """Undo what is not committed, and remove the workplace."""
         try:
-            recovered = recover(self._places, self._disk)
+            recovered = self._recover()
         except (OSError, NotRecoverable) as failure:
             if error is None or stage_of(self._places) is Stage.COMMITTED:
                 self._notes = (f"what was replaced could not be removed yet: {failure}",)
@@ -212,6 +221,14 @@ class Transaction:
             self._notes = recovered.notes
         if recovered is None or recovered.outcome is not Outcome.FINISHED:
             remove_folders(self._made)
+
+    def _recover(self) -> Recovered | None:
+        try:
+            return recover(self._places, self._disk)
+        except KeyboardInterrupt:
+            # So little is left to do that it is done first, unless somebody insists.
+            recover(self._places, self._disk)
+            raise
 
     # --- stage ---
 
@@ -366,8 +383,8 @@ class Transaction:
         going = step.place if step.kind in {Kind.SWAP, Kind.TAKE} else ""
         return altered(
             step,
-            coming=os.lstat(coming).st_ino if coming else 0,
-            going=os.lstat(going).st_ino if going else 0,
+            coming=number_of(coming) if coming else 0,
+            going=number_of(going) if going else 0,
         )
 
     def _carry_out(self, journal: Journal) -> None:
