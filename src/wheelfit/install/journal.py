@@ -32,7 +32,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_VERSION: Final = 2
+_VERSION: Final = 1
 _HEAD: Final = b"wheelfit journal sha256="
 _LONGEST: Final = 256 * 1024 * 1024
 
