@@ -83,7 +83,7 @@ def _fast_library() -> Any:
     combinations of bits without a meaning, even if none of them occurs.
     """
     try:
-        from isal import isal_zlib  # noqa: PLC0415  # most commands unpack nothing large
+        from isal import isal_zlib  # noqa: PLC0415  # most commands unpack nothing
     except ImportError:  # not every system has it
         return zlib
     return isal_zlib
