@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -12,9 +13,12 @@ from wheelfit.cli.changes import Crossed, Decided, Present, decided, in_peace
 from wheelfit.cli.opened import Opened, open_for_choice
 from wheelfit.cli.output import Output
 from wheelfit.errors import EnvironmentBusy, NotRemovable
+from wheelfit.install.environment import Environment
+from wheelfit.install.installed import Installed
 from wheelfit.install.plan import Plan
 from wheelfit.resolve.resolution import Resolution
 from wheelfit.testing.wheels import build_wheel
+from wheelfit.values import fields
 
 
 class TestInPeace:
@@ -80,3 +84,18 @@ class TestRefusals:
         (target / "demo-1.dist-info").rename(target / "demo-2.dist-info")
         with opened, pytest.raises(Crossed):
             self.decide(opened, present)
+
+    def test_back_again(self, opened: Opened, target: Path) -> None:
+        """What was away for a moment only, and is back as it was, is looked at again."""
+
+        class Returning(Environment):
+            def installed(self) -> tuple[Installed, ...]:
+                (target / "demo-1.dist-info" / "RECORD").touch()
+                return super().installed()
+
+        present = Present(opened.environment.installed(), ())
+        each = [one.name for one in fields(Environment) if one.init]
+        returning = Returning(**{name: getattr(opened.environment, name) for name in each})
+        ground = SimpleNamespace(environment=returning, candidates=opened.candidates)
+        with opened, pytest.raises(Crossed):
+            self.decide(cast("Opened", ground), present)

@@ -194,7 +194,13 @@ def decided(
         refused = [one for one in changes if one.needs_consent and not agreed(one)]
         if refused:
             raise _refusal(refused, changes, present.misfits)
-    except (NotRemovable, VariantChangeRefused):
+    except NotRemovable:
+        if _is_as_seen(present, ground.environment):
+            # It may have been away for a moment and be back.
+            for entry in planned.remove:
+                check_removable(entry, ground.environment)
+        raise Crossed from None
+    except VariantChangeRefused:
         if _is_as_seen(present, ground.environment):
             raise
         raise Crossed from None
