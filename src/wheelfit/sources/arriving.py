@@ -54,11 +54,6 @@ class ArrivingFile:
         whole._add(0, size)
         return whole
 
-    @property
-    def frontier(self) -> int:
-        """Where the first gap begins: everything before is there."""
-        return self._stops[0]
-
     # --- those who bring bytes ----------------------------------------------------------
 
     def write_at(self, start: int, data: bytes) -> None:

@@ -12,7 +12,7 @@ import re
 from wheelfit.errors import InvalidWheel
 from wheelfit.values import dataclass
 
-__all__ = ["Command", "format_commands", "is_interpreter_name", "parse_commands"]
+__all__ = ["Command", "is_interpreter_name", "parse_commands"]
 
 
 def __dir__() -> list[str]:
@@ -95,14 +95,3 @@ def _command(name: str, value: str, section: str, where: str) -> Command:
 
 def _is_dotted_name(text: str) -> bool:
     return all(part.isidentifier() and not keyword.iskeyword(part) for part in text.split("."))
-
-
-def format_commands(commands: tuple[Command, ...]) -> str:
-    """Write the groups of scripts again, in a form every reader takes alike."""
-    lines = []
-    for group, section in _GROUPS.items():
-        chosen = [command for command in commands if command.section == section]
-        if chosen:
-            lines.append(f"[{group}]")
-            lines += [f"{each.name} = {each.module}:{each.attribute}" for each in chosen]
-    return "\n".join(lines) + "\n"
