@@ -95,7 +95,12 @@ def fake_driver(fake_driver_folder: Path) -> FakeDriver:
 
 def _tool(request: pytest.FixtureRequest, *requirements: str) -> Path:
     """Return an environment with one tool, made once and kept in pytest's cache folder."""
-    folder = request.config.cache.mkdir("tools")
+    if request.config.pluginmanager.has_plugin("cacheprovider"):
+        folder: Path = request.config.cache.mkdir("tools")
+    else:  # with -p no:cacheprovider nothing is kept
+        temporary: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
+        folder = temporary.getbasetemp() / "tools"
+        folder.mkdir(exist_ok=True)
     requirement = " ".join(requirements)
     place = folder / requirement.replace(" ", "+")
     with FileLock(f"{place}.lock"):
