@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _ArgumentGroup
+    from collections.abc import Sequence
 
 __all__ = [
     "add_building",
@@ -26,6 +27,7 @@ __all__ = [
     "add_project",
     "add_requirements",
     "add_sources",
+    "check_action",
     "given",
 ]
 
@@ -532,6 +534,25 @@ def add_bounds(parser: ArgumentParser, *, downloads: bool = True) -> None:
             type=_size,
             metavar="SIZE",
             help="refuse to download more than this: 500MB, 2GB, 1.5GiB",
+        )
+
+
+def check_action(action: str, actions: Sequence[str]) -> None:
+    """Check the first word of a command that can do several things.
+
+    :param action: the word.
+    :param actions: those that there are.
+    :raises UsageError: it is none of them.
+    """
+    if action not in actions:
+        from difflib import get_close_matches
+
+        from wheelfit.errors import UsageError
+
+        close = get_close_matches(action, actions, n=1)
+        raise UsageError(
+            f"there is no action {action!r}",
+            hint=f"did you mean {close[0]!r}?" if close else f"actions: {', '.join(actions)}",
         )
 
 

@@ -316,4 +316,4 @@ class TestWords:
 
     def test_a_slip(self, run: Runner) -> None:
         """A slip of an action is corrected."""
-        assert "did you mean list?" in run("host", "lst", code=2).err
+        assert "did you mean 'list'?" in run("host", "lst", code=2).err

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import given
+from wheelfit.cli.options import check_action, given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -107,14 +107,7 @@ def _check(arguments: Namespace) -> None:
     from wheelfit.errors import UsageError
 
     action = arguments.action
-    if action not in _ACTIONS:
-        from difflib import get_close_matches
-
-        close = get_close_matches(action, _ACTIONS, n=1)
-        raise UsageError(
-            f"there is no action {action!r}",
-            hint=f"did you mean {close[0]!r}?" if close else f"actions: {', '.join(_ACTIONS)}",
-        )
+    check_action(action, _ACTIONS)
     for name, actions in _OPTIONS.items():
         if getattr(arguments, name) not in (None, False) and action not in actions:
             raise UsageError(f"--{name.replace('_', '-')} is for {' and '.join(actions)}")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.cli.options import given
+from wheelfit.cli.options import check_action, given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -42,17 +42,8 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Do what ACTION says."""
-    from difflib import get_close_matches
-
-    from wheelfit.errors import UsageError
-
     actions = {"show": _show, "path": _paths}
-    if arguments.action not in actions:
-        close = get_close_matches(arguments.action, actions, n=1)
-        raise UsageError(
-            f"there is no action {arguments.action!r}",
-            hint=f"did you mean {close[0]!r}?" if close else "actions: show, path",
-        )
+    check_action(arguments.action, tuple(actions))
     return actions[arguments.action](arguments, output, environ)
 
 

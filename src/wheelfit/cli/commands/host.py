@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import given
+from wheelfit.cli.options import check_action, given
 from wheelfit.values import replace
 
 if TYPE_CHECKING:
@@ -105,12 +105,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.errors import UsageError
 
     action, names = arguments.action, tuple(arguments.names)
-    if action not in _ACTIONS:
-        from difflib import get_close_matches
-
-        close = get_close_matches(action, _ACTIONS, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"it is one of {', '.join(_ACTIONS)}"
-        raise UsageError(f"wheelfit host cannot {action!r}", hint=hint)
+    check_action(action, _ACTIONS)
     for key in _OF_NEW if action != "new" else ():
         if getattr(arguments, key):
             raise UsageError(f"--{key} belongs to `wheelfit host new`")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_sources, given
+from wheelfit.cli.options import add_sources, check_action, given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -81,17 +81,10 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Do what ACTION says."""
-    from difflib import get_close_matches
-
     from wheelfit.errors import UsageError
 
     action = arguments.action
-    if action not in _ACTIONS:
-        close = get_close_matches(action, _ACTIONS, n=1)
-        raise UsageError(
-            f"there is no action {action!r}",
-            hint=f"did you mean {close[0]!r}?" if close else f"actions: {', '.join(_ACTIONS)}",
-        )
+    check_action(action, _ACTIONS)
     if action == "list":
         if arguments.names:
             raise UsageError("list takes no name", hint="wheelfit providers show NAME")
