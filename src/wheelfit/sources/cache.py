@@ -16,6 +16,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from wheelfit.errors import IntegrityError
+from wheelfit.sources.hashes import check_file
 from wheelfit.sources.holding import Holder, hold_open
 from wheelfit.values import dataclass
 
@@ -141,6 +143,21 @@ class Store:
         if path is None or not path.is_file() or not self.holder.hold(path):
             return None
         mark_used(path)
+        return path
+
+    def sound_wheel(self, sha256: str) -> Path | None:
+        """Return the path of a kept wheel whose bytes are still right; a damaged one is removed.
+
+        :param sha256: its digest, hexadecimal.
+        """
+        path = self.wheel(sha256)
+        if path is None:
+            return None
+        try:
+            check_file(path, {"sha256": sha256}, None, where=str(path))
+        except (OSError, IntegrityError):
+            self.forget_wheel(sha256)
+            return None
         return path
 
     def wheels(self, least: int) -> Iterator[tuple[str, Path]]:

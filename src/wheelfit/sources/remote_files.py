@@ -13,7 +13,7 @@ from wheelfit.errors import FileProblem, IntegrityError, NetworkError, Unexpecte
 from wheelfit.sources.budget import Budget
 from wheelfit.sources.cached import offline
 from wheelfit.sources.client import unexpected
-from wheelfit.sources.hashes import check_bytes, check_file, digest_checked
+from wheelfit.sources.hashes import check_bytes, digest_checked
 from wheelfit.sources.lines import Lines
 from wheelfit.sources.local_files import (
     METADATA,
@@ -402,15 +402,7 @@ class RemoteFiles:
     def _kept_wheel(self, file: File) -> Path | None:
         """Return the kept wheel if its bytes are still right."""
         sha256 = file.hashes.get("sha256")
-        path = self._store.wheel(sha256) if sha256 is not None else None
-        if sha256 is None or path is None:
-            return None
-        try:
-            check_file(path, {"sha256": sha256}, None, where=str(path))
-        except (OSError, IntegrityError):
-            self._store.forget_wheel(sha256)
-            return None
-        return path
+        return None if sha256 is None else self._store.sound_wheel(sha256)
 
     def _hand_over(self, kept: Path, file: File, folder: Path, progress: Progress) -> Path:
         size = kept.stat().st_size

@@ -67,18 +67,8 @@ class BuiltWheels:
         entry = self._store.read(KIND, key)
         if entry is None:
             return None
-        sha256 = str(entry.head.get("sha256"))
-        path = self._store.wheel(sha256)
-        if path is None:
-            return None
-        try:
-            with path.open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() == sha256:
-                    return BuiltWheel(path, str(entry.head.get("filename")))
-        except OSError:
-            return None
-        self._store.forget_wheel(sha256)
-        return None
+        path = self._store.sound_wheel(str(entry.head.get("sha256")))
+        return None if path is None else BuiltWheel(path, str(entry.head.get("filename")))
 
     def keep(self, key: str, wheel: BuiltWheel, about: Mapping[str, object]) -> BuiltWheel:
         """Keep a wheel and return where it lies; where that is not possible, as before.
