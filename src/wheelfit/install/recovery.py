@@ -44,7 +44,6 @@ __all__ = [
     "mark",
     "number_of",
     "recover",
-    "remove_tree",
     "sync_folders",
     "undo",
 ]
@@ -441,7 +440,7 @@ def _clear(places: Places, elsewhere: Iterable[str], file_system: FileSystem) ->
                 if workplace == places.workplace and name in last:
                     continue
                 try:
-                    remove_tree(os.path.join(workplace, name), file_system)  # noqa: PTH118
+                    _remove_tree(os.path.join(workplace, name), file_system)  # noqa: PTH118
                 except PermissionError as error:
                     # On Windows, a library that a process has loaded.
                     notes.append(f"{error.filename} could not be removed yet: {error.strerror}")
@@ -461,12 +460,8 @@ def _remove_empty(folder: str, file_system: FileSystem) -> None:
         file_system.remove_folder(folder)
 
 
-def remove_tree(path: str, file_system: FileSystem) -> None:
-    """Remove a file, a link or a folder with everything in it.
-
-    :param path: what exists.
-    :param file_system: where it lies.
-    """
+def _remove_tree(path: str, file_system: FileSystem) -> None:
+    """Remove a file, a link or a folder with everything in it."""
     if not _is_folder(path):
         file_system.remove_file(path)
         return
@@ -482,6 +477,6 @@ def _empty(folder: str, file_system: FileSystem) -> None:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                remove_tree(entry.path, file_system)
+                _remove_tree(entry.path, file_system)
             else:
                 file_system.remove_file(entry.path)

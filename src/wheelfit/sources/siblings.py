@@ -53,14 +53,14 @@ if TYPE_CHECKING:
     from wheelfit.wheels.zip_directory import Member
 
 
-__all__ = ["SMALLEST", "Exchange", "begin_exchange"]
+__all__ = ["Exchange", "begin_exchange"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-SMALLEST = 4 << 20
+_SMALLEST = 4 << 20
 """Bytes of a wheel from which on it may be worth the effort."""
 
 _LEAST_GAIN = 0.25  # of the bytes; for less, a plain download has more to be said for it
@@ -106,7 +106,7 @@ def begin_exchange(
     :raises RangeUnsupported: the server gives no ranges.
     :raises TooLarge: more would be fetched than may be.
     """
-    if "sha256" not in file.hashes or file.size is None or file.size < SMALLEST:
+    if "sha256" not in file.hashes or file.size is None or file.size < _SMALLEST:
         return None
     filename = parse_wheel_filename(file.filename)
     siblings = [*kept.siblings(filename.name, int(_LEAST_GAIN * file.size))]

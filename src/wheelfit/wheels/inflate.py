@@ -77,7 +77,7 @@ def inflate_whole(member: Member, packed: bytes, *, where: str) -> bytes:
 
 
 def _fast_library() -> Any:
-    """Return what unpacks and sums up three times as fast, or the standard library.
+    """Return what unpacks and sums up much faster, or the standard library.
 
     Both judge alike, but for one thing: only the standard library refuses a code that leaves
     combinations of bits without a meaning, even if none of them occurs.

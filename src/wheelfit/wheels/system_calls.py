@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "UNSUPPORTED",
     "clone_file",
     "exchange",
     "move_exclusively",
@@ -31,7 +30,9 @@ def __dir__() -> list[str]:
     return __all__
 
 
-UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY})
+_UNSUPPORTED = frozenset(
+    {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY}
+)
 """What a file system answers that does not know a call, or the way in which it was called."""
 
 _HERE = -100  # AT_FDCWD of Linux
@@ -161,7 +162,7 @@ def _renamed(source: str, target: str, *, linux: int, macos: int) -> bool:
     try:
         _check(result, source, target)
     except OSError as error:
-        if error.errno in UNSUPPORTED:
+        if error.errno in _UNSUPPORTED:
             return False
         raise
     return True
