@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename, InvalidPage
-from wheelfit.sources.simple_api import VARIANTS_SUFFIX, parse_links
+from wheelfit.sources.page import VARIANTS_SUFFIX
+from wheelfit.sources.simple_api import parse_links
 from wheelfit.sources.urls import last_segment, origin, split_userinfo
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from check.releases import DOCUMENT, check
-from hostile.test_archives import ATTACKS, NAME
+from hostile.attacks import ATTACKS, NAME
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

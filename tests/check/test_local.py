@@ -311,6 +311,12 @@ class TestWheels:
             def start(self, total: int | None) -> None:
                 told.append(total)
 
+            def rest_is_here(self, size: int) -> None:
+                raise AssertionError(size)
+
+            def unpacking(self, total: int) -> Bar:
+                raise AssertionError(total)
+
             def advance(self, count: int) -> None:
                 told.append(-count)
 

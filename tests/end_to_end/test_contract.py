@@ -41,6 +41,7 @@ COMMANDS = [
     "check",
     "providers",
     "cache",
+    "recover",
     "config",
     "doctor",
     "check-env",

@@ -49,8 +49,9 @@ def test_every_way_is_seen(site: Site, member: str) -> None:
     said = site.refused("demo", "--startup-files", "deny", code=7)
     assert said.error["code"] == "startup-file"
     assert said.error["where"] == NAME
-    assert member.rpartition("site-packages/")[2].removeprefix("demo-2.data/")[-5:] in (
-        said.error["message"]
+    assert (
+        member.rpartition("site-packages/")[2].removeprefix("demo-2.data/")[-5:]
+        in (said.error["message"])
     )
     assert not (site.library / "demo").exists()
     said = site.run("install", "demo")

@@ -64,7 +64,7 @@ def choose(
     lock: Lock,
     *there: Present,
     machine: FixedDetector = GPU,
-    policy: ChoicePolicy = ChoicePolicy(),  # noqa: B008 - frozen
+    policy: ChoicePolicy = ChoicePolicy(),
 ) -> LockSelection:
     """Choose from a lock."""
     candidates = LockCandidates(lock, TARGET, machine, policy)

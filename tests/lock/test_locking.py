@@ -45,7 +45,7 @@ def lock(
     *texts: str | Root,
     platforms: Sequence[str] = PLATFORMS,
     pythons: Sequence[tuple[int, int]] = ((3, 12),),
-    policy: ChoicePolicy = ChoicePolicy(),  # noqa: B008 - frozen
+    policy: ChoicePolicy = ChoicePolicy(),
     request: LockRequest | None = None,
     **options: Any,
 ) -> Locked:

@@ -40,9 +40,8 @@ def interrupt(target: Path, after: int) -> None:
     environment = open_environment(None, environ=os.environ, target=target)
     places = Places.of(environment.schemes)
     gone = {
-        str(path): "demo"
+        str(target / name): {path.name: "demo" for path in (target / name).iterdir()}
         for name in ("demo", "demo-1.0.dist-info")
-        for path in (target / name).iterdir()
     }
     with (
         pytest.raises(Killed),

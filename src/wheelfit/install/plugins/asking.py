@@ -19,7 +19,6 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.plugin_answer import read_report
 from wheelfit.core.trust import command_that_trusts
 from wheelfit.errors import HashMismatch, NoFit, WheelfitError
-from wheelfit.install.plugins.environments import PluginEnvironments
 from wheelfit.install.plugins.tree import OnlyTrusted, resolve_plugin
 from wheelfit.platforms.features import Detection, Evidence, PluginOrigin, Status
 from wheelfit.platforms.plugin_process import ask
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.core.target import Target
     from wheelfit.core.trust import PluginRules, TrustedTree
     from wheelfit.install.interpreter import Interpreter
-    from wheelfit.install.plugins.environments import PluginEnvironment
+    from wheelfit.install.plugins.environments import PluginEnvironment, PluginEnvironments
     from wheelfit.platforms.plugin_process import PluginReport
     from wheelfit.resolve.resolution import Pin
     from wheelfit.sources.repository import Repository

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.ordering import Preferences
-from wheelfit.errors import InvalidFilename
+from wheelfit.errors import InvalidFilename, SourceOff
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
 from wheelfit.resolve.request import Asked, Request
 from wheelfit.resolve.resolver import resolve
@@ -81,7 +81,11 @@ def resolve_plugin(
     """
     policy = ChoicePolicy(preferences=Preferences(variants=False))
     candidates = Candidates(repository, target, None, policy)
-    return resolve(Request(tuple(Asked(one) for one in requirements)), candidates).pins
+    try:
+        return resolve(Request(tuple(Asked(one) for one in requirements)), candidates).pins
+    except SourceOff as error:
+        error.hint = "plugins are never built from source; ask its publisher for a wheel"  # P-33
+        raise
 
 
 def _spelled(filename: str) -> str:
