@@ -205,6 +205,8 @@ def test_what_names_no_publisher(site: Site, text: str) -> None:
     site.flat = True
     site.shelf.put(build_wheel(site.wheels, "demo", "1"))
     assert site.attempt("install", "--trusted-publisher", text, "demo").code in {1, 2}
+    words = ("--dry-run", "--trusted-publisher", text, "demo")
+    assert site.attempt("install", *words).code in {1, 2}, "before anything is planned"
 
 
 @pytest.mark.parametrize("text", ["demo,other", "demo ", "demo==1", ":ALL:"])

@@ -11,14 +11,14 @@ from wheelfit.sources.page import File
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from wheelfit.cli.output import Output
     from wheelfit.resolve.resolution import Pin
     from wheelfit.sources.repository import Repository
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-__all__ = ["verify_attestations"]
+__all__ = ["demands", "verify_attestations"]
 
 
 def __dir__() -> list[str]:
@@ -26,6 +26,18 @@ def __dir__() -> list[str]:
 
 
 _LARGEST = 4 << 20  # bytes of a provenance document
+
+
+def demands(arguments: Namespace) -> tuple[frozenset[str], Mapping[str, Sequence[str]]]:
+    """Return which packages need attestations, ``:all:`` for every one, and by whom.
+
+    :param arguments: with the options of `wheelfit.cli.options.add_attestations`.
+    :raises UserError: an option names no package or no publisher.
+    """
+    trusted = _trusted(arguments.trusted_publisher or ())
+    named = arguments.require_attestations or ()
+    required = (name if name == ":all:" else _project(name) for name in named)
+    return frozenset((*required, *trusted)), trusted
 
 
 def verify_attestations(
@@ -43,12 +55,9 @@ def verify_attestations(
     :param arguments: with the options of `wheelfit.cli.options.add_attestations`.
     :param output: told who published what.
     :raises AttestationProblem: something does not hold, or is missing and required.
-    :raises UserError: the library is not installed, or an option names no package.
+    :raises UserError: the library is not installed, or an option is none.
     """
-    trusted = _trusted(arguments.trusted_publisher or ())
-    required = {
-        name if name == ":all:" else _project(name) for name in arguments.require_attestations or ()
-    } | trusted.keys()
+    required, trusted = demands(arguments)
     if not required and not arguments.verify_attestations:
         return
     from wheelfit.sources.attestations import verify_provenance

@@ -148,8 +148,13 @@ def check_ground(
     :param output: told which environment it is, if nobody has named it.
     :raises PolicyRefusal: it may not be changed.
     :raises EnvironmentReadOnly: it cannot be changed.
+    :raises UserError: an option about attestations names nothing.
     """
     check_place(rules, arguments)
+    if arguments.require_attestations or arguments.trusted_publisher:
+        from wheelfit.cli.attesting import demands
+
+        demands(arguments)
     if arguments.dry_run:
         tell_interruption(environment, output)
     else:
