@@ -360,7 +360,8 @@ def test_changed_meanwhile(server: Any, serving: Serving, fetch: Any) -> None:
         return whole(source)
 
     assert fetch(wheel(server), use)[0] == BODY
-    assert seen == [bytes(10), BODY[-10:]]
+    # The change may be noticed before anybody has read a byte of the old state.
+    assert seen in ([bytes(10), BODY[-10:]], [BODY[-10:]])
 
 
 @pytest.mark.parametrize("etag", ['W/"1"', ""])
