@@ -18,6 +18,7 @@ from wheelfit.core.ordering import Preferences, parse_preference
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import FileProblem, InvalidRequirement, UsageError, UserError
+from wheelfit.patterns import pattern
 from wheelfit.projects.names import is_archive, is_repository_url
 from wheelfit.resolve.release_metadata import MetadataPolicy
 from wheelfit.resolve.request import Asked, GivenSource, GivenWheel, given_wheel
@@ -176,7 +177,7 @@ def _overrides(
     return tuple(said), files
 
 
-_LISTED = re.compile(r"\.(txt|in)\s*$")
+_LISTED = pattern(r"\.(txt|in)\s*$")
 """Ends the name of a file of requirements."""
 
 
@@ -246,7 +247,7 @@ def _read(name: str) -> str:
 _LARGEST = 16 * 1024 * 1024
 
 
-_NAMED_URL = re.compile(
+_NAMED_URL = pattern(
     r"[A-Za-z0-9][\w.-]*+\s*+(\[[^\]]*+\])?+\s*+@\s*+(?P<scheme>[a-z][a-z0-9+.-]*:)", re.ASCII
 )
 

@@ -22,6 +22,7 @@ from wheelfit.core import phrases
 from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider
 from wheelfit.core.strict_json import shown
 from wheelfit.core.versions import is_endless, parse_version
+from wheelfit.patterns import pattern
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
 from wheelfit.values import dataclass, field
 
@@ -81,7 +82,7 @@ def project_of(feature: str) -> NormalizedName | None:
     return name if name.replace("-", "_") == feature else None
 
 
-_VALUE = re.compile(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){0,2}", re.ASCII)
+_VALUE = pattern(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){0,2}", re.ASCII)
 
 
 @lru_cache(maxsize=4096)

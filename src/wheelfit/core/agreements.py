@@ -8,12 +8,12 @@ results. Those are declared here, and by the user; whatever is not declared is a
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core.phrases import alternatives
 from wheelfit.core.properties import Feature, feature_of, parse_feature
 from wheelfit.errors import InvalidProperty
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def binding(own: Iterable[Agreement], mixed: Iterable[str]) -> tuple[Agreement, 
     return tuple(one for one in known if one.name not in free)
 
 
-_DIGITS = re.compile(r"(\d+)")
+_DIGITS = pattern(r"(\d+)")
 
 
 def value_key(value: str) -> tuple[tuple[int, int, str], ...]:

@@ -8,7 +8,6 @@ taken out of the lines that carry them and every other byte stays (B-42).
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from packaging.version import InvalidVersion
 from wheelfit.core.requirements import marker_start, parse_requirement
 from wheelfit.core.versions import parse_specifiers, parse_version
 from wheelfit.errors import InvalidWheel
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -206,10 +206,10 @@ class _Header:
     """How its last line ends; empty at the end of the data."""
 
 
-_LINE = re.compile(rb"([^\r\n]*)(\r\n|\r|\n|\Z)")
-_FIELD = re.compile(rb"([!-9;-~]+):[ \t]*")
+_LINE = pattern(rb"([^\r\n]*)(\r\n|\r|\n|\Z)")
+_FIELD = pattern(rb"([!-9;-~]+):[ \t]*")
 # Blanks are looked at from their first one only: there may be millions.
-_FOLD = re.compile(rb"(?:(?<![ \t])[ \t]++)?+(?:\r\n|\r|\n)[ \t]++")
+_FOLD = pattern(rb"(?:(?<![ \t])[ \t]++)?+(?:\r\n|\r|\n)[ \t]++")
 
 
 def _headers(data: bytes) -> Iterator[_Header]:

@@ -7,7 +7,6 @@ and one character decide what is what.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn
 
@@ -19,6 +18,7 @@ from wheelfit.core.labels import Label, is_label
 from wheelfit.core.strict_json import shortened
 from wheelfit.core.versions import is_endless, parse_version
 from wheelfit.errors import InvalidFilename
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ _LONGEST = 255
 _MOST_TAGS = 1024
 """Tags that one compressed set may stand for; real ones stay far below a hundred."""
 
-_TEXT = re.compile(r"[A-Za-z0-9_.+!-]+")
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._]*[A-Za-z0-9])?")
-_BUILD = re.compile(r"([0-9]+)([0-9A-Za-z_.]*)")
+_TEXT = pattern(r"[A-Za-z0-9_.+!-]+")
+_NAME = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._]*[A-Za-z0-9])?")
+_BUILD = pattern(r"([0-9]+)([0-9A-Za-z_.]*)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ the variant without properties (F-6).
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import TYPE_CHECKING, NewType
 
 from wheelfit.errors import InvalidLabel
+from wheelfit.patterns import pattern
 
 if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
@@ -40,7 +40,7 @@ NULL = Label("null")
 OLD_NULL = Label("00000000")
 """The same in wheels of 2025; the label is kept as it is (F-53)."""
 
-_LABEL = re.compile(r"[0-9a-z_.]+")
+_LABEL = pattern(r"[0-9a-z_.]+")
 _LONG = 32
 """Characters from which on writers warn; old tools stop at 16 (F-3)."""
 DEVICES = frozenset(

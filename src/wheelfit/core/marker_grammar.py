@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.strict_json import shortened
 from wheelfit.errors import InvalidMarker
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -85,12 +86,12 @@ _ALIASES: Final = {
     "sys.platform": "sys_platform",
 }
 
-_BLANKS = re.compile(r"[ \t]*")
-_WORD = re.compile(r"\w[\w.]*")
-_QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
-_OPERATOR = re.compile(r"===|==|~=|!=|<=|>=|<|>|in\b|not[ \t]+in\b")
-_AND = re.compile(r"and\b")
-_OR = re.compile(r"or\b")
+_BLANKS = pattern(r"[ \t]*")
+_WORD = pattern(r"\w[\w.]*")
+_QUOTED = pattern(r"""'[^']*'|"[^"]*\"""")
+_OPERATOR = pattern(r"===|==|~=|!=|<=|>=|<|>|in\b|not[ \t]+in\b")
+_AND = pattern(r"and\b")
+_OR = pattern(r"or\b")
 # What a quoted string can hold only as an escape; a lone surrogate is no text at all.
 _ESCAPED = r"[\\\n\r\0\ud800-\udfff]"
 _DEEPEST = 100

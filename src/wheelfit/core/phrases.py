@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
+from wheelfit.patterns import pattern
 from wheelfit.platforms.features import Status
 
 if TYPE_CHECKING:
@@ -242,7 +243,7 @@ class _Nvidia(_Accelerator):
         return super().feature(feature, wanted)
 
 
-_ARCHITECTURE = re.compile(r"(\d+)(\d)([af]?)_(real|virtual)")
+_ARCHITECTURE = pattern(r"(\d+)(\d)([af]?)_(real|virtual)")
 
 
 @lru_cache(maxsize=4096)

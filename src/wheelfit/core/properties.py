@@ -6,12 +6,12 @@ A *property* is ``namespace :: feature :: value``; a *feature* is the first two 
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from wheelfit.errors import InvalidProperty
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def __dir__() -> list[str]:
 
 
 # F-2. Only ``fullmatch`` is used, so that a trailing newline is not accepted.
-_NAME = re.compile(r"[a-z0-9_]+")
-_VALUE = re.compile(r"[a-z0-9_.]+")
+_NAME = pattern(r"[a-z0-9_]+")
+_VALUE = pattern(r"[a-z0-9_.]+")
 
 
 def is_name(text: str) -> bool:
@@ -257,7 +257,7 @@ class PropertySet:
     def __hash__(self) -> int:
         if self._hash is None:  # most sets are never asked
             object.__setattr__(self, "_hash", hash(self._features))
-        return cast(int, self._hash)
+        return cast("int", self._hash)
 
     def __str__(self) -> str:
         return ", ".join(str(item) for item in self)

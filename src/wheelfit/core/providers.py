@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidMarker, InvalidRequirement
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class PluginQuestion:
         return ", ".join(f"{one.name}{one.specifier}" for one in self.requirements)
 
 
-_ENDPOINT = re.compile(
+_ENDPOINT = pattern(
     r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)"
     r"(?:[ \t]*:[ \t]*(?P<attributes>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*))?",
     re.ASCII,

@@ -17,6 +17,7 @@ from wheelfit.core.marker_grammar import parse_expression
 from wheelfit.core.markers import Marker, VariantContext
 from wheelfit.core.versions import is_endless
 from wheelfit.errors import InvalidMarker, InvalidRequirement
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -112,14 +113,14 @@ _EXTRAS = rf"\[[ \t]*+({_NAME}(?:[ \t]*+,[ \t]*+{_NAME})*+)[ \t]*+\]"
 _CLAUSE = r"(?:==|!=|<=|>=|<|>|~=)[ \t]*+[A-Za-z0-9.*+!_-]++"
 _CLAUSES = rf"{_CLAUSE}(?:[ \t]*+,[ \t]*+{_CLAUSE})*+"
 # Nearly every requirement looks like this; anything else, and any error, is packaging's.
-_USUAL = re.compile(
+_USUAL = pattern(
     rf"[ \t]*+({_NAME})[ \t]*+(?:{_EXTRAS})?+[ \t]*+"
     rf"(?:({_CLAUSES})|\([ \t]*+({_CLAUSES})[ \t]*+\))?+[ \t]*+"
 )
-_UP_TO_URL = re.compile(
+_UP_TO_URL = pattern(
     r"[ \t]*+[A-Za-z0-9][A-Za-z0-9._-]*+[ \t]*+(?:\[[^\]]*+\])?+[ \t]*+@[ \t]*+[^ \t]++"
 )
-_BLANKS_AND_SEMICOLON = re.compile(r"[ \t]++;")
+_BLANKS_AND_SEMICOLON = pattern(r"[ \t]++;")
 
 
 @lru_cache(maxsize=8192)

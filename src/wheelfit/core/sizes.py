@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from wheelfit.patterns import pattern
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -21,7 +23,7 @@ _UNITS: Mapping[str, int] = {
     **{f"{letter}b": 10 ** (3 * power) for power, letter in enumerate("kmgt", 1)},
     **{f"{letter}ib": 1 << (10 * power) for power, letter in enumerate("kmgt", 1)},
 }
-_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([a-z]*)", re.IGNORECASE | re.ASCII)
+_SIZE = pattern(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([a-z]*)", re.IGNORECASE | re.ASCII)
 
 
 def parse_size(text: str) -> int:

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any, NoReturn, cast
 
 from wheelfit.errors import Fault, InvalidDocument
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 
 __all__ = ["DEFAULT_LIMITS", "Limits", "check_limits", "load", "path_of", "shortened", "shown"]
@@ -44,16 +45,16 @@ DEFAULT_LIMITS = Limits()
 _BOM = b"\xef\xbb\xbf"
 # Possessive quantifiers: nothing is remembered, nothing is tried twice.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_STRINGS = re.compile(_STRING, re.DOTALL)
-_WHOLE_STRINGS = re.compile(rb'[^"]*+(?:' + _STRING + rb'[^"]*+)*+', re.DOTALL)
+_STRINGS = pattern(_STRING, re.DOTALL)
+_WHOLE_STRINGS = pattern(rb'[^"]*+(?:' + _STRING + rb'[^"]*+)*+', re.DOTALL)
 """Text up to the first string that does not end in it."""
 _WINDOW = 1 << 16
 """Bytes that are looked at in one go: what is too large is refused before all of it is read."""
 _BLANKS = b" \t\r\n"
 _TO_SKELETON = bytes(byte if byte in b"[]{},:" else ord("s") for byte in range(256))
 _TO_BRACKETS = bytes.maketrans(b"{}", b"[]")
-_GAP = re.compile(r"[ \t\r\n]*+")
-_SIMPLE_KEY = re.compile(r"[A-Za-z0-9_$-]+")
+_GAP = pattern(r"[ \t\r\n]*+")
+_SIMPLE_KEY = pattern(r"[A-Za-z0-9_$-]+")
 _LONGEST_SHOWN = 60
 
 
@@ -99,7 +100,7 @@ def check_limits(document: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -
                 values += len(item)
                 inner.extend(item)
             else:
-                inner.extend(cast(Mapping[str, object], item).values())
+                inner.extend(cast("Mapping[str, object]", item).values())
         if values > limits.values:
             _refuse(f"the document has more list elements than the limit of {limits.values}")
         level = [item for item in inner if isinstance(item, dict | list)]

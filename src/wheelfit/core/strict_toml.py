@@ -12,6 +12,7 @@ import tomllib
 from typing import Any, NoReturn
 
 from wheelfit.core.strict_json import path_of
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 
 __all__ = ["DEFAULT_LIMITS", "Limits", "load"]
@@ -38,7 +39,7 @@ DEFAULT_LIMITS = Limits()
 _BOM = b"\xef\xbb\xbf"
 # What brackets and dots do not count in. Nothing is tried twice: quantifiers are possessive,
 # and a string without end is one too (the parser stops there).
-_OPAQUE = re.compile(
+_OPAQUE = pattern(
     r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"{3,5}+)?+'
     r"|'''(?:[^']++|'(?!''))*+(?:'{3,5}+)?+"
     r'|"(?:[^"\\\n]++|\\.)*+"?+'
@@ -46,7 +47,7 @@ _OPAQUE = re.compile(
     r"|\#[^\n]*+",
     re.DOTALL,
 )
-_PLAIN = re.compile(r"[^\[\]{}=,.\n]++")
+_PLAIN = pattern(r"[^\[\]{}=,.\n]++")
 _LARGEST = 2**63
 """TOML promises integers of 64 bits; Python cannot even write much larger ones."""
 

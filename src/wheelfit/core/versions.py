@@ -7,10 +7,10 @@ here they are no versions from the beginning.
 
 from __future__ import annotations
 
-import re
-
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
+
+from wheelfit.patterns import pattern
 
 __all__ = ["is_endless", "parse_specifiers", "parse_version"]
 
@@ -20,7 +20,7 @@ def __dir__() -> list[str]:
 
 
 # Python's own limit is 4300 digits, and can be set as low as 640.
-_ENDLESS = re.compile(r"(?<!\d)\d{500}")  # looked for from the first digit of a number only
+_ENDLESS = pattern(r"(?<!\d)\d{500}")  # looked for from the first digit of a number only
 
 
 def is_endless(text: str) -> bool:

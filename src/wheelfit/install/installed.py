@@ -18,6 +18,7 @@ from wheelfit.core.versions import parse_version
 from wheelfit.errors import FileProblem, UserError
 from wheelfit.install.choice import CHOICE_FILE, parse_choice
 from wheelfit.install.places import WORKPLACE
+from wheelfit.patterns import pattern
 from wheelfit.resolve.request import Present
 from wheelfit.values import dataclass, field
 
@@ -36,9 +37,9 @@ def __dir__() -> list[str]:
 
 
 _HEAD = 16 * 1024
-_HEADER = re.compile(rb"^(Name|Version)[ \t]*:[ \t]*(.*?)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
-_END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_HEADER = pattern(rb"^(Name|Version)[ \t]*:[ \t]*(.*?)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_END_OF_HEADERS = pattern(rb"\r?\n\r?\n")
+_NAME = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _LEGACY = (".egg-info", ".egg-link")
 _LONGEST_NAME = 200
 """Characters of the name of an installer that are shown."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from packaging.tags import Tag
 from wheelfit.errors import UnusableInterpreter
 from wheelfit.install.isolated import interpreter as isolated
 from wheelfit.install.schemes import Schemes
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ DEADLINE = 60.0
 OLDEST = isolated.OLDEST
 """The oldest Python that can be installed for, as (major, minor)."""
 
-_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
-_SHORT = re.compile(r"\d+(\.\d+)?t?")
+_VERSION = pattern(r"(\d+)\.(\d+)\.(\d+)")
+_SHORT = pattern(r"\d+(\.\d+)?t?")
 _SAY_VERSION = "import sys; sys.stdout.write('%d.%d.%d' % tuple(sys.version_info[:3]))"
 
 

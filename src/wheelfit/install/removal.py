@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.errors import InvalidWheel, NotRemovable
 from wheelfit.install.places import LOCK_FILE, WORKPLACE
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.record import parse_record
@@ -46,13 +47,13 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_BYTECODE = re.compile(r"(.+?)\.[^.]+(?:\.opt-\d+)?\.pyc")
+_BYTECODE = pattern(r"(.+?)\.[^.]+(?:\.opt-\d+)?\.pyc")
 # Where rows begin that name something below the library folder, without detours.
-_PLAIN = re.compile(r"(?:[^/\\.][^/\\]*/)*")
+_PLAIN = pattern(r"(?:[^/\\.][^/\\]*/)*")
 _DETOURS = frozenset({"", ".", ".."})
 # What an interpreter reads beside itself, or above, before anything else.
 _RECORDS = (".dist-info", ".egg-info")
-_SETTINGS = re.compile(r"pyvenv\.cfg|.*\._pth", re.IGNORECASE)
+_SETTINGS = pattern(r"pyvenv\.cfg|.*\._pth", re.IGNORECASE)
 _AT_WORK = "it is where changes of the environment are prepared"
 
 

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.errors import FileConflict
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def __dir__() -> list[str]:
 
 
 # A record, or something in it; what comes before the version is the project.
-_RECORD = re.compile(
+_RECORD = pattern(
     r"(?P<folder>.*?)[/\\](?P<project>[^/\\-]+)[^/\\]*\.dist-info(?:[/\\]|$)", re.DOTALL
 )
 

@@ -6,7 +6,6 @@ in their order. Beside it stand the parts that selecting needs, as values that w
 
 from __future__ import annotations
 
-import re
 from copy import deepcopy
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -30,6 +29,7 @@ from wheelfit.lock.faults import (
     limited,
     tool_table,
 )
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ SourceKind: TypeAlias = Literal["vcs", "directory", "archive", "wheels", "sdist"
 DEFAULT_LIMITS = Limits(size=16 * 1024 * 1024)
 """How large a lock file may be (F-30)."""
 
-_NAME = re.compile(r"pylock(?:\.[^.]+)?\.toml")
+_NAME = pattern(r"pylock(?:\.[^.]+)?\.toml")
 
 
 @dataclass(frozen=True, slots=True)

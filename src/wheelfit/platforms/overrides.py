@@ -7,10 +7,10 @@ an unset one. Vendors' own variables are read by the provider concerned.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidConfiguration
+from wheelfit.patterns import pattern
 from wheelfit.platforms.features import Detection, Evidence, FeatureConfig, Status
 from wheelfit.values import dataclass, replace
 
@@ -35,11 +35,11 @@ def __dir__() -> list[str]:
 
 
 _PREFIX = "WHEELFIT_OVERRIDE_"
-_ANY = re.compile(
+_ANY = pattern(
     rf"{_PREFIX}|[A-Z0-9]+_(VARIANT_)?PROVIDER_FORCE_|ROCM_BOOTSTRAP_(FORCE_|DISABLE_DETECTION$)"
 )
-_NAME = re.compile(r"[a-z0-9_]+")
-_VALUE = re.compile(r"[a-z0-9_.]+")
+_NAME = pattern(r"[a-z0-9_]+")
+_VALUE = pattern(r"[a-z0-9_.]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NoReturn
 
 from wheelfit.errors import InvalidRequirement, UserError
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -127,8 +128,8 @@ class _Content:
 
 
 # A comment begins at the start of a line or after white space; a URL may contain "#".
-_COMMENT = re.compile(r"(^|(?<!\s)\s++)#.*$")
-_VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
+_COMMENT = pattern(r"(^|(?<!\s)\s++)#.*$")
+_VARIABLE = pattern(r"\$\{([A-Z0-9_]+)\}")
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

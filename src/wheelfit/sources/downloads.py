@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.errors import HashMismatch, InvalidWheel, UnexpectedStatus
+from wheelfit.patterns import pattern
 from wheelfit.sources.arriving import ArrivingFile
 from wheelfit.sources.budget import Budget
 from wheelfit.sources.client import unexpected
@@ -41,8 +42,8 @@ def __dir__() -> list[str]:
 
 
 _T = TypeVar("_T")
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d+/(\d+|\*)", re.ASCII)
-_LENGTH = re.compile(r"\d{1,18}", re.ASCII)
+_CONTENT_RANGE = pattern(r"bytes (\d{1,18})-\d+/(\d+|\*)", re.ASCII)
+_LENGTH = pattern(r"\d{1,18}", re.ASCII)
 _ANY_PACE = Pace()
 
 

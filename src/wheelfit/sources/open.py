@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import threading
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from wheelfit.errors import InvalidConfiguration
+from wheelfit.patterns import pattern
 from wheelfit.sources.cache import Store
 from wheelfit.sources.cached import CachedPages
 from wheelfit.sources.certificates import check_named, checking_context, trusting_context
@@ -129,7 +129,7 @@ def open_sources(
     )
 
 
-_LOGIN = re.compile(r"[^/\\\s]+:[^/\\\s]*@")
+_LOGIN = pattern(r"[^/\\\s]+:[^/\\\s]*@")
 
 
 def usable_cache_folder(folder: Path | None, note: Callable[[str], None]) -> Path | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wheelfit.errors import InvalidPage
+from wheelfit.patterns import pattern
 from wheelfit.sources.page import NO_HASHES, VARIANTS_SUFFIX, File, ProjectPage
 from wheelfit.sources.urls import join, last_segment, origin, redact, split_userinfo
 
@@ -43,13 +44,13 @@ _HTML_TYPES = frozenset(
     }
 )
 # Between a name and a version there is a dash in every kind of file.
-_DISTRIBUTION = re.compile(r"[^-]+-.+\.(?:whl|tar\.gz|zip|tgz|tar\.bz2|tar\.xz|egg)")
-_FILE_NAME = re.compile(r"(?!\.{1,2}$)(?!\s)[^/\\\x00-\x1f\x7f]{1,255}+(?<!\s)")
-_HASH = re.compile(r"(?:^|&)([a-z0-9_]+)=([0-9A-Fa-f]+)(?=&|$)")
+_DISTRIBUTION = pattern(r"[^-]+-.+\.(?:whl|tar\.gz|zip|tgz|tar\.bz2|tar\.xz|egg)")
+_FILE_NAME = pattern(r"(?!\.{1,2}$)(?!\s)[^/\\\x00-\x1f\x7f]{1,255}+(?<!\s)")
+_HASH = pattern(r"(?:^|&)([a-z0-9_]+)=([0-9A-Fa-f]+)(?=&|$)")
 _LONGEST_WORDS = 500
-_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
-_PLAIN_HOST = re.compile(r"https?://[A-Za-z0-9.-]++(?::[1-5]?\d{1,4})?+/")  # most ports too
-_FOREIGN_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_CHARSET = pattern(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
+_PLAIN_HOST = pattern(r"https?://[A-Za-z0-9.-]++(?::[1-5]?\d{1,4})?+/")  # most ports too
+_FOREIGN_SCHEME = pattern(r"(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
 def parse_page(

@@ -8,6 +8,8 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
 
+from wheelfit.patterns import pattern
+
 if sys.platform == "win32":
     from urllib.request import url2pathname
 else:
@@ -38,8 +40,8 @@ def __dir__() -> list[str]:
 
 # The second form is malformed: a password with a slash, question mark or hash that
 # nobody encoded. What follows the colon is no port then.
-_USERINFO = re.compile(r"(?<=//)(?:[^/?#\s]*|[^/?#\s:@]+:(?!\d*(?:[/?#]|\s|$))\S*)@")
-_UNSAFE = re.compile(r"[^!-~]+")
+_USERINFO = pattern(r"(?<=//)(?:[^/?#\s]*|[^/?#\s:@]+:(?!\d*(?:[/?#]|\s|$))\S*)@")
+_UNSAFE = pattern(r"[^!-~]+")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 

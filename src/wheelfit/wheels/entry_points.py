@@ -10,6 +10,7 @@ import keyword
 import re
 
 from wheelfit.errors import InvalidWheel
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 
 __all__ = ["Command", "is_interpreter_name", "parse_commands"]
@@ -20,11 +21,11 @@ def __dir__() -> list[str]:
 
 
 _GROUPS = {"console_scripts": "console", "gui_scripts": "gui"}
-_NAME = re.compile(r"[\w.-]+")
-_VALUE = re.compile(r"([\w.]++)\s*+(?::\s*+([\w.]++))?+\s*+(?:\[[^\]]*+\])?")
+_NAME = pattern(r"[\w.-]+")
+_VALUE = pattern(r"([\w.]++)\s*+(?::\s*+([\w.]++))?+\s*+(?:\[[^\]]*+\])?")
 # ``pythonw``, ``python3.11``, ``python3t``, and ``python_d`` of debug builds, also
 # with the endings of what Windows and PowerShell start when the name is typed without.
-_INTERPRETER = re.compile(
+_INTERPRETER = pattern(
     r"(?:python|pypy|graalpy)w?[\d.]*[dmtu]*w?(?:_d)?"
     r"(?:\.(?:exe|com|bat|cmd|vbs|vbe|js|jse|wsf|wsh|msc|cpl|ps1|lnk|py|pyw))?\.*",
     re.IGNORECASE,

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
+from wheelfit.patterns import pattern
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -22,16 +24,16 @@ def __dir__() -> list[str]:
 
 
 # No part of which could be a device; most names are like this.
-_PLAIN = re.compile(
+_PLAIN = pattern(
     r"(?:(?![CPANLcpanl][ORUPorup]\w[1-9]?(?:[./]|$))[\w+-]++(?:\.[\w+-]++)*+(?:/|$))++", re.ASCII
 )
-_DRIVE = re.compile(r"[A-Za-z]:")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_DRIVE = pattern(r"[A-Za-z]:")
+_CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f]")
 # With or without an extension; the superscript digits count as digits.
-_DEVICE = re.compile(
+_DEVICE = pattern(
     r"(?:^|/)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[1-9¹²³]) *(?:[./]|$)", re.IGNORECASE
 )
-_LEFT_OUT = re.compile(r"[. ](?:/|$)")
+_LEFT_OUT = pattern(r"[. ](?:/|$)")
 # Marks that change the direction of a text, letters without width, and their like.
 _UNSEEN = frozenset({"Cf", "Zl", "Zp", "Cs"})
 _LONGEST_PART = 255  # bytes of a name in a folder, almost everywhere

@@ -10,10 +10,10 @@ import base64
 import csv
 import hashlib
 import io
-import re
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidWheel
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ DIGEST_SIZES = {
 """The algorithms that count as a hash, SHA-256 and stronger, with their digest size in bytes."""
 
 
-_HEXADECIMAL = re.compile(r"[0-9A-Fa-f]+")
+_HEXADECIMAL = pattern(r"[0-9A-Fa-f]+")
 
 
 @dataclass(frozen=True, slots=True)

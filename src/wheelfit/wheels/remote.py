@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidWheel, UnexpectedStatus
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 from wheelfit.wheels.dist_info import dist_info_folder
 from wheelfit.wheels.inflate import inflate
@@ -135,7 +136,7 @@ class Part:
     """The bytes."""
 
 
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
+_CONTENT_RANGE = pattern(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
 # 416 to a suffix, or one of the others, is how some servers say that they know no suffix ranges.
 _NO_RANGES = frozenset([200, 400, 405, 416, 501])
 

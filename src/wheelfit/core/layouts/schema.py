@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from wheelfit.core.versions import is_endless
+from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 
 __all__ = ["BARE", "HOST", "KEY", "PEP_825", "PEP_850", "SchemaName", "parse_schema"]
@@ -24,8 +23,8 @@ BARE = frozenset([f"https://{HOST}", f"https://{HOST}/"])
 PEP_850 = f"https://{HOST}/peps/850/v0.2.0.json"
 PEP_825 = f"https://{HOST}/peps/825/v0.1.1.json"
 
-_URL = re.compile(r"https://(?P<host>[^/?#]*)(?P<path>/[^?#]*)")
-_VERSION = re.compile(r"/v([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})\.json\Z")
+_URL = pattern(r"https://(?P<host>[^/?#]*)(?P<path>/[^?#]*)")
+_VERSION = pattern(r"/v([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})\.json\Z")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,44 @@
+"""Regular expressions that are compiled when they are first used.
+
+A hundred modules have a pattern or two, and a short command uses a tenth of them: to compile them
+all where they stand takes a sixth of its time.
+
+For a type checker `pattern` *is* `re.compile`; what it makes has the methods and attributes of a
+compiled pattern. It cannot be given to the functions of `re` in place of one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+__all__ = ["pattern"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+if TYPE_CHECKING:
+    from re import compile as pattern
+else:
+
+    class pattern:  # noqa: N801 - it stands for a function
+        """Say a regular expression, as `re.compile`.
+
+        >>> digits = pattern(r"[0-9]+")
+        >>> digits.fullmatch("12") is None
+        False
+        """
+
+        def __init__(self, text, flags=0) -> None:
+            self._said = (text, flags)
+
+        def __getattr__(self, name):
+            """Return what a compiled pattern has of that name, and have it from then on."""
+            found = getattr(re.compile(*self._said), name)
+            self.__dict__[name] = found
+            return found
+
+        def __repr__(self) -> str:
+            return f"pattern({self._said[0]!r})"
