@@ -5,10 +5,14 @@ needs, the listings of those projects, and the metadata of the release that will
 probably be chosen from each, are fetched by a few threads; then what those need, and so
 on, so that all of a tree travels in as many steps as it is deep. This only warms what
 `Candidates` remembers: what is decided, and in which order, does not depend on it.
+
+Threads begin once the solver gets no further for a moment, as when it waits for a server.
+Where a cache has all answers they would only stand in its way.
 """
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -33,6 +37,10 @@ __all__ = ["Lookahead"]
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_PATIENCE = 0.01
+"""Seconds without a question after which the solver seems to wait."""
 
 
 class Lookahead:
@@ -61,6 +69,7 @@ class Lookahead:
         self._announced: set[Package | tuple[NormalizedName, Version]] = set()
         self._lock = Lock()
         self._closed = False
+        self._asked = 0
 
     def __enter__(self) -> Self:
         return self
@@ -73,7 +82,8 @@ class Lookahead:
     ) -> None:
         # Nobody waits for what is still under way: the threads are daemons, and
         # what they bring is not needed any more.
-        self._closed = True
+        with self._lock:
+            self._closed = True
         for _ in self._started:
             self._queue.put(None)
 
@@ -91,17 +101,34 @@ class Lookahead:
     def _begin(
         self, key: Package | tuple[NormalizedName, Version], work: Callable[[], object]
     ) -> None:
-        if self._closed or not self._threads:
+        self._asked += 1
+        if not self._threads:
             return
         with self._lock:
-            if key in self._announced:
+            if self._closed or key in self._announced:
                 return
             self._announced.add(key)
-            if len(self._started) < self._threads:
-                thread = Thread(target=self._work, name="wheelfit-lookahead", daemon=True)
-                self._started.append(thread)
-                thread.start()
+            if not self._started:
+                self._start(self._watch)
         self._queue.put(work)
+
+    def _start(self, target: Callable[[], None]) -> None:
+        thread = Thread(target=target, name="wheelfit-lookahead", daemon=True)
+        self._started.append(thread)
+        thread.start()
+
+    def _watch(self) -> None:
+        """Let the others begin, and join them, once the solver asks nothing for a moment."""
+        seen = 0
+        while seen != self._asked:
+            seen = self._asked
+            time.sleep(_PATIENCE)
+        with self._lock:
+            if self._closed:
+                return
+            for _ in range(1, self._threads):
+                self._start(self._work)
+        self._work()
 
     def _work(self) -> None:
         while (work := self._queue.get()) is not None:

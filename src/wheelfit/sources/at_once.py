@@ -21,6 +21,8 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _PATIENCE = 2.0
 """Seconds that the others get to clean up once one has failed."""
+_QUIET = 0.01
+"""Seconds in which nothing was finished after which one thread seems not to be enough."""
 
 
 def at_once(
@@ -33,7 +35,8 @@ def at_once(
     """Do something with each of several things; the first failure, or Ctrl-C, ends it all.
 
     The threads are none of an executor: Python would wait at its end for one that waits for a
-    server that has fallen silent.
+    server that has fallen silent. One begins; the others join it as soon as it has to wait, for
+    what a cache has they would only hold each other up.
 
     :param things: with what.
     :param work: what to do; called from several threads.
@@ -62,22 +65,28 @@ def at_once(
                 return
             with news:
                 results[number] = result
-                news.notify_all()
+                if len(results) == len(things):
+                    news.notify_all()
 
     def wait() -> None:
         with news:
             while not failures and len(results) < len(things):
-                news.wait()
+                done = len(results)
+                news.wait(_QUIET if len(threads) < enough else None)
+                if len(results) == done and not failures:
+                    start(enough)
         if failures:
             raise failures[0]
 
-    threads = [
-        threading.Thread(target=run, name="at once", daemon=True)
-        for _ in range(min(most, len(things)))
-    ]
+    def start(count: int) -> None:
+        while len(threads) < count:
+            threads.append(threading.Thread(target=run, name="at once", daemon=True))
+            threads[-1].start()
+
+    enough = min(most, len(things))
+    threads: list[threading.Thread] = []
     try:
-        for thread in threads:
-            thread.start()
+        start(min(1, enough))
         wait()
     except BaseException:
         with news:
