@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 import pytest
 from packaging.utils import canonicalize_name
@@ -40,7 +41,7 @@ def test_page(tmp_path: Path) -> None:
     path = build_wheel(tmp_path, "Some.Thing", "1.0", requires_python=">=3.9")
     (entry,) = page(FolderIndex(tmp_path), "some-thing")
     assert entry["filename"] == path.name
-    assert entry["url"] == f"http://127.0.0.1:80/files/{path.name}"
+    assert entry["url"] == f"../../files/{path.name}"
     assert entry["hashes"] == {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
     assert entry["size"] == path.stat().st_size
     assert entry["requires-python"] == ">=3.9"
@@ -134,7 +135,7 @@ def test_no_traversal(tmp_path: Path, path: str) -> None:
     (tmp_path / "other-1.0.tar.gz").write_bytes(b"outside")
     answer = get(FolderIndex(tmp_path / "folder"), path)
     assert answer.status in (301, 404)
-    assert answer.headers.get("location", "/simple/").startswith("/simple/")
+    assert not answer.headers.get("location", "").startswith("/")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_no_traversal(tmp_path: Path, path: str) -> None:
 def test_redirects(tmp_path: Path, path: str, location: str) -> None:
     """PEP 503: names are normalised and end with a slash; nothing breaks out of the header."""
     answer = get(FolderIndex(tmp_path), path)
-    assert (answer.status, answer.headers["location"]) == (301, location)
+    assert (answer.status, urljoin(path, answer.headers["location"])) == (301, location)
 
 
 def test_pages_can_be_revalidated(tmp_path: Path) -> None:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote
 
 from packaging.utils import (
     NormalizedName,
-    canonicalize_name,
     parse_sdist_filename,
 )
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename, WheelfitError
-from wheelfit.server.messages import Answer, Request, as_asked
-from wheelfit.server.pages import choose_type, write_project, write_projects
+from wheelfit.server.index import Content, content_of, url_of
+from wheelfit.server.messages import Answer, FilePart
+from wheelfit.server.simple import SimpleIndex
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.values import dataclass
 from wheelfit.wheels.archive import WheelArchive
@@ -29,6 +29,8 @@ from wheelfit.wheels.dist_info import header_value
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from wheelfit.server.messages import Request
 
 
 __all__ = ["FolderIndex", "project_of"]
@@ -39,7 +41,6 @@ def __dir__() -> list[str]:
 
 
 _METADATA_SUFFIX = ".metadata"
-_TYPES = {".json": "application/json", ".metadata": "text/plain; charset=utf-8"}
 _Signature = tuple[int, int, int, int, int]
 
 
@@ -54,7 +55,7 @@ class _Known:
 
 
 class FolderIndex:
-    """Answer requests for pages and files: an `Application`.
+    """Have the files of a folder: an `Index`, and an `Application` that answers for it.
 
     ``/simple/``, ``/simple/{project}/``, ``/files/{file}``, and beside each wheel
     ``/files/{file}.metadata`` (PEP 658). A wheel that cannot be opened is
@@ -66,6 +67,7 @@ class FolderIndex:
     """
 
     def __init__(self, folder: Path, *, revise: Callable[[File], File] = lambda file: file) -> None:
+        self._answer = SimpleIndex(self)
         self._folder = folder
         self._revise = revise
         self._known: dict[str, _Known] = {}
@@ -74,82 +76,39 @@ class FolderIndex:
     def __call__(self, request: Request) -> Answer:
         """Answer a request."""
         try:
-            return self._route(request)
-        except FileNotFoundError:
-            return _missing()  # it went away meanwhile
-
-    def _route(self, request: Request) -> Answer:
-        segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
-        match segments:
-            case [""] | ["simple"]:
-                return _redirect("/simple/")
-            case ["simple", ""]:
-                return self._projects(request)
-            case ["simple", project]:
-                return _redirect(f"/simple/{quote(canonicalize_name(project), safe='')}/")
-            case ["simple", project, ""]:
-                return self._project(request, project)
-            case ["files", name]:
-                return self._file(request, name)
-        return _missing()
-
-    # --- pages ----------------------------------------------------------------------
+            return self._answer(request)
+        except FileNotFoundError:  # it went away meanwhile
+            return Answer.text(404, "there is no such page or file")
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects there are files of."""
         names = {project_of(path.name) for path in self._paths()}
         return tuple(sorted(name for name in names if name is not None))
 
-    def project(self, name: NormalizedName, origin: str) -> ProjectPage | None:
-        """Return the page of a project; None if there is no file of it.
-
-        :param name: the normalised name.
-        :param origin: what the URLs of the files begin with.
-        """
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project; None if there is no file of it."""
         paths = [path for path in self._paths() if project_of(path.name) == name]
         if not paths:
             return None
-        files = tuple(self._revise(self._look(path, origin).file) for path in paths)
-        return ProjectPage(name, files, source=origin)
+        files = tuple(self._revise(self._look(path).file) for path in paths)
+        return ProjectPage(name, files, source=str(self._folder))
 
-    def _projects(self, request: Request) -> Answer:
-        media_type = choose_type(request.headers.get("accept"))
-        if media_type is None:
-            return _unacceptable()
-        return _page(request, media_type, write_projects(self.projects(), media_type))
+    def stamp(self, name: NormalizedName) -> None:  # noqa: ARG002 - of the interface
+        """Return that pages are to be made anew: the folder may change at any time."""
+        return
 
-    def _project(self, request: Request, name: str) -> Answer:
-        normalised = canonicalize_name(name)
-        if name != normalised:
-            return _redirect(f"/simple/{quote(normalised, safe='')}/")
-        media_type = choose_type(request.headers.get("accept"))
-        if media_type is None:
-            return _unacceptable()
-        page = self.project(normalised, request.origin)
-        if page is None:
-            return _missing()
-        return _page(request, media_type, write_project(page, media_type))
-
-    # --- files ------------------------------------------------------------------------
-
-    def _file(self, request: Request, name: str) -> Answer:
-        # Names are only compared with those that are there, so none leads elsewhere.
-        wheel = name.removesuffix(_METADATA_SUFFIX)
+    def content(self, filename: str) -> Content | None:
+        """Return the bytes of a file, or of the METADATA of a wheel."""
+        wheel = filename.removesuffix(_METADATA_SUFFIX)
         for path in self._paths():
-            if path.name == name:
-                known = self._look(path, request.origin)
-                kind = _TYPES.get(path.suffix, "application/octet-stream")
-                size = known.signature[2]
-                digest = known.file.hashes["sha256"]
-                return as_asked(request, path, size, etag=f'"{digest}"', headers=_headers(kind))
+            if path.name == filename:
+                known = self._look(path)
+                parts = partial(FilePart, path)
+                return Content(known.signature[2], known.file.hashes["sha256"], parts)
             if path.name == wheel:
-                metadata = self._look(path, request.origin).metadata
-                if metadata is None:
-                    break
-                etag = f'"{_sha256(metadata)}"'
-                headers = _headers(_TYPES[_METADATA_SUFFIX])
-                return as_asked(request, metadata, len(metadata), etag=etag, headers=headers)
-        return _missing()
+                metadata = self._look(path).metadata
+                return None if metadata is None else content_of(metadata)
+        return None
 
     def _paths(self) -> list[Path]:
         """List the files that are served."""
@@ -159,7 +118,7 @@ class FolderIndex:
             if project_of(path.name) is not None and path.is_file()
         )
 
-    def _look(self, path: Path, origin: str) -> _Known:
+    def _look(self, path: Path) -> _Known:
         """Return what is known of a file, and look at it if it is new or has changed."""
         status = path.stat()
         signature = (
@@ -172,7 +131,7 @@ class FolderIndex:
         known = self._known.get(path.name)
         if known is None or known.signature != signature:
             with self._lock:
-                known = _describe(path, signature, origin)
+                known = _describe(path, signature)
                 self._known[path.name] = known
         return known
 
@@ -189,13 +148,13 @@ def project_of(filename: str) -> NormalizedName | None:
         return None
 
 
-def _describe(path: Path, signature: _Signature, origin: str) -> _Known:
+def _describe(path: Path, signature: _Signature) -> _Known:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     metadata = _metadata(path)
     entry = File(
         filename=path.name,
-        url=f"{origin}/files/{quote(path.name, safe='')}",
+        url=url_of(path.name),
         hashes={"sha256": digest},
         requires_python=None if metadata is None else header_value(metadata, "Requires-Python"),
         size=signature[2],
@@ -216,26 +175,3 @@ def _metadata(path: Path) -> bytes | None:
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _headers(media_type: str) -> dict[str, str]:
-    return {"content-type": media_type, "cache-control": "no-cache"}
-
-
-def _page(request: Request, media_type: str, content: bytes) -> Answer:
-    charset = "" if media_type.endswith("json") else "; charset=utf-8"
-    headers = {**_headers(media_type + charset), "vary": "Accept"}
-    etag = f'"{_sha256(content)}"'
-    return as_asked(request, content, len(content), etag=etag, headers=headers)
-
-
-def _redirect(path: str) -> Answer:
-    return Answer.text(301, "see there", {"location": path})
-
-
-def _missing() -> Answer:
-    return Answer.text(404, "there is no such page or file")
-
-
-def _unacceptable() -> Answer:
-    return Answer.text(406, "pages can be had as JSON and HTML of the Simple API")

@@ -6,18 +6,16 @@ that it can be wrapped, recorded and tested without one.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
 from wheelfit.values import dataclass, field, replace
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
-__all__ = ["Answer", "Application", "Disconnect", "FilePart", "Request", "as_asked"]
+__all__ = ["Answer", "Application", "Body", "Disconnect", "FilePart", "Request", "as_asked"]
 
 
 def __dir__() -> list[str]:
@@ -29,6 +27,17 @@ _RANGE = re.compile(r"bytes=(?:(\d+)-(\d*)|-(\d+))")
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
+class Body(Protocol):
+    """Give the body of a request piece by piece; nothing is kept of what was read."""
+
+    def read(self, size: int = ..., /) -> bytes:
+        """Return the next bytes, empty at the end.
+
+        :param size: bytes of the longest answer.
+        :raises Disconnect: the client went away.
+        """
+
+
 class Disconnect(Exception):
     """Tell the server to drop the connection without an answer, or in the middle of one."""
 
@@ -38,7 +47,7 @@ class Request:
     """Hold one request for something."""
 
     method: str
-    """``GET`` or ``HEAD``."""
+    """``GET``, ``HEAD``, or what changes something: ``POST``, ``PUT``, ``DELETE``."""
     path: str
     """Path of the target as it came, percent-encoded, without query."""
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -47,6 +56,8 @@ class Request:
     """How the server calls itself, as ``http://127.0.0.1:8080``; never what the client says."""
     query: str = ""
     """What follows the question mark."""
+    body: Body = field(default_factory=io.BytesIO, compare=False)
+    """What was sent with the request; to be read once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +111,7 @@ class FilePart:
 
 def as_asked(
     request: Request,
-    content: bytes | Path,
+    content: bytes | Path | Callable[[int, int], Iterable[bytes]],
     size: int,
     *,
     etag: str,
@@ -111,7 +122,8 @@ def as_asked(
     Several ranges at once are answered with the whole, which is allowed.
 
     :param request: its headers decide.
-    :param content: bytes, or a file that will be read while it is sent.
+    :param content: bytes, a file that will be read while it is sent, or a function that
+        gives what lies between two positions.
     :param size: bytes of the whole.
     :param etag: strong entity tag with its quotation marks.
     :param headers: of the answer, by lower-case name.
@@ -134,10 +146,19 @@ def as_asked(
 
 
 def _part(
-    status: int, content: bytes | Path, span: tuple[int, int], headers: Mapping[str, str]
+    status: int,
+    content: bytes | Path | Callable[[int, int], Iterable[bytes]],
+    span: tuple[int, int],
+    headers: Mapping[str, str],
 ) -> Answer:
     start, stop = span
-    body = (content[start:stop],) if isinstance(content, bytes) else FilePart(content, start, stop)
+    body: Iterable[bytes]
+    if isinstance(content, bytes):
+        body = (content[start:stop],)
+    elif isinstance(content, Path):
+        body = FilePart(content, start, stop)
+    else:
+        body = content(start, stop)
     return Answer(status, headers, body, stop - start)
 
 

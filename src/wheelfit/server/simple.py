@@ -1,0 +1,130 @@
+"""Give an index an address: the Simple API in JSON and HTML (PEP 503, 691), and its files."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.server.index import Elsewhere
+from wheelfit.server.messages import Answer, as_asked
+from wheelfit.server.pages import choose_type, write_project, write_projects
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.server.index import Index
+    from wheelfit.server.messages import Request
+
+
+__all__ = ["SimpleIndex"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_TYPES = {
+    ".json": "application/json",
+    ".metadata": "text/plain; charset=utf-8",
+    ".provenance": "application/vnd.pypi.integrity.v1+json",
+}
+_KEPT = 512
+"""Written pages that are kept; at most so many, whatever clients ask for."""
+
+
+class SimpleIndex:
+    """Answer requests for pages and files of an index: an `Application`.
+
+    ``/simple/``, ``/simple/{project}/`` and ``/files/{file}``. Pages may be kept by clients
+    but have to be asked for anew; their entity tags make that cheap.
+
+    :param index: what is served.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        # By project, type and stamp: a page that changed has another key, an old one falls out.
+        self._written = lru_cache(_KEPT)(self._write)
+
+    def __call__(self, request: Request) -> Answer:
+        """Answer a request."""
+        if request.method not in ("GET", "HEAD"):
+            return Answer.text(405, "pages and files can only be read", {"allow": "GET, HEAD"})
+        segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
+        match segments:
+            case [""] | ["simple"]:
+                return _redirect("simple/")
+            case ["simple", ""]:
+                return self._projects(request)
+            case ["simple", project]:
+                return _redirect(f"{quote(canonicalize_name(project), safe='')}/")
+            case ["simple", project, ""]:
+                return self._project(request, project)
+            case ["files", name]:
+                return self._file(request, name)
+        return _missing()
+
+    def _projects(self, request: Request) -> Answer:
+        media_type = choose_type(request.headers.get("accept"))
+        if media_type is None:
+            return _unacceptable()
+        return _page(request, media_type, write_projects(self._index.projects(), media_type))
+
+    def _project(self, request: Request, name: str) -> Answer:
+        normalised = canonicalize_name(name)
+        if name != normalised:
+            return _redirect(f"../{quote(normalised, safe='')}/")
+        media_type = choose_type(request.headers.get("accept"))
+        if media_type is None:
+            return _unacceptable()
+        stamp = self._index.stamp(normalised)
+        write = self._write if stamp is None else self._written
+        content = write(normalised, media_type, stamp)
+        return _missing() if content is None else _page(request, media_type, content)
+
+    def _write(
+        self, name: NormalizedName, media_type: str, _stamp: Hashable | None
+    ) -> bytes | None:
+        page = self._index.project(name)
+        return None if page is None else write_project(page, media_type)
+
+    def _file(self, request: Request, name: str) -> Answer:
+        content = self._index.content(name)
+        if content is None:
+            return _missing()
+        if isinstance(content, Elsewhere):
+            return Answer.text(302, "see there", {"location": content.url})
+        suffix = f".{name.rpartition('.')[2]}"
+        headers = _headers(_TYPES.get(suffix, "application/octet-stream"))
+        etag = f'"{content.sha256}"'
+        return as_asked(request, content.parts, content.size, etag=etag, headers=headers)
+
+
+def _headers(media_type: str) -> dict[str, str]:
+    return {"content-type": media_type, "cache-control": "no-cache"}
+
+
+def _page(request: Request, media_type: str, content: bytes) -> Answer:
+    charset = "" if media_type.endswith("json") else "; charset=utf-8"
+    headers = {**_headers(media_type + charset), "vary": "Accept"}
+    etag = f'"{hashlib.sha256(content).hexdigest()}"'
+    return as_asked(request, content, len(content), etag=etag, headers=headers)
+
+
+def _redirect(path: str) -> Answer:
+    # Relative: below which address the index is mounted it need not know.
+    return Answer.text(301, "see there", {"location": path})
+
+
+def _missing() -> Answer:
+    return Answer.text(404, "there is no such page or file")
+
+
+def _unacceptable() -> Answer:
+    return Answer.text(406, "pages can be had as JSON and HTML of the Simple API")
