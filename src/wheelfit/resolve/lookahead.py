@@ -40,7 +40,7 @@ def __dir__() -> list[str]:
 
 
 _PATIENCE = 0.01
-"""Seconds without a question after which the solver seems to wait."""
+"""Seconds without a question, and without work, after which the solver seems to wait."""
 
 
 class Lookahead:
@@ -118,11 +118,13 @@ class Lookahead:
         thread.start()
 
     def _watch(self) -> None:
-        """Let the others begin, and join them, once the solver asks nothing for a moment."""
-        seen = 0
-        while seen != self._asked:
-            seen = self._asked
+        """Let the others begin, and join them, once nothing gets on for a moment."""
+        is_waiting = False
+        while not is_waiting:
+            asked, used = self._asked, time.process_time()
             time.sleep(_PATIENCE)
+            is_idle = time.process_time() - used < _PATIENCE / 2
+            is_waiting = is_idle and asked == self._asked
         with self._lock:
             if self._closed:
                 return
