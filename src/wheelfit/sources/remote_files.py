@@ -204,26 +204,35 @@ class RemoteFiles:
         """Return how large a wheel is, asking as little as possible."""
         sha256 = file.hashes.get("sha256")
         kept = self._store.wheel(sha256) if sha256 is not None else None
-        if kept is not None:  # its bytes are checked when they are used
-            return size_of_local(kept, unpacked=unpacked)
-        if not unpacked and file.size is not None:
-            return FileSize(file.size)
+        if not unpacked:
+            if kept is not None:
+                return size_of_local(kept, unpacked=False)
+            if file.size is not None:
+                return FileSize(file.size)
         key = f"size\n{sha256}\n{file.url}"
         entry = self._store.read("members", key) if sha256 is not None else None
         if entry is not None:
             total, inside = map(int, entry.body.split())
-            return FileSize(total, inside)
+            return FileSize(total, inside, is_here=kept is not None)
+        if kept is not None:  # its bytes are checked when they are used
+            size = size_of_local(kept, unpacked=True)
+            if size.unpacked is not None:
+                self._remember_size(key, size)
+            return size
         from wheelfit.wheels.remote import RangeUnsupported  # noqa: PLC0415 - start-up
 
         try:
-            total, inside = self._ask_sizes(file)
+            size = FileSize(*self._ask_sizes(file))
         except RangeUnsupported:
             return self._without_looking_inside(file, unpacked=unpacked)
         except (NetworkError, IntegrityError) as error:
             return FileSize(file.size, why_unknown=error.message)
         if sha256 is not None:
-            self._store.write("members", key, {}, f"{total} {inside}".encode())
-        return FileSize(total, inside)
+            self._remember_size(key, size)
+        return size
+
+    def _remember_size(self, key: str, size: FileSize) -> None:
+        self._store.write("members", key, {}, f"{size.file} {size.unpacked}".encode())
 
     def _ask_sizes(self, file: File) -> tuple[int, int]:
         """Read the directory of a wheel by ranges.
