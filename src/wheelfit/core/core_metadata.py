@@ -23,6 +23,7 @@ from wheelfit.patterns import pattern
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator
 
     from packaging.specifiers import SpecifierSet
@@ -41,6 +42,20 @@ def __dir__() -> list[str]:
 
 _MAJOR = 2
 """The newest major version of core metadata that is read; a newer one must be refused."""
+_READ = frozenset(
+    {
+        "classifier",
+        "license",
+        "license-expression",
+        "license-file",
+        "metadata-version",
+        "name",
+        "provides-extra",
+        "requires-dist",
+        "requires-python",
+        "version",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +117,9 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
     :raises InvalidWheel: there is no name, or no version that follows the rules.
     """
     fields: dict[str, list[str]] = {}
-    for header in _headers(data):
-        fields.setdefault(header.name, []).append(header.value)
+    for name, value, _, _ in _headers(data):
+        if name in _READ:
+            fields.setdefault(name, []).append(_text(value))
     format_version = _only(fields, "metadata-version") or ""
     major = format_version.partition(".")[0]
     if major.isascii() and major.isdecimal() and (len(major) > 1 or int(major) > _MAJOR):
@@ -112,8 +128,8 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
             "wheelfit does not read",
             where=where,
         )
-    name = _only(fields, "name")
-    if not name:
+    project = _only(fields, "name")
+    if not project:
         raise InvalidWheel("the metadata has no Name", where=where)
     text = _only(fields, "version")
     if not text:
@@ -128,7 +144,7 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
         with suppress(InvalidSpecifier):
             requires_python = parse_specifiers(wanted)
     return CoreMetadata(
-        name=canonicalize_name(name),
+        name=canonicalize_name(project),
         version=version,
         requires_python=requires_python,
         requires_texts=tuple(fields.get("requires-dist", ())),
@@ -166,77 +182,57 @@ def without_variant_markers(
         return data
     edited = bytearray()
     done = 0
-    for header in _headers(data):
-        if header.name != "requires-dist" or "variant_" not in header.value:
+    for name, value, first, last in _headers(data):
+        if name != "requires-dist" or b"variant_" not in value:
             continue
-        requirement = parse_requirement(header.value, allow_variant_markers=True, where=where)
+        needed = _text(value)
+        requirement = parse_requirement(needed, allow_variant_markers=True, where=where)
         marker = requirement.marker
         if marker is None or not marker.uses_variants:
             continue  # the word stood in a URL or in a string
-        edited += data[done : header.start]
-        done = header.end
+        edited += data[done : first.start()]
+        done = last.end()
         rest = marker.resolve_variants(context, filtered=filtered)
         if rest is False:
             if edited.endswith(b"\r") and data.startswith(b"\n", done):
                 edited += b"\n"  # else two line ends would become one, and the header longer
             continue
-        text = header.value[: marker_start(header.value)]
+        text = needed[: marker_start(needed)]
         text = text.rstrip(" \t") if rest is True else f"{text}; {rest}"
-        edited += data[header.start : header.value_start]
-        edited += text.encode("utf-8", "surrogateescape") + header.line_end
+        edited += data[first.start() : first.start(2)]
+        edited += text.encode("utf-8", "surrogateescape") + last["end"]
     edited += data[done:]
     return bytes(edited)
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    """Hold one field of the header and where its bytes are."""
-
-    name: str
-    """In lower case."""
-    value: str
-    """Unfolded; bytes that are no UTF-8 are surrogates."""
-    start: int
-    """Index of the first byte of its first line."""
-    value_start: int
-    """Index of the first byte of the value."""
-    end: int
-    """Index after the line end of its last line."""
-    line_end: bytes
-    """How its last line ends; empty at the end of the data."""
-
-
-_LINE = pattern(rb"([^\r\n]*)(\r\n|\r|\n|\Z)")
-_FIELD = pattern(rb"([!-9;-~]+):[ \t]*")
+_FIELD = pattern(rb"([!-9;-~]++):[ \t]*+([^\r\n]*+)(?P<end>\r\n|\r|\n|\Z)")
+_LINE = pattern(rb"[^\r\n]*+(?P<end>\r\n|\r|\n|\Z)")
 # Blanks are looked at from their first one only: there may be millions.
 _FOLD = pattern(rb"(?:(?<![ \t])[ \t]++)?+(?:\r\n|\r|\n)[ \t]++")
 
 
-def _headers(data: bytes) -> Iterator[_Header]:
-    """Yield the fields; the header ends at the first line that is none."""
+def _headers(data: bytes) -> Iterator[tuple[str, bytes, re.Match[bytes], re.Match[bytes]]]:
+    """Yield each field: its name in lower case, its value unfolded, its first and last line.
+
+    The header ends at the first line that is none.
+    """
     position = 0
-    while (
-        position < len(data)
-        and (first := _LINE.match(data, position)) is not None
-        and (field := _FIELD.match(first[1])) is not None
-    ):
-        last = first
+    while position < len(data) and (first := _FIELD.match(data, position)) is not None:
+        last, value = first, first[2]
         while data[last.end() : last.end() + 1] in {b" ", b"\t"}:
             following = _LINE.match(data, last.end())
             if following is None:  # pragma: no cover - the pattern matches any line
                 break
             last = following
-        value_start = position + field.end()
-        value = _FOLD.sub(b" ", data[value_start : last.end(1)]).strip(b" \t")
-        yield _Header(
-            name=field[1].decode("ascii").lower(),
-            value=value.decode("utf-8", "surrogateescape"),
-            start=position,
-            value_start=value_start,
-            end=last.end(),
-            line_end=last[2],
-        )
+        if last is not first:
+            value = _FOLD.sub(b" ", data[first.start(2) : last.start("end")])
+        yield first[1].decode("ascii").lower(), value.strip(b" \t"), first, last
         position = last.end()
+
+
+def _text(value: bytes) -> str:
+    """Return the text of a value; bytes that are no UTF-8 are surrogates."""
+    return value.decode("utf-8", "surrogateescape")
 
 
 def _only(fields: dict[str, list[str]], name: str) -> str:

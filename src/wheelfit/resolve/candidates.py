@@ -121,6 +121,7 @@ class Candidates:
         self._offers: Once[NormalizedName, tuple[PropertySet, ...]] = Once()
         self._choices: Once[tuple[NormalizedName, Version], ReleaseChoice] = Once()
         self._cores: Once[str, CoreMetadata] = Once()
+        self._fit: dict[str, CoreMetadata] = {}
 
     # --- listings -----------------------------------------------------------------
 
@@ -565,6 +566,8 @@ class Candidates:
         """Return why the core metadata of a wheel rules it out."""
         try:
             core = self.core_metadata(wheel)
+            if self._fit.get(wheel.filename.text) is core:
+                return None
             _ = core.requires  # read now: a broken one is this wheel's fault, not the user's
         except (InvalidWheel, InvalidRequirement) as error:
             why = f"its metadata cannot be used: {error.message}"
@@ -578,6 +581,7 @@ class Candidates:
             python, prereleases=True
         ):
             return f"needs Python {core.requires_python}, this is {python}"
+        self._fit[filename.text] = core
         return None
 
     def _not_sound(self, wheel: Wheel, reason: str, code: str) -> str:

@@ -29,6 +29,7 @@ class Once(Generic[Key, Value]):
 
     def __init__(self) -> None:
         self._futures: dict[Key, Future[Value]] = {}
+        self._values: dict[Key, Value] = {}
         self._lock = Lock()
 
     def get(self, key: Key, work: Callable[[], Value]) -> Value:
@@ -36,12 +37,14 @@ class Once(Generic[Key, Value]):
 
         :raises BaseException: whatever the work raised, to everybody who asks.
         """
-        future = self._futures.get(key)
-        if future is None:
-            with self._lock:
-                future = self._futures.get(key)
-                if future is None:
-                    mine = self._futures[key] = Future()
+        try:
+            return self._values[key]
+        except KeyError:
+            pass
+        with self._lock:
+            future = self._futures.get(key)
+            if future is None:
+                mine = self._futures[key] = Future()
         if future is not None:
             return future.result()
         try:
@@ -51,6 +54,9 @@ class Once(Generic[Key, Value]):
                 self.forget(key)  # an interruption is nobody's result
             mine.set_exception(error)
             raise
+        with self._lock:
+            if self._futures.get(key) is mine:  # nobody wants it done anew
+                self._values[key] = value
         mine.set_result(value)
         return value
 
@@ -58,3 +64,4 @@ class Once(Generic[Key, Value]):
         """Let the work be done anew when the key is asked for again."""
         with self._lock:
             self._futures.pop(key, None)
+            self._values.pop(key, None)
