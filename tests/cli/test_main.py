@@ -14,7 +14,7 @@ import pytest
 from cli.running import Runner
 
 from wheelfit import __version__
-from wheelfit.cli.main import COMMANDS, main, module_of
+from wheelfit.cli.main import COMMANDS, every_command, main, module_of
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -36,17 +36,30 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     shown = re.findall(r"^  ([\w-]+)  ", capsys.readouterr().out, re.MULTILINE)
     assert shown == list(COMMANDS)
     modules = {path.stem for path in (REPOSITORY / "src/wheelfit/cli/commands").glob("[a-z]*.py")}
-    assert modules == {module_of(name).rpartition(".")[2] for name in COMMANDS}
+    commands = {*COMMANDS, *every_command()}
+    assert modules == {module_of(name).rpartition(".")[2] for name in commands}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_with_subcommands_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without another word each is named with a line; help of one is that of its own parser."""
+    assert main(["index"]) == 0
+    shown = re.findall(r"^  ([\w-]+)  ", capsys.readouterr().out, re.MULTILINE)
+    assert [f"index {name}" for name in shown] == [
+        name for name in every_command() if name.startswith("index ")
+    ]
+    with pytest.raises(SystemExit):
+        main(["help", "index", "generate"])
+    assert "usage: wheelfit index generate" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", every_command())
 def test_each_command_has_help(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``--help`` of a command says what it does within 80 columns, and ends well."""
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as ended:
-        main([command, "--help"])
+        main([*command.split(), "--help"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
     assert f"usage: wheelfit {command}" in text
@@ -59,6 +72,8 @@ def test_each_command_has_help(
     [
         (["instal"], "there is no command 'instal'", "did you mean 'install'?"),
         (["zzz"], "there is no command 'zzz'", "wheelfit --help lists the commands"),
+        (["index", "generat"], "there is no index generat", "did you mean 'generate'?"),
+        (["index", "--what"], "no option '--what'", "wheelfit index --help lists the commands"),
         (["--what"], "no option '--what'", "wheelfit --help lists the commands"),
         (["list", "--what"], "unrecognized arguments: --what", "wheelfit list --help"),
         (["uninstall"], "the following arguments are required: NAME", "wheelfit uninstall --help"),
@@ -247,3 +262,14 @@ class TestErrors:
             assert "internal-error" in done.stdout + done.stderr
             assert "s3cret" not in done.stdout + done.stderr
             assert ("Traceback" in done.stderr) is ("--debug" in words)
+
+
+@pytest.mark.parametrize(
+    "command", ["check-env", "check --environment", "doctor", "recover", "uninstall some"]
+)
+@pytest.mark.parametrize("option", ["--target", "--prefix", "--root"])
+def test_a_folder_that_is_not_there(command: str, option: str, run: Runner, tmp_path: Path) -> None:
+    """Of an environment that is not there nothing is said, as if it were sound."""
+    said = run(*command.split(), option, tmp_path / "none", code=1)
+    assert f"there is no such folder [file-problem]\n  where: {tmp_path / 'none'}" in said.err
+    assert not (tmp_path / "none").exists()

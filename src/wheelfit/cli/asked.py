@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from pathlib import Path
@@ -287,9 +288,24 @@ def _requirement_or_file(line: RequirementLine) -> Asked | GivenWheel | GivenSou
             if not place.is_file():
                 raise FileProblem("there is no such wheel", where=str(place), note=_named(line))
             url = place.resolve().as_uri()
+            promised = _met(place, line.hashes)
             return given_wheel(url, extras=extras, hashes=promised, where=line.where)
         return GivenSource(_place(place, line), None, extras, _hashes("", line), where=line.where)
     return Asked(_requirement(line), line.where)
+
+
+def _met(wheel: Path, allowed: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Choose of the digests of a line, any of which will do, those that a wheel here can meet."""
+    digests: dict[str, list[str]] = {}
+    for algorithm, digest in allowed:
+        digests.setdefault(algorithm, []).append(digest)
+    for algorithm, several in digests.items():
+        if len(several) > 1:
+            with wheel.open("rb") as file:
+                found = hashlib.file_digest(file, algorithm).hexdigest()
+            # None of them: the first is promised, and whoever reads the wheel says what is wrong.
+            several[:] = [found] if found in several else several
+    return {algorithm: several[0] for algorithm, several in digests.items()}
 
 
 def _promised(asked: Asked, line: RequirementLine) -> Asked:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.errors import FileProblem
 from wheelfit.install.environment import open_environment
 from wheelfit.install.places import Places
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
     from wheelfit.install.environment import Environment
+    from wheelfit.sources.cache import Store
 
 __all__ = [
     "mend_first",
@@ -27,12 +29,23 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def open_environment_of(arguments: Namespace, environ: Mapping[str, str]) -> Environment:
+def open_environment_of(
+    arguments: Namespace, environ: Mapping[str, str], *, must_exist: bool = False
+) -> Environment:
     """Open the environment that the options name.
 
     :param arguments: the options of `wheelfit.cli.options.add_environment`.
     :param environ: the environment of the process.
+    :param must_exist: whether a folder that is named has to be there already: of a slip of
+        the name nobody may hear that all is well.
+    :raises FileProblem: there is no such folder.
     """
+    if must_exist:
+        for named in (arguments.target, arguments.prefix, arguments.root):
+            if named and not Path(named).exists():
+                raise FileProblem(
+                    "there is no such folder", where=named, hint="name one that exists"
+                )
 
     def folder(name: str | None) -> Path | None:
         return Path(name) if name else None
@@ -43,7 +56,19 @@ def open_environment_of(arguments: Namespace, environ: Mapping[str, str]) -> Env
         prefix=folder(arguments.prefix),
         root=folder(arguments.root),
         target=folder(arguments.target),
+        store=lambda: _store(arguments, environ),
     )
+
+
+def _store(arguments: Namespace, environ: Mapping[str, str]) -> Store:
+    """Return where is kept what interpreters said of themselves."""
+    from wheelfit.cli.cache_folder import cache_folder_in_use
+    from wheelfit.sources.cache import Store
+    from wheelfit.sources.cache_folder import usable_cache_folder
+
+    # Who keeps more than this says why nothing can be kept.
+    folder = cache_folder_in_use(arguments, environ)
+    return Store(usable_cache_folder(folder, note=lambda _text: None))
 
 
 def tell_unnamed_environment(

@@ -21,7 +21,7 @@ from wheelfit.lock.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS
 from wheelfit.lock.pruning import prune
 from wheelfit.resolve.listing import Release, Wheel, sort_page
 from wheelfit.resolve.release_metadata import strictly
-from wheelfit.sources.hashes import KNOWN_HASHES
+from wheelfit.sources.hashes import KNOWN_HASHES, WEAK_HASHES
 from wheelfit.sources.page import time_of_upload
 from wheelfit.sources.urls import file_path, split_userinfo, without_fragment
 from wheelfit.values import dataclass, replace
@@ -147,9 +147,6 @@ def lock_release(
     return LockedRelease(table, tuple(locking.notes()))
 
 
-_WEAK = frozenset(["md5", "sha1"])
-
-
 class _Locking:
     """Find out which wheels of a release can be locked, and with which document."""
 
@@ -208,7 +205,8 @@ class _Locking:
         weak = [
             wheel.filename.text
             for wheel in self._release.wheels
-            if wheel.filename.text not in self.out and _usable_hashes(wheel.file).keys() <= _WEAK
+            if wheel.filename.text not in self.out
+            and _usable_hashes(wheel.file).keys() <= WEAK_HASHES
         ]
         if weak:
             self._more.append(f"{', '.join(weak)} can be checked by a weak hash only")

@@ -33,6 +33,7 @@ from wheelfit.resolve.request import Asked, GivenWheel, given_wheel
 from wheelfit.resolve.resolution import Edge, Pin, Resolution
 from wheelfit.resolve.solver import Exhausted, Unsolvable, solve
 from wheelfit.resolve.version_set import VersionSet
+from wheelfit.sources.hashes import WEAK_HASHES
 from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.urls import redact
 from wheelfit.values import replace
@@ -356,7 +357,9 @@ class _Resolving:
     def _check_hashes(self, names: Iterable[NormalizedName]) -> None:
         if not self._request.require_hashes:
             return
-        promised = {_name(wheel) for wheel in self._wheels if wheel.file.hashes}
+        promised = {
+            _name(wheel) for wheel in self._wheels if wheel.file.hashes.keys() - WEAK_HASHES
+        }
         for name in names:
             if name not in self._candidates.policy.hashes.keys() | promised:
                 by = self._request.hashes_required_by

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-__all__ = ["KNOWN_HASHES", "Check", "check_bytes", "check_file", "digest_checked"]
+__all__ = ["KNOWN_HASHES", "WEAK_HASHES", "Check", "check_bytes", "check_file", "digest_checked"]
 
 
 def __dir__() -> list[str]:
@@ -26,6 +26,8 @@ KNOWN_HASHES = frozenset(
     }
 )
 """Algorithms by which files can be checked."""
+WEAK_HASHES = frozenset({"md5", "sha1"})
+"""Those that find accidents only: two files with one digest can be made."""
 _BLOCK = 1 << 20
 
 

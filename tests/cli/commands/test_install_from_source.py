@@ -282,6 +282,27 @@ class TestArchives:
             code = 3 if "sha256" in fragment else 4
             workshop.install("--force-reinstall", "-r", lines, code=code)
 
+    def test_several_hashes_of_a_wheel(self, workshop: Workshop, tmp_path: Path) -> None:
+        """Of several digests of one kind any will do, in whatever order they stand (pip)."""
+        wheel = build_wheel(tmp_path, "other", "1.0")
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        lines = tmp_path / "r.txt"
+        for two in ((digest, "0" * 64), ("0" * 64, digest)):
+            lines.write_text(" ".join([str(wheel), *(f"--hash=sha256:{one}" for one in two)]))
+            workshop.install("--force-reinstall", "-r", lines)
+        lines.write_text(f"{wheel} --hash=sha256:{'0' * 64} --hash=sha256:{'1' * 64}\n")
+        said = workshop.install("--force-reinstall", "-r", lines, code=4)
+        assert "hash-mismatch" in said.err
+
+    def test_a_weak_hash_is_none(self, workshop: Workshop, tmp_path: Path) -> None:
+        """Where hashes are required, MD5 and SHA-1 do not count: two files can have one digest."""
+        wheel = build_wheel(tmp_path, "other", "1.0")
+        digest = hashlib.md5(wheel.read_bytes(), usedforsecurity=False).hexdigest()
+        named = f"other @ {wheel.as_uri()}#md5={digest}"
+        workshop.install(named)
+        said = workshop.install("--require-hashes", "--force-reinstall", named, code=1)
+        assert "other has none" in said.err
+
     @pytest.mark.parametrize("words", [("{project}",), ("-e", "{project}"), ("{git}",)])
     def test_what_has_no_hash(
         self, words: tuple[str, ...], workshop: Workshop, project: Path

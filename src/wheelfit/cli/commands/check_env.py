@@ -41,8 +41,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.doctor.environment import about_contents, read_environment
     from wheelfit.install.fit import judge
 
-    _check_there(arguments)
-    environment = open_environment_of(arguments, environ)
+    environment = open_environment_of(arguments, environ, must_exist=True)
     tell_interruption(environment, output)
     machine = choose_machine(arguments, environment.target(), environ, output, recall=False)
     contents = read_environment(environment, machine.target)
@@ -64,20 +63,6 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     _tell(judged, findings, machine.name, output)
     counted = {Severity.ERROR, Severity.WARNING} if arguments.strict else {Severity.ERROR}
     return MISFIT if any(one.severity in counted for one in findings) else 0
-
-
-def _check_there(arguments: Namespace) -> None:
-    """Refuse a folder that is not there: of a slip of the name nobody may hear that all fits.
-
-    :raises FileProblem: there is no such folder.
-    """
-    from pathlib import Path
-
-    from wheelfit.errors import FileProblem
-
-    for folder in (arguments.target, arguments.prefix, arguments.root):
-        if folder and not Path(folder).exists():
-            raise FileProblem("there is no such folder", where=folder, hint="name one that exists")
 
 
 def _variant(one: Judged) -> dict[str, object]:

@@ -29,7 +29,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.scratch import clear_abandoned
     from wheelfit.install.mending import find_interruption, mend
 
-    environment = open_environment_of(arguments, environ)
+    environment = open_environment_of(arguments, environ, must_exist=True)
     tell_unnamed_environment(arguments, environ, environment, output)
     done = None if arguments.dry_run else mend(environment, alone=True)
     if not arguments.dry_run:

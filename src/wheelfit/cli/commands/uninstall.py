@@ -39,7 +39,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.pip_rules import check_changes, read_rules
     from wheelfit.install.uninstall import uninstall
 
-    environment = open_environment_of(arguments, environ)
+    environment = open_environment_of(arguments, environ, must_exist=True)
     if arguments.dry_run:
         tell_interruption(environment, output)
     else:

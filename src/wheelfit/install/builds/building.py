@@ -32,6 +32,7 @@ from wheelfit.projects.backend import Backend, Children
 from wheelfit.projects.names import is_archive, release_of
 from wheelfit.projects.static_metadata import core_metadata_of
 from wheelfit.resolve.request import GivenWheel
+from wheelfit.sources.hashes import WEAK_HASHES
 from wheelfit.sources.page import File, Origin
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
@@ -189,7 +190,7 @@ class Building:
         :raises NetworkError: it cannot be fetched.
         :raises UserError: hashes are required, and it has none.
         """
-        if self._policy.requires_hashes and not source.hashes:
+        if self._policy.requires_hashes and all(kind in WEAK_HASHES for kind, _ in source.hashes):
             raise UserError(
                 f"hashes are required, and {source.name or redact(source.url)} has none",
                 where=source.where or None,
