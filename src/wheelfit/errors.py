@@ -26,7 +26,9 @@ WheelfitError
 │   ├── UnusableInterpreter               unusable-interpreter
 │   ├── NotInstalled                      not-installed
 │   ├── NotRemovable                      not-removable
-│   └── BuildFailed                       build-failed
+│   ├── BuildFailed                       build-failed
+│   ├── UploadRefused                     upload-refused
+│   └── NeedsExtra                        needs-extra
 ├── UsageError                   exit 2   usage
 ├── NoFit                        exit 3   nothing compatible exists
 │   ├── NoSolution                        no-solution
@@ -52,6 +54,7 @@ WheelfitError
 ├── EnvironmentUnavailable       exit 6   the environment cannot be changed now
 │   ├── EnvironmentBusy                   environment-busy
 │   ├── EnvironmentReadOnly               environment-read-only
+│   ├── StorageUnavailable                storage-unavailable
 │   └── NotRecoverable                    not-recoverable
 ├── PolicyRefusal                exit 7   allowed by nobody
 │   ├── ExternallyManaged                 externally-managed
@@ -107,6 +110,7 @@ __all__ = [
     "InvalidWheel",
     "LockOutdated",
     "MetadataDisagreement",
+    "NeedsExtra",
     "NetworkError",
     "NoAccelerator",
     "NoCompatibleWheel",
@@ -121,6 +125,7 @@ __all__ = [
     "ProjectNotFound",
     "SourceOff",
     "StartupFileRefused",
+    "StorageUnavailable",
     "TooLarge",
     "UnexpectedStatus",
     "UnknownHost",
@@ -130,6 +135,7 @@ __all__ = [
     "UnsupportedSchema",
     "UnusableInterpreter",
     "UnusablePolicy",
+    "UploadRefused",
     "UsageError",
     "UserError",
     "VariantChangeRefused",
@@ -414,6 +420,29 @@ class BuildFailed(UserError):
     reference = "build-failed"
 
 
+class UploadRefused(UserError):
+    """A file may not be on an index, or not now; its details are everything that is wrong."""
+
+    reference = "upload-refused"
+    details_key = "violations"
+
+
+class NeedsExtra(UserError):
+    """What was asked needs libraries that are installed with an extra only.
+
+    :param extra: its name, as ``server``.
+    :param library: what could not be imported.
+    """
+
+    reference = "needs-extra"
+
+    def __init__(self, extra: str, library: str) -> None:
+        super().__init__(
+            f"this needs {library}, which is not installed",
+            hint=f"pip install 'wheelfit[{extra}]'",
+        )
+
+
 # --- 2 ------------------------------------------------------------------------
 
 
@@ -644,6 +673,12 @@ class EnvironmentReadOnly(EnvironmentUnavailable):
     """The environment cannot be written."""
 
     reference = "environment-read-only"
+
+
+class StorageUnavailable(EnvironmentUnavailable):
+    """What an index keeps its projects and files in cannot be read or written now."""
+
+    reference = "storage-unavailable"
 
 
 class NotRecoverable(EnvironmentUnavailable):

@@ -51,8 +51,8 @@ class Index(Protocol):
     """Have projects and files.
 
     Every method may be called from several threads at once, any number of times. Errors that
-    each may raise: ``NetworkError`` when an upstream index or a storage cannot be reached.
-    "There is no such thing" is a result and not an error.
+    each may raise: ``NetworkError`` when an upstream index, ``StorageUnavailable`` when a
+    storage cannot be reached. "There is no such thing" is a result and not an error.
     """
 
     def projects(self) -> Iterable[NormalizedName]:
