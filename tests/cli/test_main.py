@@ -265,7 +265,7 @@ class TestErrors:
 
 
 @pytest.mark.parametrize(
-    "command", ["check-env", "check --environment", "doctor", "recover", "uninstall some"]
+    "command", ["check-env", "check --environment", "recover", "uninstall some"]
 )
 @pytest.mark.parametrize("option", ["--target", "--prefix", "--root"])
 def test_a_folder_that_is_not_there(command: str, option: str, run: Runner, tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def _open_environment(
     from wheelfit.errors import UnusableInterpreter
 
     try:
-        return open_environment_of(arguments, environ, must_exist=True), []
+        return open_environment_of(arguments, environ), []
     except UnusableInterpreter as error:
         if arguments.python is not None:
             raise
