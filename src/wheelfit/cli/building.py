@@ -65,7 +65,7 @@ def open_building(
     :param hashes_required_by: who says so besides the user, for errors.
     :raises UsageError: something cannot be built for another machine; or a setting is none.
     """
-    from wheelfit.cli.indexes import cache_folder
+    from wheelfit.cli.cache_folder import cache_folder
     from wheelfit.cli.scratch import scratch_folder
     from wheelfit.install.builds.building import Building, BuildPolicy
     from wheelfit.install.builds.cache import BuiltWheels
@@ -73,7 +73,7 @@ def open_building(
     from wheelfit.resolve.candidates import Candidates, ChoicePolicy
     from wheelfit.resolve.request import Request
     from wheelfit.sources.cache import Store
-    from wheelfit.sources.open import usable_cache_folder
+    from wheelfit.sources.cache_folder import usable_cache_folder
 
     interpreter, target = environment.interpreter, environment.target()
     if tuple(machine.target.tags) != tuple(target.tags):

@@ -34,6 +34,7 @@ _WORDS = {
     "files": "metadata files",
     "members": "parts of wheels",
     "built": "what was built",
+    "interpreters": "answers of interpreters",
     "plugins": "environments of plugins",
     "probes": "answers of drivers",
 }

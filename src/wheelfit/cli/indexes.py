@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.cli.cache_folder import cache_folder
 from wheelfit.cli.configuration import home
 from wheelfit.cli.pip_rules import pip_surroundings
-from wheelfit.sources.cache_folder import default_cache_folder
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.values import replace
@@ -16,13 +14,14 @@ from wheelfit.values import replace
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from wheelfit.cli.output import Output
     from wheelfit.resolve.requirements_file import RequirementsFile
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
 
-__all__ = ["cache_folder", "open_indexes", "read_settings"]
+__all__ = ["open_indexes", "read_settings"]
 
 
 def __dir__() -> list[str]:
@@ -68,15 +67,6 @@ def read_settings(
             trusted_hosts=file.trusted_hosts,
         )
     return replace(settings, compare_sources=arguments.compare_sources)
-
-
-def cache_folder(named: str | None, environ: Mapping[str, str]) -> Path:
-    """Return where things are kept.
-
-    :param named: the folder that an option names.
-    :param environ: the environment of the process.
-    """
-    return Path(named) if named else default_cache_folder(environ, home(), sys.platform)
 
 
 def open_indexes(

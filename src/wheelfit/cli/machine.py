@@ -10,7 +10,6 @@ from wheelfit.core.abi_dependency import OVERRIDE, read_override
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.support import ProviderPolicy, support_for
 from wheelfit.core.trust import PluginRules
-from wheelfit.errors import InvalidConfiguration
 from wheelfit.platforms import overrides
 from wheelfit.platforms.cache import RememberingProcesses
 from wheelfit.platforms.children import RealProcesses
@@ -271,24 +270,11 @@ def _choose(
 
 
 def _memory(arguments: Namespace, environ: Mapping[str, str]) -> str | None:
-    """Return the folder for what drivers answered; None where nothing may be kept (P-22).
+    """Return the folder for what drivers answered; None where nothing may be kept (P-22)."""
+    from wheelfit.cli.cache_folder import cache_folder_in_use
 
-    :param arguments: of any command; those without options for the cache use the usual one.
-    """
-    from wheelfit.cli.indexes import cache_folder
-    from wheelfit.cli.pip_rules import pip_surroundings
-    from wheelfit.sources.pip_configuration import read_pip_configuration
-
-    known = vars(arguments)
-    if known.get("no_cache_dir"):
-        return None
-    try:
-        configured = read_pip_configuration(pip_surroundings(environ, None))
-    except InvalidConfiguration:
-        return None  # whoever needs the configuration says what is wrong with it
-    if not configured.cache:
-        return None
-    return str(cache_folder(known.get("cache_dir"), environ) / "probes")
+    folder = cache_folder_in_use(arguments, environ)
+    return None if folder is None else str(folder / "probes")
 
 
 def options_in_effect(arguments: Namespace) -> tuple[str, ...]:

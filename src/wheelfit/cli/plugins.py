@@ -147,7 +147,7 @@ def plugin_folder(arguments: Namespace, environ: Mapping[str, str]) -> Path:
     :param arguments: the options of `wheelfit.cli.options.add_sources`, if the command has them.
     :param environ: the environment of the process.
     """
-    from wheelfit.cli.indexes import cache_folder
+    from wheelfit.cli.cache_folder import cache_folder
     from wheelfit.install.plugins.environments import FOLDER
 
     return cache_folder(getattr(arguments, "cache_dir", None), environ).absolute() / FOLDER

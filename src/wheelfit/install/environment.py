@@ -22,7 +22,9 @@ from wheelfit.install.schemes import Schemes
 from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+    from wheelfit.sources.cache import Store
 
 __all__ = ["Commands", "Environment", "Kind", "open_environment"]
 
@@ -179,6 +181,7 @@ def open_environment(
     prefix: Path | None = None,
     root: Path | None = None,
     target: Path | None = None,
+    store: Callable[[], Store] | None = None,
 ) -> Environment:
     """Look at an environment; nothing is changed, and the folders need not exist yet.
 
@@ -189,6 +192,7 @@ def open_environment(
     :param root: ``--root``: put everything below this folder as if it were ``/``; may be
         combined with ``prefix``.
     :param target: ``--target``: put everything flat into this folder.
+    :param store: opens where it is kept what interpreters said of themselves; None: each is asked.
     :raises UsageError: ``target`` together with another of the three, or one that is no folder.
     :raises UnusableInterpreter: there is no such interpreter, or it does not do.
     """
@@ -200,7 +204,7 @@ def open_environment(
             place = _absolute(folder)
             if os.path.exists(place) and not os.path.isdir(place):  # noqa: PTH110, PTH112 # never raise
                 raise UsageError(f"{option} {folder} is no folder", hint="name a folder")
-    interpreter = inspect_interpreter(find_interpreter(python, environ), environ)
+    interpreter = inspect_interpreter(find_interpreter(python, environ), environ, store=store)
     kind, runtime = Kind.ENVIRONMENT, interpreter.schemes.with_one_library()
     search = tuple(dict.fromkeys((*runtime.libraries(), *interpreter.site_packages)))
     if target is not None:

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -20,7 +22,9 @@ from wheelfit.patterns import pattern
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+    from wheelfit.sources.cache import Store
 
 __all__ = ["DEADLINE", "OLDEST", "Interpreter", "find_interpreter", "inspect_interpreter"]
 
@@ -164,7 +168,12 @@ def _spellings() -> set[str]:
 
 
 def inspect_interpreter(
-    path: Path | None, environ: Mapping[str, str], *, deadline: float = DEADLINE
+    path: Path | None,
+    environ: Mapping[str, str],
+    *,
+    deadline: float = DEADLINE,
+    store: Callable[[], Store] | None = None,
+    clock: Callable[[], int] = time.time_ns,
 ) -> Interpreter:
     """Ask an interpreter to describe itself.
 
@@ -175,12 +184,35 @@ def inspect_interpreter(
     :param path: what `find_interpreter` returned.
     :param environ: environment variables for the child process.
     :param deadline: seconds the child process has.
+    :param store: opens where the answer is kept, and taken from while it cannot have changed.
+    :param clock: returns nanoseconds since the epoch.
     :raises UnusableInterpreter: it cannot be started, is no Python, is too old, or fails.
     """
     if path is None:
-        facts = isolated.describe()
-        return _interpreter(facts, cast("list[Tag]", facts["tags"]), running=True)
+        own = isolated.describe()
+        return _interpreter(own, cast("list[Tag]", own["tags"]), running=True)
     path = Path(os.path.abspath(path))  # noqa: PTH100  # the link must not be followed
+    if store is None:
+        return _foreign(_ask(path, environ, deadline))
+    from wheelfit.install.known_interpreters import keep, recall  # noqa: PLC0415 - start-up
+
+    kept = store()
+    known = recall(str(path), environ, kept)
+    if known is not None:
+        with suppress(ValueError, KeyError, TypeError):
+            return _foreign(known)
+    began = clock()
+    facts = _ask(path, environ, deadline)
+    keep(str(path), environ, facts, began, kept)
+    return _foreign(facts)
+
+
+def _foreign(facts: Mapping[str, Any]) -> Interpreter:
+    return _interpreter(facts, (Tag(*parts) for parts in facts["tags"]), running=False)
+
+
+def _ask(path: Path, environ: Mapping[str, str], deadline: float) -> Mapping[str, Any]:
+    """Start an interpreter, and return what it says of itself; enough to describe it."""
     # A folder inside a zip file would be of no use to another interpreter; nobody runs so.
     own_packaging = next(iter(packaging.__path__))
     done = _run(path, ["-I", "-S", "-B", isolated.__file__, own_packaging], environ, deadline)
@@ -189,9 +221,11 @@ def inspect_interpreter(
         try:
             facts = json.loads(answers[-1][len(isolated.MARK) :])
             _refuse_old(path, tuple(facts["version"]))
-            return _interpreter(facts, (Tag(*parts) for parts in facts["tags"]), running=False)
+            _foreign(facts)
         except (ValueError, KeyError, TypeError):
             pass
+        else:
+            return cast("Mapping[str, Any]", facts)
     raise _why(path, done, environ, deadline)
 
 

@@ -42,7 +42,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-KINDS = ("wheels", "unpacked", "pages", "parsed", "files", "members", "built")
+KINDS = ("wheels", "unpacked", "pages", "parsed", "files", "members", "built", "interpreters")
 """What is kept, by the names of the folders: archives, unpacked wheels, and small things."""
 LAYOUT = 1
 """What follows the hyphen in the names of the folders; other versions have other numbers."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from pathlib import Path
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.patterns import pattern
 from wheelfit.sources.cache import Store
+from wheelfit.sources.cache_folder import usable_cache_folder
 from wheelfit.sources.cached import CachedPages
 from wheelfit.sources.certificates import check_named, checking_context, trusting_context
 from wheelfit.sources.client import Client
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.transport import Transport
 
 
-__all__ = ["open_sources", "usable_cache_folder"]
+__all__ = ["Web", "open_sources", "open_web"]
 
 
 def __dir__() -> list[str]:
@@ -80,6 +80,85 @@ def open_sources(
         named by something that is no URL.
     """
     note = _Once(note)
+    web = open_web(
+        settings,
+        cache_folder=cache_folder,
+        environ=environ,
+        home=home,
+        offline=offline,
+        refresh=refresh,
+        given_urls=given_urls,
+        note=note,
+        progress=progress,
+        most=most,
+    )
+    trusted = _TrustedHosts(settings.trusted_hosts)
+    files = web.files
+    opener = _Opener(web.pages, files, trusted, working_folder or Path.cwd(), note)
+    repositories: list[Repository] = []
+    local: list[str] = []
+    for repository, is_local in (
+        *opener.link_places(settings.find_links),
+        *opener.indexes(settings.index_urls),
+    ):
+        repositories.append(repository)
+        if is_local:
+            local.append(repository.name)
+    together = EveryMatch if settings.compare_sources else FirstMatch
+
+    return Remembered(
+        together(repositories, others=files, local=local, note=note), web.close, web.cut
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """Hold what pages and files are fetched with, before anything says which."""
+
+    pages: CachedPages
+    files: AllFiles
+    wheels: WheelStore
+
+    @property
+    def client(self) -> Client:
+        """Who asks the servers."""
+        return self.pages.client
+
+    @property
+    def store(self) -> Store:
+        """What remembers."""
+        return self.pages.store
+
+    def close(self) -> None:
+        """Close every connection, and let go of what was found in the cache."""
+        self.client.close()
+        self.store.close()
+
+    def cut(self) -> None:
+        """Break off what is under way, from any thread."""
+        self.client.cut()
+
+
+def open_web(
+    settings: SourceSettings,
+    *,
+    cache_folder: Path | None,
+    environ: Mapping[str, str],
+    home: Path | None = None,
+    offline: bool = False,
+    refresh: bool = False,
+    given_urls: Iterable[str] = (),
+    note: Callable[[str], None] = lambda _text: None,
+    progress: Progress = NO_PROGRESS,
+    most: int | None = None,
+    admits: Callable[[str, str], bool] = lambda _host, _address: True,
+) -> Web:
+    """Return what fetches pages and files under some settings; the parameters of `open_sources`.
+
+    :param admits: tells from the host of a URL and the address that it led to whether anything
+        may be asked there.
+    :raises InvalidConfiguration: a certificate cannot be read.
+    """
     trusted = _TrustedHosts(settings.trusted_hosts)
     home = home or Path.home()
     logins = Credentials(
@@ -88,7 +167,7 @@ def open_sources(
         keyring=open_keyring(settings.keyring, environ=environ, note=note),
         is_trusted=trusted.contains,
     )
-    client = _client(settings, trusted, logins, environ)
+    client = _client(settings, trusted, logins, environ, admits)
     store = Store(usable_cache_folder(cache_folder, note) if settings.cache else None, note=note)
     pages = CachedPages(
         client,
@@ -107,44 +186,10 @@ def open_sources(
         wheels=wheels,
         lines=Lines(settings.connections),
     )
-    files = AllFiles(remote, wheels)
-    opener = _Opener(pages, files, trusted, working_folder or Path.cwd(), note)
-    repositories: list[Repository] = []
-    local: list[str] = []
-    for repository, is_local in (
-        *opener.link_places(settings.find_links),
-        *opener.indexes(settings.index_urls),
-    ):
-        repositories.append(repository)
-        if is_local:
-            local.append(repository.name)
-    together = EveryMatch if settings.compare_sources else FirstMatch
-
-    def close() -> None:
-        client.close()
-        store.close()
-
-    return Remembered(
-        together(repositories, others=files, local=local, note=note), close, client.cut
-    )
+    return Web(pages, AllFiles(remote, wheels), wheels)
 
 
 _LOGIN = pattern(r"[^/\\\s]+:[^/\\\s]*@")
-
-
-def usable_cache_folder(folder: Path | None, note: Callable[[str], None]) -> Path | None:
-    """Return the cache folder, unless root would leave files in somebody else's.
-
-    :param folder: where things would be kept; None: nowhere.
-    :param note: told why it is not used.
-    """
-    if folder is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
-        return folder
-    there = next((each for each in (folder, *folder.parents) if each.exists()), None)
-    if there is None or there.stat().st_uid == 0:
-        return folder
-    note(f"{folder} belongs to another user, so nothing is kept; with sudo, use sudo -H")
-    return None
 
 
 def _client(
@@ -152,6 +197,7 @@ def _client(
     trusted: _TrustedHosts,
     credentials: Credentials,
     environ: Mapping[str, str],
+    admits: Callable[[str, str], bool],
 ) -> Client:
     check_named(settings.cert, settings.client_cert, environ=environ)
     proxies = _proxy_rules(settings, environ)
@@ -167,6 +213,7 @@ def _client(
             is_trusted=trusted.contains,
             proxy=proxies.proxy_for,
             timeout=settings.timeout,
+            admits=admits,
         )
 
     return Client(

@@ -75,6 +75,34 @@ def ask(run: Runner) -> Cache:
     return Cache(run)
 
 
+def test_interpreters(run: Runner, ask: Cache, index: RecordingIndex, tmp_path: Path) -> None:
+    """What an interpreter said of itself is kept, counted, read again and removed like the rest."""
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    python.symlink_to(base)
+    (tmp_path / "venv" / "pyvenv.cfg").write_text(f"home = {base.parent}\n")
+    time.sleep(2.1)  # what was made just now is not remembered
+    command = ("install", "--dry-run", "-i", index.url, "--python", python, "plain")
+
+    def kept() -> int:
+        return sum(one["entries"] for one in ask("info")["kinds"] if one["kind"] == "interpreters")
+
+    run(*command, "--no-cache-dir")
+    assert kept() == 0
+    assert run(*command).out == run(*command).out
+    assert kept() == 1
+    assert ask("verify")["damaged"] == []
+    (entry,) = (tmp_path / "cache" / "interpreters-1").glob("*/*")
+    entry.write_bytes(entry.read_bytes()[:-1])
+    run(*command)
+    assert ask("verify")["damaged"] == []
+    entry.write_bytes(b"harm")
+    assert [one["kind"] for one in ask("verify", code=4)["damaged"]] == ["interpreters"]
+    assert run("cache", "remove", "--all").out
+    assert not entry.exists()
+
+
 def entries(cache: Path, kind: str) -> list[Path]:
     """Return the entries of a kind."""
     return sorted((cache / f"{kind}-1").glob("[0-9a-f][0-9a-f]/[0-9a-f]*"))

@@ -188,7 +188,25 @@ def _main() -> None:
         system_site = _enter()
         _load_packaging(sys.argv[1])
         answer = describe(system_site=system_site)
+        answer["files"] = _files(answer["stdlib"])
     sys.stdout.write("\n" + MARK + json.dumps(answer, default=_parts) + "\n")
+
+
+def _files(stdlib) -> list[str] | None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Return what the answer may depend on, there or not; None if the system does not tell."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123
+            mapped = [line.rstrip("\n").partition("/") for line in stream]
+    except OSError:
+        return None
+    found = {slash + name for _, slash, name in mapped if slash}
+    found.update(getattr(module, "__file__", None) or "" for module in list(sys.modules.values()))
+    found.update(sys.path)  # what is put there would be found
+    found.add(os.path.join(stdlib, "EXTERNALLY-MANAGED"))  # noqa: PTH118
+    found.add(os.path.abspath(__file__))  # noqa: PTH100
+    if any(name.endswith(" (deleted)") for name in found):
+        return None  # it is being exchanged this moment
+    return sorted(name for name in found if os.path.isabs(name))  # noqa: PTH117
 
 
 def _parts(tag) -> list[str]:  # type: ignore[no-untyped-def]  # noqa: ANN001

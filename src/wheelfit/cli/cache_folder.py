@@ -1,0 +1,49 @@
+"""Where a command keeps things between two runs, and whether it does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.configuration import home
+from wheelfit.errors import InvalidConfiguration
+from wheelfit.sources.cache_folder import default_cache_folder
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping
+
+__all__ = ["cache_folder", "cache_folder_in_use"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def cache_folder(named: str | None, environ: Mapping[str, str]) -> Path:
+    """Return where things are kept.
+
+    :param named: the folder that an option names.
+    :param environ: the environment of the process.
+    """
+    return Path(named) if named else default_cache_folder(environ, home(), sys.platform)
+
+
+def cache_folder_in_use(arguments: Namespace, environ: Mapping[str, str]) -> Path | None:
+    """Return where things are kept; None where nothing may be.
+
+    :param arguments: of any command; those without options for the cache use the usual one.
+    :param environ: the environment of the process.
+    """
+    from wheelfit.cli.pip_rules import pip_surroundings
+    from wheelfit.sources.pip_configuration import read_pip_configuration
+
+    known = vars(arguments)
+    if known.get("no_cache_dir"):
+        return None
+    try:
+        configured = read_pip_configuration(pip_surroundings(environ, None))
+    except InvalidConfiguration:
+        return None  # whoever needs the configuration says what is wrong with it
+    return cache_folder(known.get("cache_dir"), environ) if configured.cache else None

@@ -1,0 +1,141 @@
+"""Remember what interpreters said of themselves, as long as none of it can have changed.
+
+An interpreter names every file that its answer may depend on: what it ran and loaded, its C
+library included, and the folders in which it looked. The answer counts while each of these is the
+very same file, by device, inode, size and both times; nobody can set the time of a change, so a
+file that was upgraded, edited or put in another's place is another. What files do not decide is
+compared as well: the kernel, and the variables that could steer an interpreter in spite of ``-I``.
+
+Not remembered are interpreters behind a script (which may choose another one tomorrow), systems
+that do not tell what a process has loaded, and whatever was changed just now. Nothing here fails:
+what cannot be read, or is damaged, is not known.
+"""
+# Fifty files are looked at in a millisecond, which pathlib does not allow.
+# ruff: noqa: PTH115, PTH118, PTH120
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from typing import TYPE_CHECKING, Any
+
+from wheelfit import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from wheelfit.sources.cache import Store
+
+__all__ = ["KIND", "keep", "recall"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+KIND = "interpreters"
+"""The folder of the cache."""
+_VARIABLES = (
+    "CONDA", "DEB_", "DYLD_", "GLIBC_TUNABLES", "LANG", "LC_", "LD_", "MACOSX_", "NIX_", "PYENV_",
+    "PYTHON", "_CONDA", "_PYTHON",
+)  # fmt: skip
+"""Beginnings of variables by which a Python, or a distributor's patch in it, may be steered."""
+_JUST_NOW = 2 * 10**9
+"""Nanoseconds that may lie between two changes of a file which its times do not tell apart."""
+_MOST_LINKS = 40
+
+Identity = list[list[int]]
+"""What tells a file from every other, and from what it was: of each link on the way, and of it."""
+
+
+def recall(path: str, environ: Mapping[str, str], store: Store) -> Mapping[str, Any] | None:
+    """Return what an interpreter said when it was asked last, if it would say the same now.
+
+    :param path: the absolute path by which it would be started; links are not followed.
+    :param environ: the variables with which it would be started.
+    :param store: where answers are kept.
+    """
+    entry = store.read(KIND, path)
+    if entry is None:
+        return None
+    try:
+        told = json.loads(entry.body)
+        if told["circumstances"] != _circumstances(environ):
+            return None
+        if any(_identity(name) != known for name, known in told["files"].items()):
+            return None
+        facts = told["facts"]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return facts if isinstance(facts, dict) else None
+
+
+def keep(
+    path: str, environ: Mapping[str, str], facts: Mapping[str, Any], began: int, store: Store
+) -> None:
+    """Keep what an interpreter said, if it can be told later whether that still holds.
+
+    :param path: the absolute path by which it was started.
+    :param environ: the variables with which it was started.
+    :param facts: what it said; its ``files`` are those that it depends on.
+    :param began: when it was started, in nanoseconds since the epoch.
+    :param store: where answers are kept.
+    """
+    facts = dict(facts)
+    loaded = facts.pop("files", None) or ()
+    # Behind a script is somebody else; and where links lead, that must be what ran.
+    if facts["executable"] != path or os.path.realpath(path) not in loaded:
+        return
+    files = {name: _identity(name) for name in (path, *loaded, *_beside(path))}
+    if any(known is not None and _latest(known) > began - _JUST_NOW for known in files.values()):
+        return
+    told = {"circumstances": _circumstances(environ), "files": files, "facts": facts}
+    store.write(KIND, path, {}, json.dumps(told, separators=(",", ":")).encode())
+
+
+def _circumstances(environ: Mapping[str, str]) -> list[str]:
+    """Return what decides besides files; the kernel is part of the answer."""
+    system = os.uname() if hasattr(os, "uname") else ()
+    return [
+        __version__,
+        *(text for place, text in enumerate(system) if place != 1),  # not the name of the host
+        *(f"{name}={environ[name]}" for name in sorted(environ) if name.startswith(_VARIABLES)),
+    ]
+
+
+def _beside(path: str) -> Iterator[str]:
+    """Yield what decides which environment an interpreter belongs to, there or not."""
+    for program in {path, os.path.realpath(path)}:
+        folder = os.path.dirname(program)
+        for place in (folder, os.path.dirname(folder)):
+            yield os.path.join(place, "pyvenv.cfg")
+        yield from (os.path.join(folder, name) for name in ("pybuilddir.txt", "Modules"))
+
+
+def _identity(path: str) -> Identity | None:
+    """Return what tells a file from every other; None if there is none."""
+    found = []
+    try:
+        for _ in range(_MOST_LINKS):
+            status = os.lstat(path)
+            found.append(
+                [
+                    status.st_dev,
+                    status.st_ino,
+                    status.st_mode,
+                    status.st_size,
+                    status.st_mtime_ns,
+                    status.st_ctime_ns,
+                ]
+            )
+            if not stat.S_ISLNK(status.st_mode):
+                break
+            path = os.path.join(os.path.dirname(path), os.readlink(path))
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+def _latest(identity: Iterable[list[int]]) -> int:
+    return max(max(one[-2:]) for one in identity)
