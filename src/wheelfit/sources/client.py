@@ -49,6 +49,8 @@ PAGE_LIMIT = 64 << 20
 _T = TypeVar("_T")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MOST_REDIRECTS = 10
+_HOPELESS = 120.0
+"""Seconds in which a server that was not there is not asked again; servers of ours live longer."""
 _DEFAULT_POLICY = RetryPolicy()
 _MISSING = frozenset({401, 403, 404, 407, 410})
 _USER_AGENT = f"wheelfit/{__version__}"
@@ -99,7 +101,7 @@ class Client:
         self._is_trusted = is_trusted
         self._sleep = sleep
         self._clock = clock
-        self._given_up: dict[Origin, Interrupted] = {}
+        self._given_up: dict[Origin, tuple[float, Interrupted]] = {}
 
     def get(
         self, url: str, *, headers: Mapping[str, str] = _NO_HEADERS, limit: int = PAGE_LIMIT
@@ -216,7 +218,8 @@ class Client:
                 except Unreachable:
                     if interrupted.hope != "good":
                         # One server that is not there costs its time only once.
-                        self._given_up[origin(interrupted.url or url)] = interrupted
+                        at = self._clock()
+                        self._given_up[origin(interrupted.url or url)] = (at, interrupted)
                     raise
                 continue
             if response.status not in RETRY_STATUSES:
@@ -254,8 +257,8 @@ class Client:
         sent = {"User-Agent": _USER_AGENT, **headers}
         if login is not None:
             sent["Authorization"] = login.header
-        hopeless = self._given_up.get(origin(url))
-        if hopeless is not None:
+        since, hopeless = self._given_up.get(origin(url), (0.0, None))
+        if hopeless is not None and 0 <= self._clock() - since < _HOPELESS:
             raise Interrupted(hopeless.reason, hope="none", hint=hopeless.hint)
         try:
             return self._transport.send(url, sent)

@@ -58,6 +58,10 @@ class Urllib3Transport:
     :param proxy: tells from a URL which proxy serves it; None for a direct connection.
     :param timeout: seconds to wait for a connection, and for the next bytes.
     :param connections: how many to one server are kept open.
+    :param admits: tells from the host of a URL and the address of who answers there whether
+        anything may be asked. The address is that of the connection, so that a name that leads
+        elsewhere the next time is no way round it. Of a proxy nobody knows where it connects to:
+        there the host has to do as its own address.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class Urllib3Transport:
         proxy: Callable[[str], str | None] = lambda _url: None,
         timeout: float = 15.0,
         connections: int = 16,
+        admits: Callable[[str, str], bool] = lambda _host, _address: True,
     ) -> None:
         self._context = context
         self._insecure = insecure
@@ -76,6 +81,7 @@ class Urllib3Transport:
         self._proxy = proxy
         self._timeout = urllib3.Timeout(connect=timeout, read=timeout)
         self._connections = connections
+        self._admits = admits
         self._managers: dict[tuple[str | None, bool], PoolManager] = {}
         self._lines: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._is_cut = False
@@ -84,6 +90,10 @@ class Urllib3Transport:
         """Send one GET request, as the protocol says."""
         if self._is_cut:
             raise _ended()
+        if self._proxy(url) is not None:
+            host = urlsplit(url).hostname or ""
+            if not self._admits(host, host):
+                raise _not_admitted()
         try:
             response = self._manager(url).request(
                 "GET",
@@ -118,7 +128,7 @@ class Urllib3Transport:
         manager = self._managers.get(key)
         if manager is None:
             new = self._new_manager(proxy, trusted=trusted)
-            _watch(new, self._lines)
+            _watch(new, self._lines, self._admits if proxy is None else None)
             # Two threads may build one each; setdefault keeps one of them.
             manager = self._managers.setdefault(key, new)
         return manager
@@ -218,8 +228,15 @@ class _Urllib3Response:
 # --- connections that can be cut ----------------------------------------------------
 
 
-def _watch(manager: PoolManager, lines: weakref.WeakSet[socket.socket]) -> None:
-    """Let the connections of a manager, of whatever kind, note their sockets."""
+def _watch(
+    manager: PoolManager,
+    lines: weakref.WeakSet[socket.socket],
+    admits: Callable[[str, str], bool] | None,
+) -> None:
+    """Let the connections of a manager, of whatever kind, note their sockets.
+
+    :param admits: whether a connection that was made may be used; None: each may.
+    """
 
     def watched(pool: Any) -> Any:
         class Watched(pool.ConnectionCls):  # type: ignore[misc]
@@ -227,6 +244,9 @@ def _watch(manager: PoolManager, lines: weakref.WeakSet[socket.socket]) -> None:
 
             def _new_conn(self) -> socket.socket:
                 line: socket.socket = super()._new_conn()
+                if admits is not None and not admits(self.host, str(line.getpeername()[0])):
+                    line.close()  # nothing was sent
+                    raise _not_admitted()
                 lines.add(line)  # while TLS is agreed on, this is what can be cut
                 return line
 
@@ -250,6 +270,14 @@ def _shut(line: socket.socket) -> None:
 
 def _ended() -> Interrupted:
     return Interrupted("the transfers were ended", hope="none")
+
+
+def _not_admitted() -> Interrupted:
+    return Interrupted(
+        "its address is one of this machine or of a private network, where a public index may "
+        "not send anybody",
+        hope="none",
+    )
 
 
 # --- from urllib3's exceptions to words -------------------------------------------
