@@ -39,7 +39,7 @@ def look_at(disk: Folder, mounts: Mapping[str, int] | None = None) -> Any:
         return Listing(
             device(folder),
             {name: device(f"{folder}/{name}") for name in folders},
-            [name for name in here if name not in folders],
+            {name: 0 for name in here if name not in folders},
         )
 
     return look

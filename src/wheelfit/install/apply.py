@@ -19,6 +19,7 @@ from wheelfit.install.choice import Circumstances
 from wheelfit.install.conflicts import Layout, lay_out, scheme_folders
 from wheelfit.install.destination import Destination
 from wheelfit.install.locking import PATIENCE, locked
+from wheelfit.install.looking import Looking
 from wheelfit.install.places import Places
 from wheelfit.install.recovery import recover
 from wheelfit.install.removal import RealPaths, plan_removal
@@ -29,13 +30,14 @@ from wheelfit.install.transaction import (
     make_folders,
     remove_folders,
 )
+from wheelfit.install.unchanged import unchanged_folders
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import dataclass
 from wheelfit.wheels.file_system import NATIVE
 from wheelfit.wheels.linking import Linker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from packaging.utils import NormalizedName
 
@@ -211,7 +213,10 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
     environment, progress = job.environment, job.progress
     staying = _staying(job.plan, environment)
     real = RealPaths()
-    removals = tuple(plan_removal(entry, environment, staying, real) for entry in job.plan.remove)
+    look = Looking()
+    removals = tuple(
+        plan_removal(entry, environment, staying, real, look) for entry in job.plan.remove
+    )
     # Two that go together may share a file.
     leaving: dict[str, dict[str, str]] = {}
     for removal in removals:
@@ -225,10 +230,17 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
         replace=job.replace,
         startup_files=job.startup_files,
         file_system=job.disk,
+        look=look,
     )
+    unchanged = {
+        layout.wheel.pin.name: _unchanged(layout, job, leaving, look) for layout in layouts
+    }
+    for folders in unchanged.values():
+        for folder in folders.values():
+            del leaving[folder]
     progress.start(sum(wheel.size for wheel in job.checked))
     for layout in layouts:
-        _stage(layout, job, transaction)
+        _stage(layout, job, transaction, unchanged[layout.wheel.pin.name])
     if job.compile_bytecode:
         compile_modules(environment, transaction.stage)
     transaction.switch(leaving, changes=_in_words(job.plan), replace=job.replace)
@@ -272,7 +284,26 @@ def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
     return staying
 
 
-def _stage(layout: Layout, job: _Job, transaction: Transaction) -> None:
+def _unchanged(
+    layout: Layout, job: _Job, leaving: Mapping[str, Collection[str]], look: Looking
+) -> Mapping[str, str]:
+    """Return which folders of a wheel are there already, and where.
+
+    Files must be links, and nobody else may have brought any of them; with new bytecode none is
+    unchanged.
+    """
+    wheel, environment = layout.wheel, job.environment
+    is_there = any(entry.name == wheel.pin.name for entry in job.plan.remove)
+    if not is_there or job.compile_bytecode or layout.present:
+        return {}
+    if not job.linker.links(wheel.unpacked):
+        return {}
+    folders = scheme_folders(environment.schemes.folders(), wheel.pin.name)
+    roots = {scheme: str(folder) for scheme, folder in folders.items()}
+    return unchanged_folders(wheel, roots, leaving, look)
+
+
+def _stage(layout: Layout, job: _Job, transaction: Transaction, unchanged: Collection[str]) -> None:
     """Put the files of a wheel into folders beside their places."""
     wheel, environment = layout.wheel, job.environment
     used = {part.scheme for part in wheel.parts} | {wheel.root}
@@ -286,6 +317,7 @@ def _stage(layout: Layout, job: _Job, transaction: Transaction) -> None:
         interpreter=environment.commands.python,
         launcher=environment.commands.launcher,
         skip=layout.present,
+        unchanged=unchanged,
         advance=job.progress.advance,
         linker=job.linker,
     )

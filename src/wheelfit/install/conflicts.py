@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from wheelfit.errors import FileConflict, InvalidWheel, StartupFileRefused
+from wheelfit.install.looking import Looking
 from wheelfit.install.removal import Bounds, RealPaths, is_below, recorded_files
 from wheelfit.install.scripts import script_of
 from wheelfit.install.startup_files import StartupFiles, StartupPlaces
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.install.checked_wheel import CheckedWheel
     from wheelfit.install.environment import Environment
     from wheelfit.install.installed import Installed
+    from wheelfit.install.steps import Look
     from wheelfit.wheels.file_system import FileSystem
 
 __all__ = ["Layout", "lay_out", "scheme_folders"]
@@ -83,6 +85,7 @@ def lay_out(
     replace: bool = False,
     startup_files: StartupFiles = StartupFiles.WARN,
     file_system: FileSystem = NATIVE,
+    look: Look | None = None,
 ) -> tuple[Layout, ...]:
     """Compare what will be written with what exists, and with each other.
 
@@ -92,6 +95,7 @@ def lay_out(
     :param replace: what belongs to no distribution may be replaced.
     :param startup_files: what is done about files that run code whenever Python starts.
     :param file_system: says whether case matters.
+    :param look: looks at each folder once.
     :raises FileConflict: something would be overwritten; all conflicts of a wheel are named.
     :raises StartupFileRefused: a wheel has such files, and there shall be none.
     :raises InvalidWheel: a member would leave the environment through a link, or is something
@@ -100,7 +104,8 @@ def lay_out(
     real = RealPaths()
     library = environment.schemes.purelib
     ignores_case = library.is_dir() and not file_system.is_case_sensitive(library)
-    ground = _Ground(leaving, staying, real, replace=replace, ignores_case=ignores_case)
+    look = Looking() if look is None else look
+    ground = _Ground(leaving, staying, real, look, replace=replace, ignores_case=ignores_case)
     places = StartupPlaces(environment)
     scripts = str(environment.schemes.scripts)
     layouts = []
@@ -203,6 +208,7 @@ class _Ground:
     :param leaving: by folder, the names of files that are removed before.
     :param staying: the distributions that are not.
     :param real: what has been found of links so far.
+    :param look: says what is in a folder.
     :param replace: what belongs to no distribution may be replaced.
     :param ignores_case: two spellings may name one file.
     """
@@ -212,6 +218,7 @@ class _Ground:
         leaving: Mapping[str, Collection[str]],
         staying: Iterable[Installed],
         real: RealPaths,
+        look: Look,
         *,
         replace: bool,
         ignores_case: bool,
@@ -225,8 +232,9 @@ class _Ground:
             self._leaving = folded
         self._owners = _Owners(staying, real)
         self._real = real
+        self._look = look
         self._replace = replace
-        self._names: dict[str, frozenset[str] | None] = {}
+        self._names: dict[str, set[str] | None] = {}
         self._files: dict[str, dict[str, tuple[str, str]]] = {}
         self._folders: dict[str, str] = {}
         self._inner: dict[str, set[str]] = {}
@@ -348,16 +356,15 @@ class _Ground:
             for name in names
         ) or not os.listdir(folder)  # noqa: PTH208  # an empty folder is nobody's
 
-    def _listing(self, folder: str) -> frozenset[str] | None:
+    def _listing(self, folder: str) -> set[str] | None:
         if folder not in self._names:
             above = os.path.dirname(folder)  # noqa: PTH120
             if above != folder and self._listing(above) is None:
                 self._names[folder] = None  # nothing is below what does not exist
             else:
-                try:
-                    self._names[folder] = frozenset(os.listdir(folder))  # noqa: PTH208
-                except OSError:
-                    self._names[folder] = None
+                found = self._look(folder)
+                names = None if found is None else found.files.keys() | found.folders.keys()
+                self._names[folder] = names
         return self._names[folder]
 
 

@@ -37,6 +37,7 @@ class Destination:
     :param launcher: kind of script launcher, as ``posix``.
     :param skip: final files, as (scheme, path), that are there already with this content:
         they are listed in RECORD and not written.
+    :param unchanged: folders of the wheel of which every file is in its final place.
     :param advance: told how many bytes are in their place.
     :param linker: links what stays as it is.
     """
@@ -49,6 +50,7 @@ class Destination:
         interpreter: str,
         launcher: str,
         skip: frozenset[tuple[str, str]] = frozenset(),
+        unchanged: Collection[str] = frozenset(),
         advance: Callable[[int], None] = lambda _: None,
         linker: Linker | None = None,
     ) -> None:
@@ -57,6 +59,7 @@ class Destination:
         self._interpreter = interpreter
         self._launcher = launcher
         self._skip = skip
+        self._unchanged = unchanged
         self._advance = advance
         self._linker = linker or Linker()
         self._made: dict[tuple[str, str], str] = {}
@@ -75,8 +78,10 @@ class Destination:
             rows.append((prefixes["scripts"] + path, digest, size))
         moves = []
         for part in wheel.parts:
-            written = self._written(part, wheel)
-            moves.append(self._move(part, wheel, written.keys()))
+            written: Mapping[str, _Row] = {}
+            if part.source not in self._unchanged:
+                written = self._written(part, wheel)
+                moves.append(self._move(part, wheel, written.keys()))
             rows += _rows(prefixes[part.scheme], part, wheel, written)
         self._linker.place(wheel.unpacked, [move for move in moves if move.names])
         self._advance(wheel.size)

@@ -16,7 +16,9 @@ import stat
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.errors import InvalidWheel, NotRemovable
+from wheelfit.install.looking import Looking
 from wheelfit.install.places import LOCK_FILE, WORKPLACE
+from wheelfit.install.steps import Listing
 from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 from wheelfit.wheels.entry_points import is_interpreter_name
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from wheelfit.install.environment import Environment
     from wheelfit.install.installed import Installed
+    from wheelfit.install.steps import Look
 
 __all__ = [
     "Bounds",
@@ -103,9 +106,13 @@ def _folders_in_record(record: Path, dist_info: Path) -> _Folders:
     except OSError:
         return {}
     written: dict[str, list[str]] = {}
+    last, names = "", written.setdefault("", [])
     for path in _rows(data, str(record)):
-        folder, slash, name = path.rpartition("/")
-        written.setdefault(folder + slash, []).append(name)
+        cut = path.rfind("/") + 1
+        start = path[:cut]
+        if start != last:  # mostly the rows of a folder follow each other
+            last, names = start, written.setdefault(start, [])
+        names.append(path[cut:])
     location = str(dist_info.parent)
     found: _Folders = {}
     for start, names in written.items():
@@ -124,9 +131,12 @@ def _folders_in_record(record: Path, dist_info: Path) -> _Folders:
 def _rows(data: bytes, where: str) -> list[str]:
     """Return the paths in a RECORD; quicker than `parse_record` where nothing is wrong."""
     try:
-        cells = [
-            row for row in csv.reader(io.StringIO(data.decode(), newline=""), strict=True) if row
-        ]
+        text = data.decode()
+        cells: list[list[str]]
+        if '"' in text or "\r" in text:
+            cells = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
+        else:
+            cells = [line.split(",") for line in text.split("\n") if line]
     except (UnicodeDecodeError, csv.Error):
         cells = [[]]
     paths = [row[0] for row in cells if len(row) == 3]
@@ -140,6 +150,7 @@ def plan_removal(
     environment: Environment,
     others: Iterable[Installed],
     real: RealPaths | None = None,
+    look: Look | None = None,
 ) -> Removal:
     """Find what goes with a distribution.
 
@@ -147,6 +158,7 @@ def plan_removal(
     :param environment: where it is installed.
     :param others: the distributions that stay.
     :param real: what has been found of links so far.
+    :param look: looks at each folder once; for several that go together one and the same.
     :raises NotRemovable: it has no RECORD, or none that can be read, or lies where this
         environment only looks.
     """
@@ -158,6 +170,7 @@ def plan_removal(
             f"{installed} cannot be removed: {error.message}", where=error.where
         ) from None
     real = RealPaths() if real is None else real
+    look = Looking() if look is None else look
     shared = _shared(recorded, others, real)
     bounds = Bounds(environment, own=installed.path, real=real)
     files: dict[str, set[str]] = {}
@@ -168,7 +181,7 @@ def plan_removal(
     for folder, names in recorded.items():
         is_free = bounds.takes_any(folder)
         of_others = shared.get(real.folder(folder), set())
-        there, folders = _listing(folder)
+        listing = look(folder) or Listing()
         staying = set()
         for name in () if is_free and not of_others else names:
             path = f"{folder}{os.sep}{name}"
@@ -180,27 +193,14 @@ def plan_removal(
                 staying.add(name)
         wanted = names.keys() - staying
         going = files.setdefault(folder, set())
-        going |= wanted & there
+        going |= wanted & listing.files.keys()
         # Where case is ignored it may be listed in another one.
-        left = wanted - there - folders
+        left = wanted - listing.files.keys() - listing.folders.keys()
         going |= {name for name in left if _is_file_or_link(f"{folder}{os.sep}{name}")}
-        if "__pycache__" in folders:
+        if "__pycache__" in listing.folders:
             cache = f"{folder}{os.sep}__pycache__"
-            files.setdefault(cache, set()).update(_bytecode(cache, names))
+            files.setdefault(cache, set()).update(_bytecode(look(cache) or Listing(), names))
     return Removal(installed.name, files, tuple(notes))
-
-
-def _listing(folder: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names of files and links in a folder, and those of folders."""
-    try:
-        with os.scandir(folder) as entries:
-            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    except OSError:
-        return frozenset(), frozenset()
-    return (
-        frozenset(name for name, is_folder in found if not is_folder),
-        frozenset(name for name, is_folder in found if is_folder),
-    )
 
 
 def check_removable(installed: Installed, environment: Environment) -> None:
@@ -390,11 +390,11 @@ def _start(root: str) -> str:
     return root.rstrip(os.sep) + os.sep
 
 
-def _bytecode(cache: str, names: Collection[str]) -> list[str]:
+def _bytecode(cache: Listing, names: Collection[str]) -> list[str]:
     """Return the names of the bytecode that Python keeps of the modules among some files."""
     stems = {name.removesuffix(".py") for name in names if name.endswith(".py")}
     found = []
-    for name in _listing(cache)[0]:
+    for name in cache.files:
         match = _BYTECODE.fullmatch(name)
         if match is not None and match[1] in stems:
             found.append(name)

@@ -71,8 +71,9 @@ class Listing:
     """In which file system it lies."""
     folders: Mapping[str, int] = field(default_factory=dict)
     """The folders in it, each with its file system."""
-    files: Collection[str] = frozenset()
-    """Everything else in it: files, and links whatever they lead to."""
+    files: Mapping[str, int] = field(default_factory=dict)
+    """Everything else in it, files, and links whatever they lead to: each with its number (inode),
+    0 where folders do not know it."""
 
 
 class Look(Protocol):

@@ -32,6 +32,7 @@ from wheelfit.errors import (
     NotRecoverable,
 )
 from wheelfit.install.journal import Journal, Stage, read_journal, stage_of
+from wheelfit.install.looking import Looking
 from wheelfit.install.places import WORKPLACE
 from wheelfit.install.recovery import (
     FOLDERS,
@@ -42,7 +43,7 @@ from wheelfit.install.recovery import (
     sync_folders,
     undo,
 )
-from wheelfit.install.steps import Kind, Listing, Step, plan_steps
+from wheelfit.install.steps import Kind, Step, plan_steps
 from wheelfit.values import dataclass
 from wheelfit.values import replace as altered
 from wheelfit.wheels.file_system import NATIVE
@@ -346,7 +347,7 @@ class Transaction:
         steps = plan_steps(
             self._stages.items(),
             leaving,
-            look=_Looking(),
+            look=Looking(),  # afresh: what appeared meanwhile is in the way
             store=self._store,
             kept=self._places.kept,
             replace=replace,
@@ -450,33 +451,6 @@ class _Way:
 # renamed, but files can; and not every file system exchanges names.
 _NOT_THAT_WAY = frozenset({errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP})
 _WAYS = (_Way(), _Way(exchange=False), _Way(whole_folders=False), _Way(False, False))
-
-
-class _Looking:
-    """Look at each folder once."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, Listing | None] = {}
-
-    def __call__(self, folder: str) -> Listing | None:
-        """Return the names in a folder, links followed; None if it is none."""
-        if folder not in self._seen:
-            self._seen[folder] = self._list(folder)
-        return self._seen[folder]
-
-    def _list(self, folder: str) -> Listing | None:
-        folders: dict[str, int] = {}
-        files: list[str] = []
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders[entry.name] = entry.stat(follow_symlinks=False).st_dev
-                    else:
-                        files.append(entry.name)
-            return Listing(os.stat(folder).st_dev, folders, files)  # noqa: PTH116
-        except OSError:
-            return None
 
 
 def _fold(name: str) -> str:

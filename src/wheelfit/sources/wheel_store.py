@@ -110,14 +110,15 @@ class WheelStore:
         if wheel is None or wheel.sha256 != sha256:
             self._drop(entry)
             return None
-        if (name := wheel.changed()) is not None:
+        seen = wheel.look()
+        if seen.changed is not None:
             self._note(
-                f"{name} of the unpacked {filename.text} in the cache was changed by somebody, "
-                "so the wheel is unpacked anew"
+                f"{seen.changed} of the unpacked {filename.text} in the cache was changed by "
+                "somebody, so the wheel is unpacked anew"
             )
             self._drop(entry)
             return None
-        return wheel
+        return replace(wheel, numbers=seen.numbers)
 
     @contextmanager
     def alone(self, sha256: str, progress: Progress = NO_PROGRESS) -> Iterator[None]:

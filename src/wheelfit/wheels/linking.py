@@ -102,6 +102,14 @@ class Linker:
         """Return the permissions of a new file."""
         return 0o777 & ~self._umask | 0o111 if executable else 0o666 & ~self._umask
 
+    def links(self, wheel: UnpackedWheel) -> bool:
+        """Tell whether files of a wheel may be the same file in the other place.
+
+        :param wheel: the wheel.
+        """
+        is_hard = self._mode in {LinkMode.AUTO, LinkMode.HARDLINK}
+        return is_hard and wheel.umask == self._umask
+
     def place(self, wheel: UnpackedWheel, moves: Sequence[Move]) -> None:
         """Give files of a wheel another place.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidWheel
-from wheelfit.values import dataclass
+from wheelfit.values import dataclass, field
 from wheelfit.wheels.dist_info import dist_info_folder
 from wheelfit.wheels.record import Record, RecordRow, parse_record
 
@@ -28,6 +28,7 @@ __all__ = [
     "MANIFEST",
     "TREE",
     "FileTable",
+    "Seen",
     "UnpackedFile",
     "UnpackedWheel",
     "read_unpacked",
@@ -118,6 +119,16 @@ class FileTable(Mapping[str, UnpackedFile]):
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """Say how the files of an unpacked wheel look now."""
+
+    changed: str | None
+    """The name of one that is not as it was written; None if all are."""
+    numbers: Sequence[int] = ()
+    """For each file its number in the file system (inode), if all are as they were written."""
+
+
+@dataclass(frozen=True, slots=True)
 class UnpackedWheel:
     """Give access to the files of an unpacked wheel; what they contain was checked."""
 
@@ -135,6 +146,8 @@ class UnpackedWheel:
     """What the permissions of the files were made with."""
     where: str
     """What errors name."""
+    numbers: Sequence[int] = field(default=(), compare=False, repr=False)
+    """What `look` said of the files when the wheel was found; empty if nobody looked."""
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all files in the order of the archive."""
@@ -190,22 +203,29 @@ class UnpackedWheel:
         return parse_record(self.read(name), where=f"{self.where}/{name}")
 
     def changed(self) -> str | None:
-        """Return the name of a file that is not as it was written; None if all are.
+        """Return the name of a file that is not as it was written; None if all are."""
+        return self.look().changed
+
+    def look(self) -> Seen:
+        """Look at every file.
 
         Size, time and kind are compared, which shows every edit of a linked file but one that
         sets the time back; the contents themselves are not read.
         """
         tree = str(self.folder / TREE) + os.sep
         files = self.files
+        numbers: list[int] = []
+        note, look = numbers.append, os.lstat
         for name, size, time in zip(files.names, files.sizes, files.times, strict=True):
             try:
-                found = os.lstat(tree + name)
+                found = look(tree + name)
             except OSError:
-                return name
+                return Seen(name)
             is_same = found.st_mtime_ns == time and found.st_size == size
             if not is_same or not stat.S_ISREG(found.st_mode):
-                return name
-        return None
+                return Seen(name)
+            note(found.st_ino)
+        return Seen(None, numbers)
 
 
 def write_manifest(wheel: UnpackedWheel) -> None:
