@@ -7,6 +7,7 @@ judge of what is a valid requirement.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.marker_grammar import parse_expression
-from wheelfit.core.markers import Marker, VariantContext
+from wheelfit.core.markers import Marker, VariantContext, parse_marker
 from wheelfit.core.versions import is_endless
 from wheelfit.errors import InvalidMarker, InvalidRequirement
 from wheelfit.patterns import pattern
@@ -130,13 +131,22 @@ def _parse(text: str) -> Requirement:
     marker = None
     if semicolon is not None:
         try:
-            marker = Marker(parse_expression(text, semicolon + 1))
+            marker = _marker(text, semicolon + 1)
         except InvalidMarker as error:
             _parse_head(head, text)  # the first error in the line is the one to report
             raise InvalidRequirement(
                 error.message, source=text, position=error.position, hint=error.hint
             ) from None
     return _parse_head(head, text, marker)
+
+
+def _marker(text: str, start: int) -> Marker:
+    """Read the marker in a text; many requirements have the same one."""
+    own = text[start:]
+    if "variant_" not in own:  # of such a variable it counts where it stands
+        with suppress(InvalidMarker):  # the error, too, must say where
+            return parse_marker(own.strip(" \t"))
+    return Marker(parse_expression(text, start))
 
 
 def _parse_head(head: str, text: str, marker: Marker | None = None) -> Requirement:
@@ -153,7 +163,7 @@ def _read_head(head: str, text: str, marker: Marker | None) -> Requirement:
     if (usual := _USUAL.fullmatch(head)) is not None:
         name, extras, clauses, enclosed = usual.groups()
         try:
-            specifier = SpecifierSet(clauses or enclosed or "")
+            specifier = _specifiers(clauses or enclosed or "")
         except InvalidSpecifier:
             pass  # packaging says below what is wrong with it
         else:
@@ -176,6 +186,8 @@ def _read_head(head: str, text: str, marker: Marker | None) -> Requirement:
         marker,
     )
 
+
+_specifiers = lru_cache(maxsize=4096)(SpecifierSet)
 
 _SIGNS = {
     "LEFT_BRACKET": "'['",

@@ -17,6 +17,7 @@ from wheelfit.resolve.replacements import Replacements
 from wheelfit.resolve.request import Asked
 from wheelfit.resolve.version_set import VersionSet, is_pin
 from wheelfit.sources.urls import redact
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,7 +42,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def needs_of(requirement: Requirement, text: str = "") -> list[Need]:
+def needs_of(requirement: Requirement, text: object = "") -> list[Need]:
     """Return a requirement as needs: of the project, and of each extra.
 
     :param requirement: its marker is not looked at.
@@ -49,9 +50,22 @@ def needs_of(requirement: Requirement, text: str = "") -> list[Need]:
     """
     versions = VersionSet.of(requirement.specifier)
     pin = is_pin(requirement.specifier)
-    cited = text or _cited(requirement)
+    cited = text or _Cited(requirement)
     extras: list[NormalizedName | None] = [None, *sorted(requirement.extras)]
     return [Need(Package(requirement.name, extra), versions, cited, pin) for extra in extras]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cited:
+    """Write a requirement without its marker, when somebody wants to read it."""
+
+    requirement: Requirement
+    label: str = ""
+    """Whose variant markers let it count; empty: none did."""
+
+    def __str__(self) -> str:
+        cited = _cited(self.requirement)
+        return f"{cited} (as {self.label})" if self.label else cited
 
 
 def _cited(requirement: Requirement) -> str:
@@ -151,7 +165,9 @@ class Catalogue:
         if apart is not None and apart in self.versions(name):
             return apart
         preferred = self._request.preferred.get(name)
-        return preferred if preferred in self.versions(name) else None
+        if preferred in self.versions(name):
+            return preferred
+        return self._candidates.favoured(name, prereleases=self._request.prereleases)
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
         """Tell whether a release has a wheel that fits, its core metadata read."""
@@ -183,7 +199,9 @@ class Catalogue:
         if self._is_any_divided and len(choice.labels) > 1:
             return True
         document = choice.metadata.document
-        return any(is_bound(document, choice.declared(label)) for label in choice.labels)
+        return document is not None and any(
+            is_bound(document, choice.declared(label)) for label in choice.labels
+        )
 
     def build(self, name: NormalizedName, version: Version, place: int) -> Build | None:
         """Return one build of a release: the installed one, then the best labels first."""
@@ -446,10 +464,8 @@ class Catalogue:
             # Of an extra only; a release that needs one anyway is not usable at all.
             return [Need(Package(requirement.name), VersionSet.empty(), _cited(requirement))]
         marker = requirement.marker
-        text = _cited(requirement)
-        if label and marker is not None and marker.uses_variants:
-            text = f"{text} (as {label})"
-        return needs_of(requirement, text)
+        matters = label and marker is not None and marker.uses_variants
+        return needs_of(requirement, _Cited(requirement, label if matters else ""))
 
     def _look_further(self, name: NormalizedName, version: Version) -> None:
         """Fetch older releases ahead once the solver goes back through a history."""

@@ -56,8 +56,9 @@ class Need:
     package: Package
     versions: VersionSet
     """Which versions will do."""
-    text: str = ""
-    """How its author wrote it, for proofs: ``torch>=2.8``."""
+    text: object = ""
+    """How its author wrote it, for proofs: ``torch>=2.8``. Its ``str()`` is taken when one is
+    told, which is rare."""
     is_pin: bool = False
     """Whether it names one version with ``==`` or ``===``; only then yanked ones count."""
 

@@ -271,11 +271,11 @@ class _Limits(dict[Package, VersionSet]):
         for need in constraints:
             base = Package(need.package.name)
             self[base] = dict.get(self, base, VersionSet.full()) & need.versions
-            self.texts.setdefault(base.name, []).append(need.text)
+            self.texts.setdefault(base.name, []).append(str(need.text))
 
     def get(self, package: Package, default: Any = None) -> Any:
         """Return the limit of a project also for its extras; builds have other numbers."""
-        if package.release is not None:
+        if not self or package.release is not None:
             return default
         return dict.get(self, Package(package.name), default)
 
@@ -580,7 +580,7 @@ class _Translation:
         text = ""
         kind = _KINDS[node.cause]
         if node.cause is IncompatibilityCause.ROOT and isinstance(node.origin, Need):
-            text = node.origin.text
+            text = str(node.origin.text)
         elif node.cause is IncompatibilityCause.DEPENDENCY:
             kind = _kind_of_dependency(node)
             text = self._requirement(node)
@@ -631,7 +631,7 @@ class _Translation:
         if needed is None or not isinstance(needed, VersionSet):
             return ""
         need = self._provider.reasons.get((parent, child, needed))
-        return need.text if need else ""
+        return str(need.text) if need else ""
 
 
 def _kind_of_dependency(node: Incompatibility[Any, Any]) -> Kind:
