@@ -13,6 +13,7 @@ import json
 import os
 import time
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -235,8 +236,12 @@ class Store:
     def _open_temporary(self, folder: Path) -> tuple[BinaryIO, Path]:
         import tempfile  # noqa: PLC0415 - start-up
 
-        self.prepare(folder)
-        descriptor, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
+        make = partial(tempfile.mkstemp, prefix=".", suffix=".part", dir=folder)
+        try:
+            descriptor, name = make()
+        except FileNotFoundError:
+            self.prepare(folder)
+            descriptor, name = make()
         hold_open(descriptor)  # whoever cleans up leaves it alone while we live
         return os.fdopen(descriptor, "w+b"), Path(name)
 

@@ -78,11 +78,14 @@ class CachedPages:
         """Whether no server may be asked."""
         return self._offline
 
-    def get(self, url: str, *, accept: str = "*/*", limit: int = PAGE_LIMIT) -> Answer:
+    def get(
+        self, url: str, *, accept: str = "*/*", limit: int = PAGE_LIMIT, keep: bool = True
+    ) -> Answer:
         """Return the answer to a request, from disk if that is as good.
 
         :param url: without credentials.
         :param limit: bytes of the longest body accepted.
+        :param keep: whether it may be kept; not where the caller keeps it by its hash.
         :raises Unreachable: also when offline and nothing is kept.
         :raises UnexpectedStatus: as `Client.get`.
         """
@@ -98,7 +101,7 @@ class CachedPages:
             merged = {**_headers(entry), **_kept(answer.headers)}
             self._keep(key, url, Answer(200, merged, str(entry.head["url"]), entry.body), entry)
             return _answer(entry, url)
-        if answer.status == 200:
+        if answer.status == 200 and keep:
             self._keep(key, url, answer, entry)
         return answer
 

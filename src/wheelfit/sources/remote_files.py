@@ -96,18 +96,24 @@ class RemoteFiles:
         return self._read(file.url, file.hashes, file.size, limit)
 
     def _read(
-        self, url: str, hashes: Mapping[str, str], size: int | None, limit: int = READ_LIMIT
+        self,
+        url: str,
+        hashes: Mapping[str, str],
+        size: int | None,
+        limit: int = READ_LIMIT,
+        *,
+        keep: bool = True,
     ) -> bytes:
         sha256 = hashes.get("sha256")
         entry = self._store.read("files", sha256) if sha256 else None
         if entry is not None:
             # The entry is sound, and was checked against this very hash.
             return entry.body
-        answer = self._pages.get(url, limit=limit)
+        answer = self._pages.get(url, limit=limit, keep=keep and not sha256)
         if answer.status != 200:
             raise unexpected(answer.status, answer.url)
         check_bytes(answer.body, hashes, size, where=redact(url))
-        if sha256:
+        if sha256 and keep:
             self._store.write("files", sha256, {}, answer.body)
         return answer.body
 
@@ -120,7 +126,10 @@ class RemoteFiles:
             return known
         if file.metadata_hashes is not None:
             try:
-                body = self._read(_metadata_url(file.url), file.metadata_hashes, None)
+                is_member = "sha256" in file.hashes  # kept as such below
+                body = self._read(
+                    _metadata_url(file.url), file.metadata_hashes, None, keep=not is_member
+                )
                 self._remember(file, METADATA, body)
                 return body
             except UnexpectedStatus as error:
