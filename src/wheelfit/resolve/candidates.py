@@ -153,23 +153,6 @@ class Candidates:
         """Tell whether the user's own files stand for the project."""
         return name in self._given
 
-    def favoured(self, name: NormalizedName, *, prereleases: bool) -> Version | None:
-        """Return the newest release of a bridged family that has a build for this machine.
-
-        Members of a family keep pace badly; a newer release that only the member for any
-        machine has would otherwise cost an accelerator. None where that is no question.
-
-        :param name: the project.
-        :param prereleases: whether they count.
-        :raises NetworkError: a source cannot be read.
-        """
-        listing = self.listing(name)
-        if listing is None or listing.bridge is None:
-            return None
-        from wheelfit.resolve.bridges import favoured  # noqa: PLC0415 - start-up
-
-        return favoured(self, listing, listing.bridge, prereleases=prereleases)
-
     def _list(self, name: NormalizedName) -> Listing | None:
         given = self._given.get(name)
         page = given or self.repository.project(name)
@@ -333,8 +316,6 @@ class Candidates:
         filename, document = choice.selection.chosen, choice.metadata.document
         if filename is None or filename.label is None or document is None:
             return None  # F-10: nothing inside a plain wheel matters
-        if choice.chosen is not None and choice.chosen.file.declared is not None:
-            data = choice.chosen.file.declared
         from wheelfit.core.index_metadata import (  # noqa: PLC0415 - start-up
             disagreement,
             read_wheel_document,
