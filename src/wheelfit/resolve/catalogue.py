@@ -165,9 +165,7 @@ class Catalogue:
         if apart is not None and apart in self.versions(name):
             return apart
         preferred = self._request.preferred.get(name)
-        if preferred in self.versions(name):
-            return preferred
-        return self._candidates.favoured(name, prereleases=self._request.prereleases)
+        return preferred if preferred in self.versions(name) else None
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
         """Tell whether a release has a wheel that fits, its core metadata read."""
