@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _PATIENCE = 2.0
 """Seconds that the others get to clean up once one has failed."""
-_QUIET = 0.01
+_QUIET = 0.03
 """Seconds in which nothing was finished after which one thread seems not to be enough."""
 
 
