@@ -1,0 +1,221 @@
+"""The bytes of files, each found by the SHA-256 of its content, and bytes on their way there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from wheelfit.errors import StorageUnavailable
+from wheelfit.patterns import pattern
+from wheelfit.values import dataclass
+from wheelfit.wheels.durable import write_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+
+__all__ = ["Blob", "Blobs", "Draft", "check_digest", "draft_in", "put", "storage_error"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_DIGEST = pattern(r"[0-9a-f]{64}")
+_ENDING = ".part"
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Hold what is known of bytes that are kept."""
+
+    sha256: str
+    """Of the content, in lower-case hexadecimal digits: what it is found by."""
+    size: int
+    modified: float
+    """When it was kept, in seconds of the system's clock."""
+
+
+class Draft:
+    """Take bytes that come in, hash them as they pass, and let them be looked at.
+
+    They lie in a file with a name that means nothing, so that a wheel of any size costs no
+    memory. Made by `Blobs.draft`.
+
+    :param path: of the file, which must not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        """The file; readable at any time, whole when all was written."""
+        self.size = 0
+        """Bytes so far."""
+        self._sha256 = hashlib.sha256()
+        self._blake2 = hashlib.blake2b(digest_size=32)
+        self._file = path.open("xb", buffering=0)
+
+    def write(self, data: bytes) -> None:
+        """Take the next bytes.
+
+        :raises StorageUnavailable: they cannot be written; most often there is no space.
+        """
+        try:
+            write_all(self._file, data)
+        except OSError as error:
+            raise storage_error(error, "an upload") from error
+        self._sha256.update(data)
+        self._blake2.update(data)
+        self.size += len(data)
+
+    @property
+    def sha256(self) -> str:
+        """The digest of the bytes so far, hexadecimal."""
+        return self._sha256.hexdigest()
+
+    @property
+    def blake2_256(self) -> str:
+        """The BLAKE2b digest of 32 bytes, hexadecimal, as upload forms have it."""
+        return self._blake2.hexdigest()
+
+    def sync(self) -> None:
+        """Wait until the bytes are on the disk.
+
+        :raises StorageUnavailable: they do not get there.
+        """
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise storage_error(error, "an upload") from error
+
+    def close(self) -> None:
+        """Close the file, and remove the name that means nothing."""
+        self._file.close()
+        self.path.unlink(missing_ok=True)
+
+
+class Blobs(Protocol):
+    """Keep bytes under the SHA-256 of their content.
+
+    Every method may be called from several threads, and by several processes and machines on
+    the same storage, at once and any number of times. What is kept never changes. Each may raise
+    ``StorageUnavailable``.
+    """
+
+    def draft(self) -> AbstractContextManager[Draft]:
+        """Return something to write bytes into; on leaving, what was not kept is gone.
+
+        Nothing can be found by its digest before `keep`, and nothing is left of a process
+        that was killed but a file that `tidy` removes.
+        """
+
+    def keep(self, draft: Draft) -> None:
+        """Keep the bytes of a draft; durable when this returns, whole or not there at all.
+
+        Keeping what is there already changes nothing. The draft can still be read, and be kept
+        again.
+
+        :param draft: of this storage, completely written.
+        """
+
+    def size(self, sha256: str) -> int | None:
+        """Return how many bytes are kept under a digest; None if there are none."""
+
+    def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
+        """Give the pieces of what lies between two positions, never the whole at once.
+
+        If it goes away meanwhile, fewer bytes come, or ``StorageUnavailable``.
+
+        :param sha256: of something that is kept.
+        :param start: position of the first byte.
+        :param stop: position behind the last byte.
+        """
+
+    def delete(self, sha256: str) -> None:
+        """Forget what is kept under a digest, if there is something."""
+
+    def stored(self) -> Iterator[Blob]:
+        """Yield everything that is kept, in no order; maybe not what comes meanwhile."""
+
+    def tidy(self, before: float) -> int:
+        """Remove drafts of processes that were killed; return how many.
+
+        :param before: only those that nobody has written to since then, in seconds of the
+            system's clock.
+        """
+
+
+def put(blobs: Blobs, pieces: Iterable[bytes]) -> Blob:
+    """Keep bytes that come in pieces.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from wheelfit.server.store.folder import FolderBlobs
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     put(FolderBlobs(Path(folder)), [b"wheel", b"fit"]).size
+    8
+
+    :param blobs: where.
+    :param pieces: in their order.
+    """
+    with blobs.draft() as draft:
+        for piece in pieces:
+            draft.write(piece)
+        blobs.keep(draft)
+        return Blob(draft.sha256, draft.size, draft.path.stat().st_mtime)
+
+
+@contextmanager
+def draft_in(folder: Path) -> Iterator[Draft]:
+    """Give a draft that is a file of a folder.
+
+    :param folder: made if it is not there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = Draft(folder / f"{secrets.token_hex(16)}{_ENDING}")
+    except OSError as error:
+        raise storage_error(error, str(folder)) from error
+    try:
+        yield draft
+    finally:
+        draft.close()
+
+
+def tidy_drafts(folder: Path, before: float) -> int:
+    """Remove drafts that nobody has written to for long; see `Blobs.tidy`."""
+    count = 0
+    try:
+        for path in folder.glob(f"*{_ENDING}"):
+            if path.stat().st_mtime < before:
+                path.unlink(missing_ok=True)
+                count += 1
+    except FileNotFoundError:
+        pass  # somebody else tidies too
+    except OSError as error:
+        raise storage_error(error, str(folder)) from error
+    return count
+
+
+def check_digest(sha256: str) -> str:
+    """Return a digest that can be made part of a path.
+
+    :raises ValueError: it is none.
+    """
+    if _DIGEST.fullmatch(sha256) is None:
+        raise ValueError(f"no SHA-256 in lower-case hexadecimal digits: {sha256[:80]!r}")
+    return sha256
+
+
+def storage_error(error: OSError, where: str) -> StorageUnavailable:
+    """Return what to raise when the disk says no.
+
+    :param error: what it said.
+    :param where: the file or folder, or what was to be written.
+    """
+    reason = error.strerror or type(error).__name__
+    return StorageUnavailable(f"the storage says: {reason}", where=where)

@@ -1,0 +1,57 @@
+"""A database in as many words as the records need: read at one moment, write one at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+
+__all__ = ["Database", "Execute", "Row", "Value"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+Value: TypeAlias = str | int | bytes | None
+"""What is stored in one place."""
+Row: TypeAlias = tuple[Any, ...]
+"""What comes back, in the order of the statement."""
+
+
+class Execute(Protocol):
+    """Run one statement of SQL."""
+
+    def __call__(self, sql: str, values: Sequence[Value] = (), /) -> list[Row]:
+        """Return its rows; none for statements that have none.
+
+        :param sql: with ``?`` for each value, in words that SQLite and PostgreSQL share.
+        :param values: for the question marks.
+        """
+
+
+class Database(Protocol):
+    """Run statements in transactions, for several threads, processes and machines at once.
+
+    Each method may raise ``StorageUnavailable``, on entering, inside and on leaving; then the
+    transaction has done nothing, unless the connection broke while it was being made final.
+    """
+
+    words: Mapping[str, str]
+    """How it calls the types ``bytes`` and ``number`` of the schema."""
+
+    def reading(self) -> AbstractContextManager[Execute]:
+        """Give a transaction that sees one moment and changes nothing."""
+
+    def writing(self) -> AbstractContextManager[Execute]:
+        """Give a transaction that changes all or nothing, durably.
+
+        There is one at a time, over all processes and machines: the next one waits, then
+        sees everything that this one did. An exception undoes it.
+        """
+
+    def close(self) -> None:
+        """Let go of all connections; may be called more than once."""

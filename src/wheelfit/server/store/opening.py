@@ -1,0 +1,134 @@
+"""Open a store by its addresses: one of the records, one of the bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+from wheelfit.errors import InvalidConfiguration
+from wheelfit.server.store.folder import FolderBlobs
+from wheelfit.server.store.sql_records import SqlRecords
+from wheelfit.server.store.sqlite import SqliteDatabase
+from wheelfit.sources.urls import file_path, redact
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from wheelfit.server.store.blobs import Blobs
+    from wheelfit.server.store.records import Records
+
+
+__all__ = ["Store", "open_blobs", "open_records", "open_store"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_DATABASE = "index.sqlite3"
+_FILES = "files"
+
+
+class Store(NamedTuple):
+    """Hold what an index keeps; a context manager that closes it."""
+
+    records: Records
+    blobs: Blobs
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.records.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open_store(folder: Path, *, records: str | None = None, blobs: str | None = None) -> Store:
+    """Open a store; what is not there yet is made.
+
+    Without addresses all of it is in the folder: a SQLite file, and the bytes beside it.
+
+    :param folder: for what has no address, and for uploads on their way to other storages.
+    :param records: as for `open_records`.
+    :param blobs: as for `open_blobs`.
+    :raises InvalidConfiguration: an address cannot be understood, or a newer wheelfit has been
+        there.
+    :raises NeedsExtra: a library is missing.
+    :raises StorageUnavailable: something cannot be opened.
+    """
+    kept = (
+        open_blobs(blobs, spool=folder / "incoming")
+        if blobs is not None
+        else FolderBlobs(folder / _FILES)
+    )
+    known = (
+        open_records(records)
+        if records is not None
+        else SqlRecords(SqliteDatabase(folder / _DATABASE))
+    )
+    return Store(known, kept)
+
+
+def open_records(url: str) -> Records:
+    """Open the records of an index.
+
+    :param url: ``sqlite:///path/of/file`` or ``postgresql://user:password@host/database``.
+    :raises InvalidConfiguration: it cannot be understood, or a newer wheelfit has been there.
+    :raises NeedsExtra: a library is missing.
+    :raises StorageUnavailable: the database cannot be opened.
+    """
+    scheme = urlsplit(url).scheme
+    if scheme == "sqlite":
+        return SqlRecords(SqliteDatabase(_path(url)))
+    if scheme in ("postgresql", "postgres"):
+        from wheelfit.server.store.postgresql import PostgresqlDatabase  # noqa: PLC0415 - an extra
+
+        return SqlRecords(PostgresqlDatabase(url))
+    raise InvalidConfiguration(
+        "this is no database that records can be in",
+        where=redact(url),
+        hint="as sqlite:///var/lib/wheelfit/index.sqlite3 or postgresql://user@host/database",
+    )
+
+
+def open_blobs(url: str, *, spool: Path | None = None) -> Blobs:
+    """Open where the bytes of an index are.
+
+    :param url: ``file:///folder``, or an object storage, as ``s3://bucket/prefix``.
+    :param spool: folder for uploads on their way to an object storage.
+    :raises InvalidConfiguration: it cannot be understood.
+    :raises NeedsExtra: a library is missing.
+    """
+    scheme = urlsplit(url).scheme
+    if scheme == "file":
+        return FolderBlobs(_path(url))
+    if scheme in _OBJECT_STORAGES:
+        from wheelfit.server.store.object_store import ObjectBlobs  # noqa: PLC0415 - an extra
+
+        return ObjectBlobs(url, spool=spool)
+    raise InvalidConfiguration(
+        "this is no storage that files can be in",
+        where=redact(url),
+        hint="as file:///var/lib/wheelfit/files or s3://bucket/prefix",
+    )
+
+
+_OBJECT_STORAGES = frozenset({"s3", "s3a", "gs", "az", "abfs", "abfss", "memory"})
+
+
+def _path(url: str) -> Path:
+    parts = urlsplit(url)
+    try:
+        return Path(file_path(parts._replace(scheme="file").geturl()))
+    except ValueError as error:
+        raise InvalidConfiguration(str(error), where=redact(url)) from None

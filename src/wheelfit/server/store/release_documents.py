@@ -1,0 +1,104 @@
+"""What an index says of the variants of a release, made from what its wheels say (F-70, F-74)."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit.core.filename import index_file_name
+from wheelfit.core.index_metadata import combine, contradictions, read_wheel_document
+from wheelfit.core.metadata import write_document
+from wheelfit.errors import InconsistentDocuments, InvalidDocument, InvalidWheel
+from wheelfit.server.store.records import ReleaseDocument, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+
+
+__all__ = ["WheelDocument", "disagreements", "make_document"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class WheelDocument(NamedTuple):
+    """Hold what one variant wheel says of itself."""
+
+    filename: str
+    label: Label
+    content: bytes
+    """Its ``variant.json``."""
+
+
+def disagreements(documents: Sequence[WheelDocument]) -> tuple[Violation, ...]:
+    """Return everything in which wheels of a release contradict each other (F-60, F-61, F-62).
+
+    :param documents: of all its variant wheels.
+    """
+    try:
+        read = _read(documents)
+    except InvalidWheel as error:
+        where = f"{error.where}: variant.json"
+        return (Violation("invalid-document", error.message, where),)
+    if not read:
+        return ()
+    found = tuple(
+        Violation(
+            "inconsistent-variants",
+            f"{one.error.message}; {'; '.join((one.error.note or '').splitlines())}"[:1000],
+            f"{one.second}: variant.json: {one.path}",
+        )
+        for one in contradictions(read)
+    )
+    if not found:
+        try:
+            write_document(combine(read))
+        except InvalidDocument as error:
+            message = f"the documents of the release cannot be written as one: {error.message}"
+            return (Violation("inconsistent-variants", message, documents[-1].filename),)
+    return found
+
+
+def make_document(
+    project: NormalizedName, version: Version, documents: Sequence[WheelDocument]
+) -> ReleaseDocument | None:
+    """Make the document of a release; None if it has no variant wheel.
+
+    :param project: whose release it is.
+    :param version: as the wheels spell it.
+    :param documents: of all its variant wheels; `disagreements` has found none.
+    :raises InconsistentDocuments: it should have.
+    """
+    read = _read(documents)
+    if not read:
+        return None
+    try:
+        content = write_document(combine(read))
+    except InvalidDocument as error:
+        raise InconsistentDocuments(error.message, where=documents[-1].filename) from None
+    digest = hashlib.sha256(content).hexdigest()
+    return ReleaseDocument(index_file_name(project, version), digest, content)
+
+
+def _read(documents: Sequence[WheelDocument]) -> list[tuple[str, VariantDocument]]:
+    """Read documents; of equal ones the first stands for all."""
+    first: dict[tuple[Label, bytes], str] = {}
+    for filename, label, content in sorted(documents):
+        first.setdefault((label, content), filename)
+    return [
+        (filename, _parsed(content, label, filename))
+        for (label, content), filename in first.items()
+    ]
+
+
+@lru_cache(512)  # every upload of a release looks at all of its wheels again
+def _parsed(content: bytes, label: Label, filename: str) -> VariantDocument:
+    return read_wheel_document(content, label, where=filename)

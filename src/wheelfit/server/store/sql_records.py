@@ -1,0 +1,579 @@
+"""The records over a database: one set of statements for SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, cast
+
+from packaging.utils import NormalizedName, canonicalize_version
+from packaging.version import Version
+
+from wheelfit.core.filename import parse_index_file_name
+from wheelfit.core.labels import Label
+from wheelfit.server.store.records import (
+    PUBLISHED,
+    Change,
+    Listing,
+    MissingBlob,
+    ReleaseDocument,
+    Stage,
+    StoredFile,
+    Token,
+    Violation,
+    refusal,
+)
+from wheelfit.server.store.release_documents import WheelDocument, disagreements, make_document
+from wheelfit.server.store.schema import migrate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from wheelfit.server.store.database import Database, Execute, Row
+    from wheelfit.server.store.records import NewFile, Scope
+
+
+__all__ = ["SqlRecords"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_FILE = (
+    "filename, project, spelling, label, sha256, size, uploaded, requires_python,"
+    " metadata_sha256, CASE WHEN provenance IS NULL THEN 0 ELSE 1 END, yanked, stage"
+)
+
+
+class SqlRecords:
+    """Know projects and files, in the tables of `wheelfit.server.store.schema`: `Records`.
+
+    :param database: its tables are made, or brought up to date.
+    :raises InvalidConfiguration: a newer wheelfit has been there.
+    :raises StorageUnavailable: it cannot be read or written.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        migrate(database)
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._database.close()
+
+    # --- reading ---------------------------------------------------------------------
+
+    def projects(self, stage: str = PUBLISHED) -> tuple[NormalizedName, ...]:
+        """Return the names of all projects with a visible file."""
+        with self._database.reading() as execute:
+            rows = execute("SELECT DISTINCT project FROM file WHERE stage IN ('', ?)", (stage,))
+        # By code point: databases may sort in other ways.
+        return tuple(sorted(cast("NormalizedName", name) for (name,) in rows))
+
+    def listing(self, project: NormalizedName, stage: str = PUBLISHED) -> Listing | None:
+        """Return what is visible of a project."""
+        with self._database.reading() as execute:
+            rows = execute(
+                f"SELECT {_FILE} FROM file WHERE project = ? AND stage IN ('', ?)",  # noqa: S608
+                (project, stage),
+            )
+            if not rows:
+                return None
+            documents = [
+                ReleaseDocument(filename, sha256, bytes(content))
+                for filename, sha256, content in execute(
+                    "SELECT filename, sha256, content FROM release_document WHERE project = ?",
+                    (project,),
+                )
+            ]
+            if stage != PUBLISHED:
+                documents = _documents(execute, project, stage)
+        files = sorted(map(_stored, rows), key=lambda file: file.filename)
+        documents.sort(key=lambda document: document.filename)
+        return Listing(tuple(files), tuple(documents))
+
+    def file(self, filename: str, stage: str = PUBLISHED) -> StoredFile | None:
+        """Return what is known of a visible file."""
+        with self._database.reading() as execute:
+            rows = execute(
+                f"SELECT {_FILE} FROM file WHERE filename = ? AND stage IN ('', ?)",  # noqa: S608
+                (filename, stage),
+            )
+        return _stored(rows[0]) if rows else None
+
+    def metadata(self, filename: str, stage: str = PUBLISHED) -> bytes | None:
+        """Return METADATA of a visible wheel."""
+        return self._part(
+            "SELECT metadata FROM file WHERE filename = ? AND stage IN ('', ?)", filename, stage
+        )
+
+    def provenance(self, filename: str, stage: str = PUBLISHED) -> bytes | None:
+        """Return what was attested about a visible file."""
+        return self._part(
+            "SELECT provenance FROM file WHERE filename = ? AND stage IN ('', ?)", filename, stage
+        )
+
+    def _part(self, sql: str, filename: str, stage: str) -> bytes | None:
+        with self._database.reading() as execute:
+            rows = execute(sql, (filename, stage))
+        return bytes(rows[0][0]) if rows and rows[0][0] is not None else None
+
+    def release_document(self, filename: str, stage: str = PUBLISHED) -> ReleaseDocument | None:
+        """Return what is said of the variants of a release."""
+        release = parse_index_file_name(filename)
+        if release is None:
+            return None
+        with self._database.reading() as execute:
+            if stage == PUBLISHED:
+                rows = execute(
+                    "SELECT filename, sha256, content FROM release_document WHERE filename = ?",
+                    (filename,),
+                )
+                found = [ReleaseDocument(name, sha, bytes(content)) for name, sha, content in rows]
+            else:
+                found = _documents(execute, release[0], stage)
+        return next((one for one in found if one.filename == filename), None)
+
+    def serial(self, project: NormalizedName | None = None) -> int:
+        """Return the number of the last visible change."""
+        with self._database.reading() as execute:
+            if project is None:
+                rows = execute("SELECT value FROM counter")
+            else:
+                rows = execute("SELECT serial FROM project WHERE name = ?", (project,))
+        return int(rows[0][0]) if rows else 0
+
+    def changes(self, after: int, most: int = 1000) -> tuple[Change, ...]:
+        """Return the log behind a number."""
+        with self._database.reading() as execute:
+            last = execute(
+                "SELECT serial FROM change WHERE serial > ? ORDER BY serial LIMIT 1 OFFSET ?",
+                (after, max(0, most - 1)),
+            )
+            rows = execute(
+                "SELECT serial, project, action, filename, time FROM change"
+                " WHERE serial > ? AND serial <= ?",
+                (after, last[0][0] if last else _END),
+            )
+        return tuple(Change(*row) for row in sorted(rows, key=lambda row: (row[0], row[3])))
+
+    # --- files -----------------------------------------------------------------------
+
+    def check(self, new: NewFile, *, stage: str = PUBLISHED, by: str | None = None) -> bool:
+        """Say whether a file could be added now."""
+        with self._database.reading() as execute:
+            return _admit(execute, new, stage, by)
+
+    def add(
+        self,
+        new: NewFile,
+        *,
+        is_kept: Callable[[], bool],
+        stage: str = PUBLISHED,
+        by: str | None = None,
+    ) -> bool:
+        """Add a file, and make the document of its release anew."""
+        with self._database.writing() as execute:
+            if not _admit(execute, new, stage, by):
+                return False
+            if not is_kept():
+                raise MissingBlob(new.filename)
+            execute(
+                "INSERT INTO file (filename, folded, project, version, spelling, label, sha256,"
+                " size, uploaded, requires_python, metadata, metadata_sha256, document,"
+                " provenance, yanked, stage)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    new.filename,
+                    _folded(new),
+                    new.project,
+                    canonicalize_version(new.version),
+                    str(new.version),
+                    new.label,
+                    new.sha256,
+                    new.size,
+                    new.uploaded,
+                    new.requires_python,
+                    new.metadata,
+                    None if new.metadata is None else hashlib.sha256(new.metadata).hexdigest(),
+                    new.document,
+                    new.provenance,
+                    None,
+                    stage,
+                ),
+            )
+            if by is not None and not _owners(execute, new.project):
+                execute("INSERT INTO owner (project, name) VALUES (?, ?)", (new.project, by))
+            if stage == PUBLISHED:
+                touched = [(new.project, "upload", new.filename)]
+                _log(execute, touched, new.uploaded)
+                _renew(execute, new.project, canonicalize_version(new.version))
+            return True
+
+    def yank(self, filenames: Iterable[str], reason: str | None, *, time: str) -> int:
+        """Yank published files, or take that back."""
+        touched = []
+        with self._database.writing() as execute:
+            for filename in dict.fromkeys(filenames):
+                rows = execute(
+                    "SELECT project, yanked FROM file WHERE filename = ? AND stage = ''",
+                    (filename,),
+                )
+                if not rows:
+                    continue
+                execute("UPDATE file SET yanked = ? WHERE filename = ?", (reason, filename))
+                touched.append((rows[0][0], "unyank" if reason is None else "yank", filename))
+            _log(execute, touched, time)
+        return len(touched)
+
+    def delete(self, filenames: Iterable[str], *, time: str) -> int:
+        """Delete files; published ones never come back."""
+        count, touched, releases = 0, [], set()
+        with self._database.writing() as execute:
+            for filename in dict.fromkeys(filenames):
+                rows = execute(
+                    "SELECT project, version, sha256, folded, stage FROM file WHERE filename = ?",
+                    (filename,),
+                )
+                if not rows:
+                    continue
+                project, version, sha256, folded, stage = rows[0]
+                execute("DELETE FROM file WHERE filename = ?", (filename,))
+                count += 1
+                if stage != PUBLISHED:
+                    continue
+                execute(
+                    "INSERT INTO tombstone (folded, filename, project, sha256, deleted)"
+                    " VALUES (?, ?, ?, ?, ?)",
+                    (folded, filename, project, sha256, time),
+                )
+                touched.append((project, "delete", filename))
+                releases.add((project, version))
+            _log(execute, touched, time)
+            for project, version in sorted(releases):
+                _renew(execute, project, version)
+        return count
+
+    # --- stages ----------------------------------------------------------------------
+
+    def open_stage(self, stage: Stage, secret: bytes) -> None:
+        """Make a stage."""
+        with self._database.writing() as execute:
+            execute(
+                "INSERT INTO stage (id, secret, owner, created, expires) VALUES (?, ?, ?, ?, ?)",
+                (stage.id, secret, stage.owner, stage.created, stage.expires),
+            )
+
+    def stage(self, secret: bytes) -> Stage | None:
+        """Return the stage that a token opens."""
+        with self._database.reading() as execute:
+            rows = execute(
+                "SELECT id, owner, created, expires FROM stage WHERE secret = ?", (secret,)
+            )
+        return Stage(*rows[0]) if rows else None
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return all stages, oldest first."""
+        with self._database.reading() as execute:
+            rows = execute("SELECT id, owner, created, expires FROM stage")
+        return tuple(sorted((Stage(*row) for row in rows), key=lambda one: (one.created, one.id)))
+
+    def publish(self, stage: str, *, time: str) -> tuple[StoredFile, ...]:
+        """Show all files of a stage, as one act, and end it."""
+        if stage == PUBLISHED:
+            return ()
+        with self._database.writing() as execute:
+            rows = execute(
+                f"SELECT {_FILE} FROM file WHERE stage = ?",  # noqa: S608
+                (stage,),
+            )
+            files = sorted(map(_stored, rows), key=lambda file: file.filename)
+            execute(
+                "UPDATE file SET stage = '', uploaded = ? WHERE stage = ?",
+                (time, stage),
+            )
+            execute("DELETE FROM stage WHERE id = ?", (stage,))
+            _log(execute, [(one.project, "upload", one.filename) for one in files], time)
+            releases = {(one.project, canonicalize_version(one.version)) for one in files}
+            violations = [
+                violation
+                for project, version in sorted(releases)
+                for violation in disagreements(_wheels(execute, project, version, PUBLISHED))
+            ]
+            if violations:
+                raise refusal(violations)  # which undoes all of it
+            for project, version in sorted(releases):
+                _renew(execute, project, version)
+            names = [one.filename for one in files]
+            return tuple(_one(execute, name) for name in names)
+
+    def drop(self, stage: str) -> int:
+        """End a stage and forget its files."""
+        if stage == PUBLISHED:
+            return 0
+        with self._database.writing() as execute:
+            count = len(execute("SELECT filename FROM file WHERE stage = ?", (stage,)))
+            execute("DELETE FROM file WHERE stage = ?", (stage,))
+            execute("DELETE FROM stage WHERE id = ?", (stage,))
+        return count
+
+    # --- tokens and owners --------------------------------------------------------------
+
+    def add_token(self, token: Token, secret: bytes) -> None:
+        """Let a token be known."""
+        projects = None if token.projects is None else json.dumps(sorted(token.projects))
+        with self._database.writing() as execute:
+            execute(
+                "INSERT INTO token (id, secret, owner, scopes, projects, created, expires, note)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    token.id,
+                    secret,
+                    token.owner,
+                    json.dumps(sorted(token.scopes)),
+                    projects,
+                    token.created,
+                    token.expires,
+                    token.note,
+                ),
+            )
+
+    def token(self, secret: bytes) -> Token | None:
+        """Return what a token allows."""
+        with self._database.reading() as execute:
+            rows = execute(f"SELECT {_TOKEN} FROM token WHERE secret = ?", (secret,))  # noqa: S608
+        return _token(rows[0]) if rows else None
+
+    def tokens(self) -> tuple[Token, ...]:
+        """Return all tokens, oldest first."""
+        with self._database.reading() as execute:
+            rows = execute(f"SELECT {_TOKEN} FROM token")  # noqa: S608
+        return tuple(sorted(map(_token, rows), key=lambda one: (one.created, one.id)))
+
+    def revoke(self, token: str) -> bool:
+        """Forget a token."""
+        with self._database.writing() as execute:
+            found = execute("SELECT id FROM token WHERE id = ?", (token,))
+            execute("DELETE FROM token WHERE id = ?", (token,))
+        return bool(found)
+
+    def owners(self, project: NormalizedName) -> frozenset[str]:
+        """Return who owns a project."""
+        with self._database.reading() as execute:
+            return _owners(execute, project)
+
+    def set_owners(self, project: NormalizedName, owners: Iterable[str]) -> None:
+        """Say who owns a project from now on."""
+        with self._database.writing() as execute:
+            execute("DELETE FROM owner WHERE project = ?", (project,))
+            for name in sorted(set(owners)):
+                execute("INSERT INTO owner (project, name) VALUES (?, ?)", (project, name))
+
+    # --- cleaning up -------------------------------------------------------------------
+
+    def forget_unused(
+        self, digests: Sequence[str], forget: Callable[[str], None]
+    ) -> tuple[str, ...]:
+        """Forget bytes that no file has."""
+        forgotten = []
+        with self._database.writing() as execute:
+            for digest in digests:
+                if not execute("SELECT 1 FROM file WHERE sha256 = ? LIMIT 1", (digest,)):
+                    forget(digest)
+                    forgotten.append(digest)
+        return tuple(forgotten)
+
+
+_END = (1 << 63) - 1
+_TOKEN = "id, owner, scopes, created, projects, expires, note"  # noqa: S105 - columns
+
+
+def _folded(new: NewFile) -> str:
+    return new.folded or new.filename.lower()
+
+
+def _stored(row: Row) -> StoredFile:
+    (name, project, spelling, label, sha256, size, uploaded, python, metadata, proven, yanked,
+     stage) = row  # fmt: skip
+    return StoredFile(
+        filename=name,
+        project=project,
+        version=spelling,
+        label=label,
+        sha256=sha256,
+        size=size,
+        uploaded=uploaded,
+        requires_python=python,
+        metadata_sha256=metadata,
+        has_provenance=bool(proven),
+        yanked=yanked,
+        stage=stage,
+    )
+
+
+def _token(row: Row) -> Token:
+    id_, owner, scopes, created, projects, expires, note = row
+    return Token(
+        id=id_,
+        owner=owner,
+        scopes=frozenset(cast("list[Scope]", json.loads(scopes))),
+        created=created,
+        projects=None if projects is None else frozenset(json.loads(projects)),
+        expires=expires,
+        note=note,
+    )
+
+
+def _one(execute: Execute, filename: str) -> StoredFile:
+    rows = execute(f"SELECT {_FILE} FROM file WHERE filename = ?", (filename,))  # noqa: S608
+    return _stored(rows[0])
+
+
+def _owners(execute: Execute, project: NormalizedName) -> frozenset[str]:
+    return frozenset(
+        name for (name,) in execute("SELECT name FROM owner WHERE project = ?", (project,))
+    )
+
+
+# --- who may come in ----------------------------------------------------------------------
+
+
+def _admit(execute: Execute, new: NewFile, stage: str, by: str | None) -> bool:
+    """Look whether a file may be added; False if it is there already.
+
+    :raises UploadRefused: it may not.
+    """
+    violations: list[Violation] = []
+    if stage != PUBLISHED and not execute("SELECT 1 FROM stage WHERE id = ?", (stage,)):
+        violations.append(
+            Violation("no-such-stage", "the stage was published or dropped", new.filename)
+        )
+    owners = _owners(execute, new.project)
+    if by is not None and owners and by not in owners:
+        message = f"{new.project} belongs to others than {by}"
+        violations.append(Violation("not-an-owner", message, new.filename))
+    others = execute(
+        "SELECT filename, sha256, stage FROM file WHERE filename = ? OR folded = ?",
+        (new.filename, _folded(new)),
+    )
+    if others and not violations and (new.filename, new.sha256, stage) in others:
+        return False
+    violations += [_taken(new, other, stage) for other in others]
+    for (deleted,) in execute("SELECT filename FROM tombstone WHERE folded = ?", (_folded(new),)):
+        message = f"{deleted} was deleted, and the name of a deleted file never comes back"
+        violations.append(Violation("name-deleted", message, new.filename))
+    version = canonicalize_version(new.version)
+    spellings = execute(
+        "SELECT DISTINCT spelling FROM file WHERE project = ? AND version = ? AND stage IN ('', ?)",
+        (new.project, version, stage),
+    )
+    violations += [
+        Violation(
+            "other-spelling",
+            f"the release is there as {spelling}, and may not be {new.version} too",
+            new.filename,
+        )
+        for (spelling,) in spellings
+        if spelling != str(new.version)
+    ]
+    if new.document is not None and new.label is not None:
+        own = WheelDocument(new.filename, new.label, new.document)
+        wheels = _wheels(execute, new.project, version, stage)
+        violations += disagreements([*(one for one in wheels if one.filename != own.filename), own])
+    if violations:
+        raise refusal(violations)
+    return True
+
+
+def _taken(new: NewFile, other: Row, stage: str) -> Violation:
+    filename, sha256, waits = other
+    if filename != new.filename:
+        message = f"{filename} is there, and is the same name on systems that ignore case"
+        return Violation("name-collision", message, new.filename)
+    if waits not in (PUBLISHED, stage):
+        message = "a file of this name waits to be published"
+    elif sha256 == new.sha256:
+        message = "this very file is published already"
+    else:
+        message = f"a file of this name with other content is there, with SHA-256 {sha256}"
+    return Violation("name-taken", message, new.filename)
+
+
+# --- what follows from a change --------------------------------------------------------------
+
+
+def _log(execute: Execute, touched: Sequence[tuple[str, str, str]], time: str) -> None:
+    """Give one number to all that was changed: project, action, and name of each file."""
+    if not touched:
+        return
+    execute("UPDATE counter SET value = value + 1")
+    serial = execute("SELECT value FROM counter")[0][0]
+    for project in sorted({project for project, _, _ in touched}):
+        execute(
+            "INSERT INTO project (name, serial) VALUES (?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET serial = excluded.serial",
+            (project, serial),
+        )
+    for project, action, filename in touched:
+        execute(
+            "INSERT INTO change (serial, filename, project, action, time) VALUES (?, ?, ?, ?, ?)",
+            (serial, filename, project, action, time),
+        )
+
+
+def _renew(execute: Execute, project: NormalizedName, version: str) -> None:
+    """Make the document of a release anew (F-74)."""
+    execute("DELETE FROM release_document WHERE project = ? AND version = ?", (project, version))
+    wheels = _wheels(execute, project, version, PUBLISHED)
+    if not wheels:
+        return
+    spelling = _spelling(execute, wheels)
+    document = make_document(project, spelling, wheels)
+    if document is not None:
+        execute(
+            "INSERT INTO release_document (filename, project, version, content, sha256, size)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                document.filename,
+                project,
+                version,
+                document.content,
+                document.sha256,
+                len(document.content),
+            ),
+        )
+
+
+def _documents(execute: Execute, project: NormalizedName, stage: str) -> list[ReleaseDocument]:
+    """Make the documents of a project as they will be when a stage is published."""
+    rows = execute(
+        "SELECT DISTINCT version FROM file WHERE project = ? AND stage IN ('', ?)"
+        " AND document IS NOT NULL",
+        (project, stage),
+    )
+    documents = []
+    for (version,) in rows:
+        wheels = _wheels(execute, project, version, stage)
+        # Published meanwhile what does not go with it: publishing will say so.
+        if wheels and not disagreements(wheels):
+            document = make_document(project, _spelling(execute, wheels), wheels)
+            documents += [document] if document is not None else []
+    return documents
+
+
+def _wheels(
+    execute: Execute, project: NormalizedName, version: str, stage: str
+) -> list[WheelDocument]:
+    """Return the documents of the variant wheels of a release that a stage sees."""
+    rows = execute(
+        "SELECT filename, label, document FROM file WHERE project = ? AND version = ?"
+        " AND stage IN ('', ?) AND document IS NOT NULL AND label IS NOT NULL",
+        (project, version, stage),
+    )
+    return [WheelDocument(name, Label(label), bytes(content)) for name, label, content in rows]
+
+
+def _spelling(execute: Execute, wheels: Sequence[WheelDocument]) -> Version:
+    rows = execute("SELECT spelling FROM file WHERE filename = ?", (wheels[0].filename,))
+    return Version(rows[0][0])

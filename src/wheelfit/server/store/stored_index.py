@@ -1,0 +1,100 @@
+"""An index over records and blobs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wheelfit.server.index import Content, content_of, url_of
+from wheelfit.server.store.records import PUBLISHED
+from wheelfit.sources.page import File, ProjectPage
+
+if TYPE_CHECKING:
+    from packaging.utils import NormalizedName
+
+    from wheelfit.server.store.opening import Store
+    from wheelfit.server.store.records import ReleaseDocument, StoredFile
+
+
+__all__ = ["StoredIndex"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_METADATA = ".metadata"
+_PROVENANCE = ".provenance"
+
+
+class StoredIndex:
+    """Have what was uploaded: an `Index`.
+
+    A page and the ``-variants.json`` it lists are always of one moment (F-74).
+
+    :param store: where it is.
+    :param stage: show what waits in this stage as well, as it will be once it is published.
+    """
+
+    def __init__(self, store: Store, *, stage: str = PUBLISHED) -> None:
+        self._records = store.records
+        self._blobs = store.blobs
+        self._stage = stage
+
+    def projects(self) -> tuple[NormalizedName, ...]:
+        """Return the names of all projects, sorted."""
+        return self._records.projects(self._stage)
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project."""
+        listing = self._records.listing(name, self._stage)
+        if listing is None:
+            return None
+        files = [*map(_file, listing.files), *map(_document, listing.documents)]
+        files.sort(key=lambda file: file.filename)
+        return ProjectPage(name, tuple(files), source="this index")
+
+    def stamp(self, name: NormalizedName) -> int | None:
+        """Return the number of the last change of a project; None for stages, which change."""
+        return self._records.serial(name) if self._stage == PUBLISHED else None
+
+    def content(self, filename: str) -> Content | None:
+        """Return the bytes of a listed file, or what stands beside it."""
+        file = self._records.file(filename, self._stage)
+        if file is not None:
+            return Content(file.size, file.sha256, partial(self._blobs.parts, file.sha256))
+        document = self._records.release_document(filename, self._stage)
+        if document is not None:
+            return content_of(document.content)
+        beside = None
+        if filename.endswith(_METADATA):
+            beside = self._records.metadata(filename.removesuffix(_METADATA), self._stage)
+        elif filename.endswith(_PROVENANCE):
+            beside = self._records.provenance(filename.removesuffix(_PROVENANCE), self._stage)
+        return None if beside is None else content_of(beside)
+
+
+def _file(stored: StoredFile) -> File:
+    url = url_of(stored.filename)
+    return File(
+        filename=stored.filename,
+        url=url,
+        hashes={"sha256": stored.sha256},
+        requires_python=stored.requires_python,
+        yanked=stored.yanked,
+        size=stored.size,
+        upload_time=stored.uploaded,
+        metadata_hashes=None
+        if stored.metadata_sha256 is None
+        else {"sha256": stored.metadata_sha256},
+        provenance=f"{url}{_PROVENANCE}" if stored.has_provenance else None,
+    )
+
+
+def _document(document: ReleaseDocument) -> File:
+    return File(  # and nothing else (F-72)
+        filename=document.filename,
+        url=url_of(document.filename),
+        hashes={"sha256": document.sha256},
+        size=len(document.content),
+    )

@@ -1,0 +1,134 @@
+"""Secrets that open an index for somebody: made once, shown once, known by their digest."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from wheelfit.server.store.records import Stage, Token
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import timedelta
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.server.store.records import Records, Scope
+
+
+__all__ = ["holder", "issue", "may", "open_stage", "stage_of", "written"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_PREFIX = "wheelfit-"
+_STAGE_PREFIX = "wheelfit-stage-"
+
+
+def written(time: datetime) -> str:
+    """Write a time as the records have it: RFC 3339, UTC, microseconds; sorts as it passes.
+
+    >>> written(datetime(2026, 1, 2, tzinfo=UTC))
+    '2026-01-02T00:00:00.000000Z'
+
+    :param time: with a time zone.
+    """
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def issue(
+    records: Records,
+    owner: str,
+    scopes: Iterable[Scope],
+    *,
+    now: datetime,
+    projects: Iterable[NormalizedName] | None = None,
+    lasts: timedelta | None = None,
+    note: str = "",
+) -> tuple[Token, str]:
+    """Make a token, and the secret that nobody can be shown again.
+
+    :param records: what knows it from now on.
+    :param owner: who it is for.
+    :param scopes: what it allows.
+    :param now: the time.
+    :param projects: what it is for; None: all of its owner, and new ones.
+    :param lasts: how long it is good; None: until it is revoked.
+    :param note: to be shown in lists.
+    """
+    secret = _PREFIX + secrets.token_urlsafe(32)
+    token = Token(
+        id=secrets.token_hex(8),
+        owner=owner,
+        scopes=frozenset(scopes),
+        created=written(now),
+        projects=None if projects is None else frozenset(projects),
+        expires=None if lasts is None else written(now + lasts),
+        note=note,
+    )
+    records.add_token(token, _digest(secret))
+    return token, secret
+
+
+def holder(records: Records, secret: str, *, now: datetime) -> Token | None:
+    """Return what a secret allows; None if nobody knows it, or it is no good any more.
+
+    :param secret: what somebody showed.
+    :param now: the time.
+    """
+    token = records.token(_digest(secret))
+    if token is None or (token.expires is not None and token.expires <= written(now)):
+        return None
+    return token
+
+
+def may(records: Records, token: Token, scope: Scope, project: NormalizedName) -> bool:
+    """Say whether a token allows something with a project.
+
+    ``admin`` includes ``upload``. A token for all projects of its owner is good for those, and
+    for such as nobody owns.
+
+    :param token: what `holder` returned.
+    :param scope: what is to be done.
+    :param project: with what.
+    """
+    if scope not in token.scopes and "admin" not in token.scopes:
+        return False
+    if token.projects is not None and project not in token.projects:
+        return False
+    owners = records.owners(project)
+    return not owners or token.owner in owners
+
+
+def open_stage(
+    records: Records, owner: str, *, now: datetime, lasts: timedelta
+) -> tuple[Stage, str]:
+    """Open a stage; return it with the secret that is the only way to it.
+
+    :param owner: who opens it.
+    :param now: the time.
+    :param lasts: how long it may wait to be published.
+    """
+    secret = _STAGE_PREFIX + secrets.token_urlsafe(32)
+    stage = Stage(secrets.token_hex(8), owner, written(now), written(now + lasts))
+    records.open_stage(stage, _digest(secret))
+    return stage, secret
+
+
+def stage_of(records: Records, secret: str, *, now: datetime) -> Stage | None:
+    """Return the stage that a secret opens, if it is still there and its time is not up.
+
+    :param secret: what somebody showed.
+    :param now: the time.
+    """
+    stage = records.stage(_digest(secret))
+    return None if stage is None or stage.expires <= written(now) else stage
+
+
+def _digest(secret: str) -> bytes:
+    # 256 bits of chance need no slow hash, and nothing is compared byte by byte but digests.
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
