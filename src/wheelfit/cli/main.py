@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
 
-__all__ = ["COMMANDS", "Command", "main", "make_parser", "module_of"]
+__all__ = ["COMMANDS", "Command", "every_command", "main", "make_parser", "module_of"]
 
 
 def __dir__() -> list[str]:
@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, str] = {
     "bundle": "make a folder from a lock that installs with no network",
     "export": "write what a machine gets as requirements, SBOM or list of licences",
     "check": "find everything that is wrong with wheels, index files and releases",
+    "index": "publish wheels as an index, for every installer",
     "probe": "show what this machine supports, and how that was found",
     "host": "list, show, compare and write descriptions of other machines",
     "providers": "see who says what is supported, and which plugins may be asked",
@@ -56,13 +57,34 @@ COMMANDS: Mapping[str, str] = {
 def module_of(name: str) -> str:
     """Return which module implements a command.
 
-    :param name: as it is typed.
+    :param name: as it is typed; of a subcommand both words.
     """
-    return f"wheelfit.cli.commands.{name.replace('-', '_')}"
+    return f"wheelfit.cli.commands.{name.replace('-', '_').replace(' ', '_')}"
+
+
+def every_command() -> Mapping[str, str]:
+    """Return all commands that do something, with one line each; subcommands by both words."""
+    found: dict[str, str] = {}
+    for name, summary in COMMANDS.items():
+        subcommands = _subcommands(import_module(module_of(name)))
+        if subcommands is None:
+            found[name] = summary
+        else:
+            found |= {f"{name} {word}": line for word, line in subcommands.items()}
+    return found
+
+
+def _subcommands(command: object) -> Mapping[str, str] | None:
+    """Return the subcommands of a command with one line each; None if it has none."""
+    return cast("Mapping[str, str] | None", getattr(command, "SUBCOMMANDS", None))
 
 
 class Command(Protocol):
-    """What a module in ``wheelfit.cli.commands`` offers."""
+    """What a module in ``wheelfit.cli.commands`` offers.
+
+    One that has subcommands offers ``SUBCOMMANDS`` instead, with one line for each; their
+    modules are named after both words.
+    """
 
     def configure(self, parser: ArgumentParser) -> None:
         """Add the arguments of the command."""
@@ -143,7 +165,7 @@ def _dispatch(words: list[str]) -> int:
     name = words[0] if words else "--help"
     if name in ("-h", "--help", "help"):
         if len(words) > 1 and words[1] in COMMANDS:
-            return _dispatch([words[1], "--help"])
+            return _dispatch([*words[1:], "--help"])
         _print(_overview())
         return 0
     if name in ("-V", "--version"):
@@ -152,14 +174,29 @@ def _dispatch(words: list[str]) -> int:
     if name not in COMMANDS:
         raise UsageError(
             f"there is no command {name!r}" if not name.startswith("-") else f"no option {name!r}",
-            hint=_suggestion(name),
+            hint=_suggestion(name, COMMANDS),
         )
     from wheelfit.cli.configuration import complete, read_layers, set_aside
 
     _check_working_folder()
     command = cast(Command, import_module(module_of(name)))
+    subcommands = _subcommands(command)
+    if subcommands is not None:
+        words = words[1:]
+        word = words[0] if words else "--help"
+        if word in ("-h", "--help", "help"):
+            _print(_overview_of(name, command, subcommands))
+            return 0
+        if word not in subcommands:
+            what = f"no option {word!r}" if word.startswith("-") else f"there is no {name} {word}"
+            raise UsageError(what, hint=_suggestion(word, subcommands, f"wheelfit {name}"))
+        name = f"{name} {word}"
+        command = cast(Command, import_module(module_of(name)))
     parser = make_parser(name, command)
     own = set_aside(parser)
+    # It is put together anew for every parser that names none, and only help shows it.
+    if not any(word == "--help" or _is_short_help(word) for word in words):
+        parser.usage = parser.prog
     # Options may stand between names, as with pip; not where ``--`` says that no more come.
     parse = parser.parse_args if "--" in words else parser.parse_intermixed_args
     arguments = parse(words[1:])
@@ -168,6 +205,11 @@ def _dispatch(words: list[str]) -> int:
     return _guarded(
         lambda: command.run(arguments, output, os.environ), lambda: output, debug=arguments.debug
     )
+
+
+def _is_short_help(word: str) -> bool:
+    """Tell whether a word may ask for help, alone or together with other letters."""
+    return word[:1] == "-" and word[1:2] != "-" and "h" in word
 
 
 def _check_working_folder() -> None:
@@ -265,8 +307,6 @@ def _lenient_output(words: Sequence[str]) -> Output:
 
 
 def _overview() -> str:
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {summary}" for name, summary in COMMANDS.items()]
     return "\n".join(
         [
             "Usage: wheelfit COMMAND [OPTIONS]",
@@ -274,7 +314,7 @@ def _overview() -> str:
             "Install the build that fits the machine.",
             "",
             "Commands:",
-            *lines,
+            *_table(COMMANDS),
             "",
             "wheelfit COMMAND --help shows the options of a command; --version the version.",
             "",
@@ -282,11 +322,32 @@ def _overview() -> str:
     )
 
 
-def _suggestion(name: str) -> str:
+def _overview_of(name: str, command: object, subcommands: Mapping[str, str]) -> str:
+    return "\n".join(
+        [
+            f"usage: wheelfit {name} COMMAND [OPTIONS]",
+            "",
+            (command.__doc__ or "").strip(),
+            "",
+            "Commands:",
+            *_table(subcommands),
+            "",
+            f"wheelfit {name} COMMAND --help shows the options of a command.",
+            "",
+        ]
+    )
+
+
+def _table(commands: Mapping[str, str]) -> list[str]:
+    width = max(map(len, commands))
+    return [f"  {name:<{width}}  {summary}" for name, summary in commands.items()]
+
+
+def _suggestion(name: str, known: Mapping[str, str], program: str = "wheelfit") -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(name, COMMANDS, n=1)
-    return f"did you mean {close[0]!r}?" if close else "wheelfit --help lists the commands"
+    close = get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"{program} --help lists the commands"
 
 
 def _in_family(error: BaseException) -> WheelfitError:

@@ -12,11 +12,10 @@ import pytest
 from cli.running import Runner
 from jsonschema import Draft202012Validator
 
-from wheelfit.cli.commands import check as command
+from wheelfit.cli.check_report import FAULTS, INCOMPLETE
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 
-FAULTS, INCOMPLETE = command.FAULTS, command.INCOMPLETE
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
 LIBRARY = {"blas": {"library": ["mkl"]}}
 DOCUMENT = release_document({"mkl": LIBRARY, "null": {}}, static=LIBRARY)

@@ -110,19 +110,20 @@ def _defaults(command: str | None) -> tuple[Mapping[str, Any], bool]:
     from typing import cast
 
     from wheelfit.cli.configuration import is_concerned
-    from wheelfit.cli.main import COMMANDS, Command, make_parser, module_of
+    from wheelfit.cli.main import Command, every_command, make_parser, module_of
     from wheelfit.cli.settings import SETTINGS
     from wheelfit.errors import UsageError
 
-    if command is not None and command not in COMMANDS:
-        close = get_close_matches(command, COMMANDS, n=1)
+    commands = every_command()
+    if command is not None and command not in commands:
+        close = get_close_matches(command, commands, n=1)
         raise UsageError(
             f"there is no command {command!r}",
             hint=f"did you mean {close[0]!r}?" if close else "wheelfit --help lists the commands",
         )
     found: dict[str, Any] = {}
     works_on_project = False
-    for name in COMMANDS if command is None else [command]:
+    for name in commands if command is None else [command]:
         parser = make_parser(name, cast(Command, import_module(module_of(name))))
         own = Namespace()
         with suppress(UsageError):  # words are missing, but the defaults are there by then

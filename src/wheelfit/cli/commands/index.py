@@ -1,0 +1,14 @@
+"""Publish wheels as an index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Each is a module beside this one, named after both words; only the chosen one is imported.
+SUBCOMMANDS: Mapping[str, str] = {
+    "generate": "make a static index of a folder of wheels, there or on an object store",
+}
+"""The subcommands with one line each."""

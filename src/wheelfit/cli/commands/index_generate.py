@@ -1,0 +1,206 @@
+"""Make a static index of a folder of wheels, which any web server or object store can offer.
+
+All wheels and source distributions in DIR and the folders in it are listed, in HTML and JSON, with
+hashes, sizes, upload times and the metadata of each wheel; for each release with variants its
+-variants.json is combined from the wheels. Without --to the pages go into DIR/simple and the
+files stay where they are.
+
+FILE.yanked beside a file, or NAME-VERSION.yanked, yanks it for the reason that is written in it;
+FILE.provenance is passed on. What no index would take is refused with all reasons, and nothing is
+published then unless --keep-going is given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options import given
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.cli.output import Output
+    from wheelfit.server.generate.generation import Generated
+    from wheelfit.server.generate.targets import Target
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("folder", type=given, metavar="DIR", help="the folder with the wheels")
+    parser.add_argument(
+        "--to",
+        type=given,
+        metavar="TARGET",
+        help="a folder, or a URL as s3://bucket/prefix, that gets pages and files (default: pages "
+        "into DIR, which keeps the files)",
+    )
+    parser.add_argument(
+        "--release",
+        action="append",
+        default=[],
+        metavar="NAME==VERSION",
+        help="publish this release only, all of it or nothing, and leave others as they are",
+    )
+    parser.add_argument(
+        "--keep-going",
+        action="store_true",
+        help="publish what is sound although something is refused",
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="compare all content of new wheels with RECORD"
+    )
+    parser.add_argument(
+        "--replace",
+        action="store_true",
+        help="take files that were published with other content under the same name",
+    )
+    parser.add_argument(
+        "--prune",
+        action="store_true",
+        help="remove files that no page names, nor did when the index was last changed",
+    )
+    parser.add_argument(
+        "--memory",
+        type=given,
+        metavar="FILE",
+        help="remember here what was learnt of the files (default: beside the pages; for a URL "
+        "hidden in DIR)",
+    )
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Generate the index; the exit code is 9 if something was refused."""
+    del environ
+    from contextlib import suppress
+    from pathlib import Path
+
+    from wheelfit.cli.check_report import FAULTS, Bar
+    from wheelfit.errors import FileProblem
+    from wheelfit.server.generate.generation import FILES, Wishes, generate
+    from wheelfit.server.generate.memory import Memory
+    from wheelfit.server.generate.targets import SIMPLE
+
+    folder = Path(arguments.folder)
+    if not folder.is_dir():
+        raise FileProblem("there is no such folder", where=arguments.folder)
+    wishes = Wishes(
+        frozenset(map(_release, arguments.release)),
+        keep_going=arguments.keep_going,
+        replace=arguments.replace,
+        prune=arguments.prune,
+        full=arguments.full,
+    )
+    target, place = _target(arguments.to or arguments.folder)
+    in_place = place is not None and place.absolute() == folder.absolute()
+    if arguments.memory:
+        memory = Path(arguments.memory)
+    elif place is not None:
+        memory = place / SIMPLE / ".facts.json"
+    else:
+        memory = folder / ".wheelfit-facts.json"
+    without = {folder / SIMPLE}
+    if place is not None and not in_place:
+        # It may be inside the folder; what is walked through is named below the folder's name.
+        with suppress(ValueError):
+            inside = folder / place.absolute().relative_to(folder.absolute())
+            without |= {inside / SIMPLE, inside / FILES}
+    with Bar(output, "reading") as bar:
+        generated = generate(
+            folder,
+            target,
+            Memory(memory, full=arguments.full),
+            wishes,
+            in_place=in_place,
+            without=frozenset(without),
+            progress=bar,
+        )
+    _tell(generated, arguments, target, output)
+    return FAULTS if generated.refused else 0
+
+
+def _release(text: str) -> tuple[NormalizedName, Version]:
+    """Read what ``--release`` names."""
+    from packaging.utils import canonicalize_name
+    from packaging.version import InvalidVersion, Version
+
+    from wheelfit.errors import UsageError
+
+    name, _, version = text.partition("==")
+    try:
+        parsed = Version(version)
+    except InvalidVersion:
+        raise UsageError(f"{text!r} is no release", hint="write --release torch==2.8.0") from None
+    return canonicalize_name(name.strip()), parsed
+
+
+def _target(text: str) -> tuple[Target, Path | None]:
+    """Return the target that is named, and its folder if it is one."""
+    from pathlib import Path
+
+    from wheelfit.server.generate.targets import FolderTarget
+    from wheelfit.sources.urls import file_path
+
+    if text.startswith("file:"):
+        text = file_path(text)
+    if "://" in text:
+        from wheelfit.server.generate.object_store import open_store
+
+        return open_store(text), None
+    return FolderTarget(Path(text)), Path(text)
+
+
+def _tell(generated: Generated, arguments: Namespace, target: Target, output: Output) -> None:
+    from wheelfit.check.findings import Count, Report
+    from wheelfit.cli.check_report import count_of, report_lines
+
+    output.result_json(
+        {
+            "version": 1,
+            "folder": arguments.folder,
+            "target": target.name,
+            "published": generated.is_published,
+            "projects": generated.projects,
+            "releases": generated.releases,
+            "files": generated.files,
+            "looked_at": generated.looked_at,
+            "findings": [one.to_mapping() for one in generated.refused],
+            "left_out": list(generated.left_out),
+            "written": list(generated.written),
+            "removed": list(generated.removed),
+            "unnamed": generated.unnamed,
+        }
+    )
+    for note in generated.notes:
+        output.warn(note)
+    if generated.refused:
+        report = Report.of(generated.refused, (), Count())
+        for line, style in report_lines(report, verbose=output.verbosity > 0):
+            output.result(line, style)
+        output.result()
+    if not generated.is_published:
+        output.result("nothing is published; --keep-going publishes the rest", "bad")
+        return
+    there = (
+        f"{count_of(generated.files, 'file')} of {count_of(generated.releases, 'release')}, "
+        f"{count_of(generated.projects, 'project')}"
+    )
+    if generated.written or generated.removed:
+        done = f"{len(generated.written)} written"
+        if generated.removed:
+            done += f", {len(generated.removed)} removed"
+    else:
+        done = "nothing has changed"
+    output.result(f"{target.name}/simple/: {there}; {done}", "good")
+    if generated.left_out:
+        output.result(f"left out: {', '.join(generated.left_out)}", "warning")
+    if generated.unnamed:
+        output.say(
+            f"{count_of(generated.unnamed, 'file')} no page names any more; --prune removes what "
+            "was so before the last change",
+            "dim",
+        )

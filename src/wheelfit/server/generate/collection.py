@@ -1,0 +1,147 @@
+"""The files of a folder that an index is made of."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import parse_index_file_name
+from wheelfit.errors import FileProblem
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import TypeAlias
+
+
+__all__ = ["PROVENANCE", "YANKED", "Collection", "Found", "collect"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+PROVENANCE = ".provenance"
+"""Behind the name of a file: what was attested about it (PEP 740), passed on as it is."""
+YANKED = ".yanked"
+"""Behind the name of a file, or of a release: it is yanked (PEP 592); the content is the reason."""
+
+_ARCHIVES = (".whl", ".tar.gz", ".zip")
+
+Signature: TypeAlias = "tuple[int, int, int, int, int]"
+"""Changes whenever a file does: device, number, size, and the times of content and status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Hold where a file is, and how it looked from outside."""
+
+    path: Path
+    name: str
+    """Path below the folder, with ``/``."""
+    signature: Signature
+
+    @property
+    def filename(self) -> str:
+        """The name without folders."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.signature[2]
+
+    @property
+    def modified(self) -> int:
+        """When the content was last changed, in nanoseconds since 1970."""
+        return self.signature[3]
+
+    def look_again(self) -> Found:
+        """Return the file as it looks now.
+
+        :raises FileProblem: it is not there any more.
+        """
+        try:
+            return Found(self.path, self.name, _signature(self.path.stat()))
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Hold what there is in a folder, sorted by path."""
+
+    archives: tuple[Found, ...] = ()
+    """Wheels and source distributions, by their suffix alone."""
+    index_files: tuple[Found, ...] = ()
+    """Files named as ``torch-2.8.0-variants.json``, which somebody wrote before."""
+    provenance: Mapping[str, Found] | None = None
+    """By the path of the file that it is about."""
+    yanked: Mapping[str, Found] | None = None
+    """By the path of the file, or by a release as ``torch-2.8.0``."""
+
+
+def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collection:
+    """Look for files in a folder and all folders in it, those that are hidden left out.
+
+    :param folder: where to look.
+    :param without: folders that are left out: what was generated before.
+    :raises FileProblem: a folder cannot be read.
+    """
+    archives: list[Found] = []
+    index_files: list[Found] = []
+    provenance: dict[str, Found] = {}
+    yanked: dict[str, Found] = {}
+    for found in _walk(folder, "", without):
+        name = found.name
+        if name.endswith(PROVENANCE):
+            provenance[name.removesuffix(PROVENANCE)] = found
+        elif name.endswith(YANKED):
+            about = name.removesuffix(YANKED)
+            yanked[about if about.endswith(_ARCHIVES) else about.rpartition("/")[2]] = found
+        elif name.endswith(_ARCHIVES):
+            archives.append(found)
+        elif parse_index_file_name(found.filename) is not None:
+            index_files.append(found)
+    return Collection(tuple(archives), tuple(index_files), provenance, yanked)
+
+
+_WANTED = (*_ARCHIVES, PROVENANCE, YANKED, ".json")
+
+
+def _walk(folder: Path, prefix: str, without: frozenset[Path]) -> Iterator[Found]:
+    if folder in without:
+        return
+    try:
+        with os.scandir(folder) as entries:
+            listed = sorted((entry.name, entry.path) for entry in entries)
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+    for name, path in listed:
+        if name.startswith("."):
+            continue
+        try:
+            status = os.stat(path)  # noqa: PTH116 - thousands of them, and links are followed
+        except OSError:
+            continue  # a link that leads nowhere, or somebody has just removed it
+        if S_ISDIR(status.st_mode):
+            yield from _walk(Path(path), f"{prefix}{name}/", without)
+        elif S_ISREG(status.st_mode) and name.endswith(_WANTED):
+            yield Found(Path(path), f"{prefix}{name}", _signature(status))
+
+
+def _signature(status: os.stat_result) -> Signature:
+    return (
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )
+
+
+def _unreadable(path: Path, error: OSError) -> FileProblem:
+    reason = error.strerror or type(error).__name__
+    return FileProblem(f"it cannot be read: {reason}", where=str(path))

@@ -1,0 +1,135 @@
+"""The ``-variants.json`` of a release, from its wheels and from nothing else (F-60 to F-74)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from wheelfit.check import checks
+from wheelfit.check.findings import Place
+from wheelfit.core.filename import index_file_name
+from wheelfit.core.index_metadata import combine, contradictions, read_wheel_document
+from wheelfit.core.metadata import read_document, write_document
+from wheelfit.errors import InvalidDocument, InvalidWheel
+from wheelfit.values import dataclass
+from wheelfit.wheels.archive import WheelArchive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wheelfit.check.findings import Finding
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.server.generate.collection import Found
+    from wheelfit.server.generate.memory import Memory
+
+
+__all__ = ["VariantWheel", "combined_document", "published_findings"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class VariantWheel:
+    """Hold a wheel with a label, and what stands for its content."""
+
+    found: Found
+    filename: WheelFilename
+    sha256: str
+
+
+def combined_document(
+    wheels: Sequence[VariantWheel], memory: Memory
+) -> tuple[bytes | None, tuple[Finding, ...]]:
+    """Return the document of a release, or why there can be none (F-65).
+
+    :param wheels: all variant wheels of one release, each sound by itself.
+    :param memory: knows what the same wheels gave before.
+    :raises FileProblem: a wheel cannot be read.
+    """
+    ordered = sorted(wheels, key=lambda one: one.found.filename)
+    name, version = ordered[0].filename.name, ordered[0].filename.version
+    told = "\n".join(f"{one.found.filename} {one.sha256}" for one in ordered)
+    key = hashlib.sha256(told.encode()).hexdigest()
+    known = memory.combined(f"{name}-{version}", key)
+    if known is not None:
+        return known, ()
+    # Wheels with the same label and the same bytes of it say the same; reading JSON takes longest.
+    read: dict[tuple[str, bytes], VariantDocument] = {}
+    documents: list[tuple[str, VariantDocument]] = []
+    findings: list[Finding] = []
+    for one in ordered:
+        with WheelArchive(one.found.path, one.filename, where=one.found.name) as archive:
+            data = archive.variant_document() or b""
+        label = one.filename.label or ""
+        if (label, data) in read:
+            continue
+        try:
+            document = read_wheel_document(data, one.filename.label, where=one.found.name)  # type: ignore[arg-type]
+        except InvalidWheel as error:
+            place = Place(one.found.name, "variant.json")
+            findings.append(place.found(checks.WRONG_LABEL, error.message))
+            continue
+        read[label, data] = document
+        documents.append((one.found.name, document))
+    if findings:
+        return None, tuple(findings)
+    for conflict in contradictions(documents):
+        said = "; ".join(
+            f"{where}: {value}"
+            for where, value in zip((conflict.first, conflict.second), conflict.values, strict=True)
+        )
+        place = Place(conflict.second, "variant.json")
+        findings.append(
+            place.found(
+                checks.INCONSISTENT_WHEELS,
+                f"it and {conflict.first} contradict each other about {conflict.path} ({said})",
+                path=conflict.path,
+            )
+        )
+    if findings:
+        return None, tuple(findings)
+    try:
+        written = write_document(combine(documents), accept_losses=False)
+    except InvalidDocument as error:
+        where = index_file_name(name, version)
+        return None, (Place(where).found(checks.INCONSISTENT_WHEELS, _in_one_line(error)),)
+    memory.learn_combined(f"{name}-{version}", key, written)
+    return written, ()
+
+
+def published_findings(found: Found, generated: bytes | None) -> Iterator[Finding]:
+    """Yield how a file that somebody put there differs from what the wheels say (F-74).
+
+    Only what it means counts, not how it is written.
+
+    :param found: a ``-variants.json`` of the release.
+    :param generated: from the wheels; None if there is none.
+    """
+    place = Place(found.name)
+    if generated is None:
+        yield place.found(
+            checks.LABEL_WITHOUT_WHEEL, "no variant wheel backs it, and an index invents nothing"
+        )
+        return
+    try:
+        theirs = read_document(found.path.read_bytes(), where=found.name)
+    except InvalidDocument as error:
+        yield place.found(checks.UNREADABLE_DOCUMENT, _in_one_line(error))
+        return
+    ours = read_document(generated, where=found.name)
+    for what, one, other in (
+        ("default-priorities", theirs.priorities, ours.priorities),
+        ("variants", dict(theirs.variants), dict(ours.variants)),
+        ("providers", dict(theirs.providers), dict(ours.providers)),
+    ):
+        if one != other:
+            yield place.found(
+                checks.CLAIMS_DISAGREE, f"{what} are not those of the wheels", path=what
+            )
+
+
+def _in_one_line(error: InvalidDocument) -> str:
+    return " ".join(f"{error.message}: {error.note}".split() if error.note else [error.message])

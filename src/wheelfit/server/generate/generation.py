@@ -1,0 +1,577 @@
+"""From a folder of files to an index that has them: look, refuse, combine, publish."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+from packaging.utils import canonicalize_name, parse_sdist_filename
+from packaging.version import InvalidVersion, Version
+
+from wheelfit.check.findings import Place
+from wheelfit.core.filename import index_file_name, parse_index_file_name, parse_wheel_filename
+from wheelfit.errors import InvalidFilename, UserError
+from wheelfit.server.generate.collection import collect
+from wheelfit.server.generate.manifest import MANIFEST, Manifest, read_manifest, write_manifest
+from wheelfit.server.generate.refusals import (
+    CHANGED_FILE,
+    FOREIGN_PROVENANCE,
+    INCOMPLETE_RELEASE,
+    SAME_NAME,
+)
+from wheelfit.server.generate.targets import SIMPLE, Part
+from wheelfit.server.pages import HTML, JSON, write_project, write_projects
+from wheelfit.sources.page import File
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.values import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.check.findings import Finding
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.server.generate.collection import Collection, Found
+    from wheelfit.server.generate.facts import FileFacts
+    from wheelfit.server.generate.memory import Memory
+    from wheelfit.server.generate.targets import Target
+    from wheelfit.sources.progress import Progress
+
+    Release = tuple[NormalizedName, Version]
+
+
+__all__ = ["FILES", "Generated", "Wishes", "generate", "publish"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+FILES = "files"
+"""The folder of a target into which files are copied."""
+_KINDS = {"index.html": HTML, "index.json": JSON}
+_LONGEST_REASON = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """Say how an index is generated."""
+
+    releases: frozenset[Release] = frozenset()
+    """Publish these only, and leave what is published of others as it is; empty: all there are."""
+    keep_going: bool = False
+    """Publish what is sound although something is refused."""
+    replace: bool = False
+    """Take files that were published with other content."""
+    prune: bool = False
+    """Remove what no page names, and none named when the index was last changed."""
+    full: bool = False
+    """Compare all content of new wheels with RECORD."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Say what came of it."""
+
+    projects: int = 0
+    releases: int = 0
+    files: int = 0
+    """On all pages, index files included."""
+    looked_at: int = 0
+    """Files that were hashed, because they are new or have changed."""
+    refused: tuple[Finding, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Files that are not on the pages for that."""
+    is_published: bool = False
+    """Whether the pages are those of now; not if something was refused and nobody keeps going."""
+    written: tuple[str, ...] = ()
+    """Paths of what was put into the target, in that order."""
+    removed: tuple[str, ...] = ()
+    unnamed: int = 0
+    """How many files in the target no page names any more."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """Hold a file that may be published."""
+
+    found: Found
+    facts: FileFacts
+    release: Release
+    wheel: WheelFilename | None
+    provenance: bytes | None = None
+    yanked: str | None = None
+
+
+@dataclass(slots=True)
+class _Content:
+    """Hold what pages shall list, and the files they name."""
+
+    files: dict[str, tuple[File, ...]] = field(default_factory=dict)
+    parts: dict[str, Part] = field(default_factory=dict)
+
+
+def generate(
+    folder: Path,
+    target: Target,
+    memory: Memory,
+    wishes: Wishes = Wishes(),
+    *,
+    in_place: bool = False,
+    without: frozenset[Path] = frozenset(),
+    progress: Progress = NO_PROGRESS,
+) -> Generated:
+    """Make an index of the files of a folder.
+
+    Every file that pages name is in the target before the first of them, so at any moment a
+    client sees a release as it was or as it is, with all of its variants.
+
+    :param folder: with wheels and source distributions, also in folders inside it.
+    :param target: where the index goes.
+    :param memory: what is known of the files.
+    :param wishes: how.
+    :param in_place: whether the target is the folder itself; then files stay where they are.
+    :param without: folders that are not looked into.
+    :param progress: told of bytes that are hashed, and then of bytes that are copied.
+    :raises FileProblem: something cannot be read or written.
+    :raises UserError: there is no release that was asked for.
+    :raises EnvironmentBusy: somebody else publishes there.
+    """
+    with target.opened():
+        collection = collect(folder, without=without)
+        facts = {found.name: memory.facts(found) for found in collection.archives}
+        new = [found for found in collection.archives if facts[found.name] is None]
+        if new:
+            from wheelfit.server.generate.facts import look_at_all  # noqa: PLC0415 - start-up
+
+            for found, learnt in look_at_all(new, full=wishes.full, progress=progress):
+                facts[found.name] = learnt
+                memory.learn(found, learnt)
+        before = read_manifest(target.read(MANIFEST), where=target.name)
+        known = {name: one for name, one in facts.items() if one is not None}
+        survey = _Survey(collection, known, before, wishes, memory, in_place=in_place)
+        content = survey.content()
+        notes = tuple(filter(None, [memory.keep()]))
+        refused = tuple(sorted(survey.refused, key=lambda one: one.sort_key))
+        generated = Generated(
+            looked_at=len(new),
+            refused=refused,
+            left_out=tuple(sorted(survey.left_out)),
+            notes=notes,
+        )
+        if refused and not wishes.keep_going:
+            return generated
+        return publish(
+            content.files,
+            content.parts.values(),
+            target,
+            before,
+            generated,
+            only=wishes.releases,
+            prune=wishes.prune,
+            progress=progress,
+        )
+
+
+class _Survey:
+    """Decide what is published."""
+
+    def __init__(
+        self,
+        collection: Collection,
+        facts: Mapping[str, FileFacts],
+        before: Manifest,
+        wishes: Wishes,
+        memory: Memory,
+        *,
+        in_place: bool,
+    ) -> None:
+        self._collection = collection
+        self._facts = facts
+        self._published = {file.filename: file for files in before.files.values() for file in files}
+        self._wishes = wishes
+        self._memory = memory
+        self._in_place = in_place
+        self.refused: list[Finding] = []
+        self.left_out: set[str] = set()
+
+    def content(self) -> _Content:
+        """Return what is published of the folder."""
+        content = _Content()
+        releases: dict[Release, list[_Candidate]] = {}
+        for one in self._sound():
+            releases.setdefault(one.release, []).append(one)
+        wanted = self._wishes.releases
+        if missing := sorted(wanted - self._all_releases()):
+            listed = ", ".join(f"{name}=={version}" for name, version in missing)
+            raise UserError(f"the folder has no file of {listed}")
+        by_project: dict[str, list[tuple[Version, File]]] = {}
+        for release, candidates in releases.items():
+            if wanted and release not in wanted:
+                continue
+            documents = self._document(release, candidates)
+            if wanted and self._is_broken(release, candidates):
+                continue
+            entries = by_project.setdefault(release[0], [])
+            entries += [(release[1], self._entry(one, content)) for one in candidates]
+            if documents is not None:
+                entries.append((release[1], self._index_entry(release, documents, content)))
+        for name, entries in by_project.items():
+            entries.sort(key=lambda pair: (pair[0], pair[1].filename))
+            content.files[name] = tuple(file for _, file in entries)
+        return content
+
+    def _all_releases(self) -> set[Release]:
+        return {
+            release
+            for found in self._collection.archives
+            if (release := _release_of(found.filename)) is not None
+        }
+
+    # --- what is refused ----------------------------------------------------------------
+
+    def _refuse(self, filename: str, findings: Iterable[Finding]) -> None:
+        self.refused += findings
+        self.left_out.add(filename)
+
+    def _sound(self) -> Iterator[_Candidate]:
+        """Yield files that may be published as far as they themselves are concerned."""
+        wanted = self._wishes.releases
+        seen: dict[str, Found] = {}
+        for found in self._collection.archives:
+            facts = self._facts[found.name]
+            filename = found.filename
+            release = _release_of(filename)
+            if wanted and release not in wanted:
+                continue
+            place = Place(found.name)
+            other = seen.setdefault(filename.casefold(), found)
+            if other is not found:
+                if other.filename == filename and self._facts[other.name].sha256 == facts.sha256:
+                    continue
+                self._refuse(filename, [place.found(SAME_NAME, f"there is {other.name} too")])
+                continue
+            faults = list(facts.findings)
+            published = self._published.get(filename)
+            if (
+                published is not None
+                and published.hashes.get("sha256") != facts.sha256
+                and not self._wishes.replace
+            ):
+                digest = published.hashes.get("sha256", "")[:16]
+                message = f"it was published with sha256 {digest}…, and has {facts.sha256[:16]}…"
+                faults.append(place.found(CHANGED_FILE, message))
+            provenance = self._provenance(found, facts, faults)
+            if faults or release is None:
+                self._refuse(filename, faults)
+                continue
+            yield _Candidate(
+                found,
+                facts,
+                release,
+                parse_wheel_filename(filename) if filename.endswith(".whl") else None,
+                provenance,
+                self._yanked(found, release),
+            )
+
+    def _provenance(self, found: Found, facts: FileFacts, faults: list[Finding]) -> bytes | None:
+        beside = (self._collection.provenance or {}).get(found.name)
+        if beside is None:
+            return None
+        from wheelfit.server.generate.facts import provenance_fault  # noqa: PLC0415 - start-up
+
+        data = beside.path.read_bytes()
+        fault = provenance_fault(data, found.filename, facts.sha256)
+        if fault is not None:
+            faults.append(Place(beside.name).found(FOREIGN_PROVENANCE, fault))
+            return None
+        return data
+
+    def _yanked(self, found: Found, release: Release) -> str | None:
+        marks = self._collection.yanked or {}
+        mark = marks.get(found.name)
+        if mark is None:
+            names = {key for key in marks if not key.endswith((".whl", ".tar.gz", ".zip"))}
+            mark = next((marks[key] for key in sorted(names) if _names(key, release)), None)
+        if mark is None:
+            return None
+        text = mark.path.read_bytes()[: 4 * _LONGEST_REASON].decode("utf-8", "replace")
+        return " ".join(text.split())[:_LONGEST_REASON]
+
+    def _document(self, release: Release, candidates: list[_Candidate]) -> bytes | None:
+        """Return the ``-variants.json`` of a release; without one its variants are left out."""
+        from wheelfit.server.generate.combined import (  # noqa: PLC0415 - start-up
+            VariantWheel,
+            combined_document,
+            published_findings,
+        )
+
+        variants = [one for one in candidates if one.wheel is not None and one.wheel.is_variant]
+        document = None
+        if variants:
+            wheels = [
+                VariantWheel(one.found, one.wheel, one.facts.sha256)
+                for one in variants
+                if one.wheel is not None
+            ]
+            document, findings = combined_document(wheels, self._memory)
+            if document is None:
+                for one in variants:
+                    self._refuse(one.found.filename, ())
+                    candidates.remove(one)
+                self.refused += findings
+        for found in self._collection.index_files:
+            if parse_index_file_name(found.filename) == release and (document or not variants):
+                self.refused += published_findings(found, document)
+        return document
+
+    def _is_broken(self, release: Release, candidates: Sequence[_Candidate]) -> bool:
+        """Say whether a release that was named cannot be published as a whole."""
+        here = {one.found.filename for one in candidates}
+        out = {name for name in self.left_out if _release_of(name) == release}
+        missing = [
+            name
+            for name in self._published
+            if _release_of(name) == release and name not in here | out
+        ]
+        place = Place(f"{release[0]}-{release[1]}")
+        for name in sorted(missing):
+            self.refused.append(place.found(INCOMPLETE_RELEASE, f"{name} is published already"))
+        if out or missing:
+            self.left_out |= here
+        return bool(out or missing)
+
+    # --- what is published --------------------------------------------------------------
+
+    def _entry(self, one: _Candidate, content: _Content) -> File:
+        found, facts = one.found, one.facts
+        if self._in_place:
+            path = found.name
+        else:
+            path = f"{FILES}/{facts.sha256[:16]}/{found.filename}"
+            content.parts[path] = Part(path, facts.sha256, found.size, found.path)
+        if facts.metadata_sha256 is not None:
+            beside = f"{path}.metadata"
+            read = partial(_metadata_of, found)
+            content.parts[beside] = Part(beside, facts.metadata_sha256, facts.metadata_size, read)
+        if one.provenance is not None and not self._in_place:
+            data = one.provenance
+            beside = f"{path}.provenance"
+            digest = hashlib.sha256(data).hexdigest()
+            content.parts[beside] = Part(beside, digest, len(data), lambda: data)
+        url = f"../../{quote(path)}"
+        published = self._published.get(found.filename)
+        if published is not None and published.hashes.get("sha256") == facts.sha256:
+            time = published.upload_time
+        else:
+            time = _time(found.modified)
+        return File(
+            found.filename,
+            url,
+            {"sha256": facts.sha256},
+            requires_python=facts.requires_python,
+            yanked=one.yanked,
+            size=found.size,
+            upload_time=time,
+            metadata_hashes=None
+            if facts.metadata_sha256 is None
+            else {"sha256": facts.metadata_sha256},
+            provenance=None if one.provenance is None else f"{url}.provenance",
+        )
+
+    def _index_entry(self, release: Release, document: bytes, content: _Content) -> File:
+        entry, part = index_entry(release, document)
+        content.parts[part.path] = part
+        return entry
+
+
+def index_entry(release: Release, document: bytes) -> tuple[File, Part]:
+    """Return the entry of a ``-variants.json``, and where the file itself goes.
+
+    Its path has its digest in it: whoever read an older page finds what that page promises.
+
+    :param release: whose it is.
+    :param document: its bytes.
+    """
+    filename = index_file_name(*release)
+    digest = hashlib.sha256(document).hexdigest()
+    path = f"{SIMPLE}/{release[0]}/{digest[:16]}/{filename}"
+    entry = File(
+        filename, f"{digest[:16]}/{quote(filename)}", {"sha256": digest}, size=len(document)
+    )
+    return entry, Part(path, digest, len(document), lambda: document)
+
+
+# --- publishing ---------------------------------------------------------------------------
+
+
+def publish(
+    files: Mapping[str, tuple[File, ...]],
+    parts: Iterable[Part],
+    target: Target,
+    before: Manifest,
+    generated: Generated,
+    *,
+    only: frozenset[Release] = frozenset(),
+    prune: bool = False,
+    progress: Progress = NO_PROGRESS,
+) -> Generated:
+    """Put files into a target, and when all are there exchange the pages.
+
+    :param files: by project, in the order of its page.
+    :param parts: the files that pages name.
+    :param target: where to; opened.
+    :param before: what is published.
+    :param generated: what is known of it so far.
+    :param only: change the entries of these releases alone; empty: of all.
+    :param prune: remove what no page names, before and after.
+    :param progress: told of bytes.
+    """
+    parts = sorted(parts, key=lambda part: part.path)
+    missing = target.missing(parts, before.parts.items())
+    if missing:
+        target.put_parts(missing, progress)
+    with target.turning():
+        before = read_manifest(target.read(MANIFEST), where=target.name)
+        listed = _together(before.files, files, only)
+        pages, digests = _pages(listed, before, target)
+        put = {**before.parts, **{part.path: part.sha256 for part in parts}}
+        named = {path for name, of in listed.items() for file in of for path in _paths(name, file)}
+        left = put.keys() - named
+        gone = sorted(left & before.left) if prune else []
+        vanished = sorted(before.pages.keys() - digests.keys())
+        after = Manifest(
+            listed,
+            digests,
+            {path: digest for path, digest in put.items() if path not in gone},
+            frozenset(left.difference(gone)),
+        )
+        target.put_pages(pages)
+        if vanished:
+            target.remove(vanished)
+        if after != before or not target.has_page(MANIFEST, _digest(write_manifest(after))):
+            target.put_pages([(MANIFEST, write_manifest(after))])
+        if gone:
+            target.remove(gone)
+    return replace(
+        generated,
+        projects=len(listed),
+        releases=len({_release_of(one.filename) for of in listed.values() for one in of}),
+        files=sum(map(len, listed.values())),
+        is_published=True,
+        written=(*(part.path for part in missing), *(path for path, _ in pages)),
+        removed=(*vanished, *gone),
+        unnamed=len(after.left),
+    )
+
+
+def _together(
+    before: Mapping[str, tuple[File, ...]],
+    files: Mapping[str, tuple[File, ...]],
+    only: frozenset[Release],
+) -> dict[str, tuple[File, ...]]:
+    """Return the entries of all pages."""
+    if not only:
+        return {name: files[name] for name in sorted(files)}
+    replaced = {_release_of(one.filename) for of in files.values() for one in of}
+    listed: dict[str, tuple[File, ...]] = {}
+    for name in sorted({*before, *files}):
+        kept = [one for one in before.get(name, ()) if _release_of(one.filename) not in replaced]
+        entries = [*kept, *files.get(name, ())]
+        listed[name] = tuple(sorted(entries, key=_by_version))
+    return listed
+
+
+def _by_version(file: File) -> tuple[Version, str]:
+    release = _release_of(file.filename)
+    return (Version("0") if release is None else release[1], file.filename)
+
+
+def _pages(
+    listed: Mapping[str, tuple[File, ...]], before: Manifest, target: Target
+) -> tuple[list[tuple[str, bytes]], dict[str, str]]:
+    """Return the pages that have to be written, the list of projects last, and all digests.
+
+    The list comes last because a project is looked for there before its page is.
+    """
+    pages: list[tuple[str, bytes]] = []
+    digests: dict[str, str] = {}
+
+    def add(path: str, *, is_same: bool, write: partial[bytes]) -> None:
+        digest = before.pages.get(path)
+        if is_same and digest is not None and target.has_page(path, digest):
+            digests[path] = digest
+            return
+        data = write()
+        digests[path] = _digest(data)
+        if digests[path] != digest or not target.has_page(path, digests[path]):
+            pages.append((path, data))
+
+    from wheelfit.sources.page import ProjectPage  # noqa: PLC0415 - beside its only use
+
+    for name, files in listed.items():
+        is_same = before.files.get(name) == files
+        page = ProjectPage(canonicalize_name(name), files, source="")
+        for file, kind in _KINDS.items():
+            path = f"{SIMPLE}/{name}/{file}"
+            add(path, is_same=is_same, write=partial(write_project, page, kind))
+    names = list(listed)
+    for file, kind in _KINDS.items():
+        is_same = list(before.files) == names
+        add(f"{SIMPLE}/{file}", is_same=is_same, write=partial(write_projects, names, kind))
+    return pages, digests
+
+
+def _paths(project: str, file: File) -> Iterator[str]:
+    """Yield the files of a target that an entry names."""
+    for url in (file.url, file.provenance):
+        if url is None or "://" in url:
+            continue
+        path = unquote(url)
+        path = path[6:] if path.startswith("../../") else f"{SIMPLE}/{project}/{path}"
+        yield path
+        if url == file.url and file.metadata_hashes is not None:
+            yield f"{path}.metadata"
+
+
+def _release_of(filename: str) -> Release | None:
+    if (release := parse_index_file_name(filename)) is not None:
+        return release
+    try:
+        if filename.endswith(".whl"):
+            wheel = parse_wheel_filename(filename)
+            return wheel.name, wheel.version
+        return parse_sdist_filename(filename)
+    except (InvalidFilename, ValueError):
+        return None
+
+
+def _names(text: str, release: Release) -> bool:
+    name, _, version = text.partition("-")
+    try:
+        return (canonicalize_name(name), Version(version)) == release
+    except InvalidVersion:
+        return False
+
+
+def _metadata_of(found: Found) -> bytes:
+    from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up
+
+    with WheelArchive(found.path) as wheel:
+        return wheel.metadata()
+
+
+def _time(nanoseconds: int) -> str:
+    """Return a time as pages have it (PEP 700)."""
+    moment = datetime.fromtimestamp(nanoseconds // 10**9, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{nanoseconds // 1000 % 10**6:06d}Z"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,109 @@
+"""What an index has published: the memory that travels with it.
+
+From it a later run knows when a file was first there, which releases to leave as they are, and
+what nobody names any more.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.errors import FileProblem
+from wheelfit.sources.page import File
+from wheelfit.values import dataclass, field
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+__all__ = ["MANIFEST", "Manifest", "read_manifest", "write_manifest"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+MANIFEST = "simple/wheelfit.json"
+"""Where it lies: with the pages, so that who removes them removes it."""
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Hold what an index has published."""
+
+    files: Mapping[str, tuple[File, ...]] = field(default_factory=dict)
+    """By project: the entries of its page."""
+    pages: Mapping[str, str] = field(default_factory=dict)
+    """By path: the digest of each page."""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """By path: the digest of every other file that was put there, named by a page or not."""
+    left: frozenset[str] = frozenset()
+    """Those of the parts that no page named any more when it was written."""
+
+
+def read_manifest(data: bytes | None, *, where: str) -> Manifest:
+    """Read it.
+
+    :param data: its bytes; None: nothing was published yet.
+    :param where: the index, for errors.
+    :raises FileProblem: it is no manifest; then nothing may be published over it.
+    """
+    if data is None:
+        return Manifest()
+    try:
+        document = json.loads(data)
+        known = {_VERSION: document}[document["version"]]
+        return Manifest(
+            {
+                project: tuple(_file(one) for one in files)
+                for project, files in known["projects"].items()
+            },
+            dict(known["pages"]),
+            dict(known["parts"]),
+            frozenset(known["left"]),
+        )
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise FileProblem(
+            f"what was published cannot be read from {MANIFEST}: {str(error)[:100]}",
+            where=where,
+            hint="remove that file to publish everything anew",
+        ) from None
+
+
+def write_manifest(manifest: Manifest) -> bytes:
+    """Return its bytes: equal ones for equal content."""
+    document = {
+        "version": _VERSION,
+        "projects": {
+            project: [_mapping(file) for file in manifest.files[project]]
+            for project in sorted(manifest.files)
+        },
+        "pages": dict(sorted(manifest.pages.items())),
+        "parts": dict(sorted(manifest.parts.items())),
+        "left": sorted(manifest.left),
+    }
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+_OPTIONAL = ("requires_python", "yanked", "size", "upload_time", "metadata_hashes", "provenance")
+
+
+def _mapping(file: File) -> dict[str, Any]:
+    given = {name: getattr(file, name) for name in _OPTIONAL}
+    return {
+        "filename": file.filename,
+        "url": file.url,
+        "hashes": dict(file.hashes),
+        **{
+            name: dict(value) if name == "metadata_hashes" else value
+            for name, value in given.items()
+            if value is not None
+        },
+    }
+
+
+def _file(data: Mapping[str, Any]) -> File:
+    optional = {name: data[name] for name in _OPTIONAL if name in data}
+    return File(data["filename"], data["url"], dict(data["hashes"]), **optional)

@@ -1,0 +1,116 @@
+"""What was learnt of files, kept so that nothing is hashed twice.
+
+It is a cache: without it everything is looked at again, and the same comes out.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from wheelfit import __version__
+from wheelfit.errors import FileProblem
+from wheelfit.server.generate.facts import FileFacts
+from wheelfit.wheels.durable import new_file, write_all
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wheelfit.server.generate.collection import Found
+
+
+__all__ = ["Memory"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_VERSION = 1
+
+
+class Memory:
+    """Remember facts of files, and what documents of a release gave together.
+
+    :param path: where it is kept; None: it is not kept.
+    :param full: whether facts count only if all content was compared with RECORD.
+    """
+
+    def __init__(self, path: Path | None, *, full: bool = False) -> None:
+        self._path = path
+        self._full = full
+        self._files: dict[str, Any] = {}
+        self._combined: dict[str, Any] = {}
+        self._used: dict[str, Any] = {}
+        self._used_combined: dict[str, Any] = {}
+        if path is None:
+            return
+        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+            data = json.loads(path.read_bytes())
+            # What counts as wrong differs between versions.
+            if (data["version"], data["wheelfit"]) == (_VERSION, __version__):
+                self._files = dict(data["files"])
+                self._combined = dict(data["combined"])
+
+    def facts(self, found: Found) -> FileFacts | None:
+        """Return what is known of a file; None if it is new, or has changed."""
+        entry = self._files.get(found.name)
+        try:
+            if entry is None or tuple(entry["signature"]) != found.signature:
+                return None
+            if self._full and not entry["full"]:
+                return None
+            facts = FileFacts.of_mapping(entry)
+        except (LookupError, TypeError, ValueError):
+            return None
+        self._used[found.name] = entry
+        return facts
+
+    def learn(self, found: Found, facts: FileFacts) -> None:
+        """Remember what was learnt of a file."""
+        about = {"signature": found.signature, "full": self._full}
+        self._used[found.name] = about | facts.to_mapping()
+
+    def combined(self, release: str, key: str) -> bytes | None:
+        """Return the document of a release; None if its wheels were others.
+
+        :param release: its name and version.
+        :param key: stays equal as long as its wheels do.
+        """
+        entry = self._combined.get(release)
+        try:
+            if entry is None or entry[0] != key:
+                return None
+            data = bytes(entry[1].encode())
+        except (LookupError, TypeError, AttributeError):
+            return None
+        self._used_combined[release] = entry
+        return data
+
+    def learn_combined(self, release: str, key: str, document: bytes) -> None:
+        """Remember the document of a release."""
+        self._used_combined[release] = [key, document.decode()]
+
+    def keep(self) -> str | None:
+        """Write down what was used or learnt; return why that could not be done.
+
+        What was not asked for is forgotten: it is not there any more.
+        """
+        if self._path is None or (
+            self._used == self._files and self._used_combined == self._combined
+        ):
+            return None
+        data = {
+            "version": _VERSION,
+            "wheelfit": __version__,
+            "files": self._used,
+            "combined": self._used_combined,
+        }
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with new_file(self._path, overwrite=True) as file:
+                write_all(file, json.dumps(data, separators=(",", ":")).encode())
+        except (FileProblem, OSError) as error:
+            return f"what was learnt of the files cannot be kept: {error}"
+        return None

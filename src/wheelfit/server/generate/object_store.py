@@ -1,0 +1,225 @@
+"""An index on an object store: S3 and what is like it, by the library obstore.
+
+The one importer of that library for static indexes. Everything that happens to an object happens
+to all of it at once, so there is nothing to be cleaned up here; only that two runs do not
+exchange pages at the same time needs an object of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from wheelfit.errors import EnvironmentBusy, InvalidConfiguration, NeedsExtra, StorageUnavailable
+from wheelfit.server.generate.targets import SIMPLE
+from wheelfit.server.pages import JSON
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from wheelfit.server.generate.targets import Part
+    from wheelfit.sources.progress import Progress
+
+
+__all__ = ["StoreTarget", "open_store"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_AT_ONCE = 8
+_LOCK = f"{SIMPLE}/.lock"
+_STALE = timedelta(minutes=10)
+"""Pages are exchanged in seconds; who has held the lock for so long is not there any more."""
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".metadata": "text/plain; charset=utf-8",
+    ".provenance": "application/vnd.pypi.integrity.v1+json",
+    "-variants.json": "application/json",
+    "index.json": JSON,
+    ".json": "application/json",
+}
+_FOREVER = "public, max-age=31536000, immutable"
+_ASK_AGAIN = "no-cache"
+
+
+def open_store(url: str) -> StoreTarget:
+    """Return the target that a URL names.
+
+    Credentials come from where programs for that storage expect them, as ``AWS_ACCESS_KEY_ID``.
+
+    :param url: as ``s3://bucket/prefix``, ``gs://…``, ``az://…``. Options follow the question
+        mark: ``endpoint=http://127.0.0.1:9000``, ``region=…``.
+    :raises NeedsExtra: the library is not installed.
+    :raises InvalidConfiguration: it names no storage.
+    """
+    try:
+        from obstore.exceptions import BaseError  # noqa: PLC0415 - an extra
+        from obstore.store import from_url  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise NeedsExtra("server", "obstore") from None
+    where = urlunsplit(urlsplit(url)._replace(query=""))
+    options: dict[str, Any] = dict(parse_qsl(urlsplit(url).query))
+    if options.get("endpoint", "").startswith("http:"):
+        options["client_options"] = {"allow_http": True}
+    try:
+        store = from_url(where, **options)
+    except (BaseError, ValueError, TypeError) as error:
+        raise InvalidConfiguration(
+            f"this names no storage: {_first_line(error)}",
+            where=where,
+            hint="as s3://bucket/prefix?endpoint=https://storage.example.org",
+        ) from None
+    return StoreTarget(store, where)
+
+
+class StoreTarget:
+    """Hold the files of an index on an object store (it implements `Target`).
+
+    :param store: of obstore, at the prefix below which the index is.
+    :param name: for people.
+    :param now: gives the time, with a time zone.
+    """
+
+    def __init__(
+        self,
+        store: Any,
+        name: str,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._store = store
+        self._name = name
+        self._now = now
+
+    @property
+    def name(self) -> str:
+        """Name the target for people."""
+        return self._name
+
+    def opened(self) -> AbstractContextManager[None]:
+        """Hold nothing: files whose path has their digest in it are never in the way."""
+        return nullcontext()
+
+    @contextmanager
+    def turning(self) -> Iterator[None]:
+        """Hold the lock, an object that exists only meanwhile."""
+        from obstore.exceptions import AlreadyExistsError  # noqa: PLC0415 - an extra
+
+        token = json.dumps({"since": self._now().isoformat()}).encode()
+        for attempt in (1, 2):
+            try:
+                with self._told(_LOCK):
+                    self._store.put(_LOCK, token, mode="create")
+                break
+            except AlreadyExistsError:
+                if attempt == 2 or not self._is_stale():
+                    raise EnvironmentBusy(
+                        "another process is publishing there",
+                        where=f"{self._name}/{_LOCK}",
+                        hint="try again when it has finished; a lock that is left behind counts "
+                        f"for {_STALE.seconds // 60} minutes",
+                    ) from None
+                self.remove([_LOCK])
+        try:
+            yield
+        finally:
+            with suppress(StorageUnavailable):
+                self.remove([_LOCK])
+
+    def _is_stale(self) -> bool:
+        data = self.read(_LOCK)
+        if data is None:
+            return True  # it has just gone
+        try:
+            since = datetime.fromisoformat(json.loads(data)["since"])
+            return self._now() - since > _STALE
+        except (ValueError, LookupError, TypeError):
+            return False
+
+    def read(self, path: str) -> bytes | None:
+        """Return a small object; None if there is none."""
+        try:
+            with self._told(path):
+                return bytes(self._store.get(path).bytes())
+        except FileNotFoundError:
+            return None
+
+    def missing(self, parts: Sequence[Part], known: Iterable[tuple[str, str]]) -> list[Part]:
+        """Return those of the parts that were not put there by an earlier run."""
+        there = set(known)
+        return [part for part in parts if (part.path, part.sha256) not in there]
+
+    def has_page(self, path: str, sha256: str) -> bool:
+        """Assume that what was written is there: to ask for each page would take minutes."""
+        del path, sha256
+        return True
+
+    def put_parts(self, parts: Sequence[Part], progress: Progress) -> None:
+        """Upload files, some at the same time."""
+        progress.start(sum(part.size for part in parts))
+        stop = threading.Event()
+
+        def put(part: Part) -> None:
+            if stop.is_set():
+                return
+            source = part.source if isinstance(part.source, Path) else part.source()
+            try:
+                self._put(part.path, source)
+            except BaseException:
+                stop.set()
+                raise
+            progress.advance(part.size)
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for _ in pool.map(put, parts):
+                pass
+        progress.done()
+
+    def put_pages(self, pages: Sequence[tuple[str, bytes]]) -> None:
+        """Upload pages in this order."""
+        for path, data in pages:
+            self._put(path, data)
+
+    def _put(self, path: str, source: Path | bytes) -> None:
+        endings = (kind for ending, kind in _TYPES.items() if path.endswith(ending))
+        is_addressed = any(len(part) == 16 for part in path.split("/")[1:-1])
+        attributes = {
+            "Content-Type": next(endings, "application/octet-stream"),
+            "Cache-Control": _FOREVER if is_addressed else _ASK_AGAIN,
+        }
+        with self._told(path):
+            self._store.put(path, source, attributes=attributes)
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Remove objects."""
+        for path in paths:
+            with suppress(FileNotFoundError), self._told(path):
+                self._store.delete(path)
+
+    @contextmanager
+    def _told(self, path: str) -> Iterator[None]:
+        """Turn what goes wrong into errors of the family, but for what has a meaning here."""
+        from obstore.exceptions import AlreadyExistsError, BaseError  # noqa: PLC0415 - an extra
+
+        try:
+            yield
+        except (FileNotFoundError, AlreadyExistsError):
+            raise
+        except (BaseError, OSError) as error:
+            raise StorageUnavailable(
+                f"the storage says: {_first_line(error)}",
+                where=f"{self._name}/{path}",
+            ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).strip().partition("\n")[0][:300]
