@@ -197,6 +197,9 @@ def _dispatch(words: list[str]) -> int:
     # It is put together anew for every parser that names none, and only help shows it.
     if not any(word == "--help" or _is_short_help(word) for word in words):
         parser.usage = parser.prog
+    # It is put together anew for every parser that names none, and only help shows it.
+    if not any(word == "--help" or _is_short_help(word) for word in words):
+        parser.usage = parser.prog
     # Options may stand between names, as with pip; not where ``--`` says that no more come.
     parse = parser.parse_args if "--" in words else parser.parse_intermixed_args
     arguments = parse(words[1:])
@@ -205,6 +208,11 @@ def _dispatch(words: list[str]) -> int:
     return _guarded(
         lambda: command.run(arguments, output, os.environ), lambda: output, debug=arguments.debug
     )
+
+
+def _is_short_help(word: str) -> bool:
+    """Tell whether a word may ask for help, alone or together with other letters."""
+    return word[:1] == "-" and word[1:2] != "-" and "h" in word
 
 
 def _is_short_help(word: str) -> bool:

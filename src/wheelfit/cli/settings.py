@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from wheelfit.errors import InvalidConfiguration, UserError
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -45,7 +46,8 @@ class ProjectMay(Enum):
     ALONE_SET_IT = "alone set it"
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Place:
     """Say where a value stands, for errors."""
 
     where: str
@@ -584,7 +586,8 @@ def _shown_agreement(row: Any) -> object:
 # --- the table ----------------------------------------------------------------------------
 
 
-class Setting(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Setting:
     """Say of one key what it holds, and who may set it."""
 
     kind: Kind
