@@ -16,10 +16,11 @@ from contextlib import suppress
 from errno import EINVAL
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from wheelfit.cli.settings import SETTINGS, Place, ProjectMay, unknown_setting
 from wheelfit.errors import InvalidConfiguration
+from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     import os
@@ -63,7 +64,8 @@ _LARGEST = 1 << 20
 """Bytes of the longest file."""
 
 
-class Origin(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Origin:
     """Say who set something."""
 
     layer: str
@@ -75,7 +77,8 @@ class Origin(NamedTuple):
         return self.where or self.layer
 
 
-class Layer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Layer:
     """Hold what one file, or all variables, set."""
 
     name: str
@@ -89,7 +92,8 @@ class Layer(NamedTuple):
     """Whether it can only set what a project can."""
 
 
-class Effective(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Effective:
     """Say what holds for a key, and how it came about."""
 
     value: Any
@@ -98,7 +102,8 @@ class Effective(NamedTuple):
     """Who said what of it, the one that counts most first."""
 
 
-class Configuration(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Configuration:
     """Hold every layer, the one that counts most first."""
 
     layers: tuple[Layer, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import stat
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from wheelfit.sources.urls import is_loopback, origin, split_userinfo
@@ -30,7 +30,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-class Login(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Login:
     """Hold a user name and a password."""
 
     user: str

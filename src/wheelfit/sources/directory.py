@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+from urllib.parse import quote_from_bytes
 
 from packaging.utils import canonicalize_name, parse_sdist_filename
 
@@ -208,7 +210,7 @@ def _page(path: Path) -> bytes:
 
 
 def _quoted(name: str) -> str:
-    return Path("/", name).as_uri().rpartition("/")[2]
+    return quote_from_bytes(os.fsencode(name))
 
 
 def _project_of(filename: str) -> NormalizedName | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
 
 from wheelfit.patterns import pattern
+from wheelfit.values import dataclass
 
 if sys.platform == "win32":
     from urllib.request import url2pathname
@@ -45,7 +46,8 @@ _UNSAFE = pattern(r"[^!-~]+")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class Origin(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Origin:
     """Say to whom a request goes; credentials belong to one of these."""
 
     scheme: str
