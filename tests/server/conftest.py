@@ -1,0 +1,96 @@
+"""What tests of servers may ask for: databases and storages, real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from server.services import ObjectStorage, Postgresql, Unavailable, find_postgresql
+
+from wheelfit.server.store.opening import Store, open_store
+
+
+@pytest.fixture(scope="session")
+def postgresql(request: pytest.FixtureRequest) -> Iterator[Postgresql]:
+    """Give a PostgreSQL server, or skip where none can be had."""
+    try:
+        programs = find_postgresql()
+    except Unavailable:
+        # The registry has one too; its environment skips if it cannot be reached.
+        python: Path = request.getfixturevalue("environment_with")("pgserver==0.1.4")
+        found = sorted(python.parent.parent.glob("lib/python*/site-packages/pgserver/**/bin"))
+        if not found:
+            pytest.skip("neither Debian nor the package registry has a PostgreSQL for this machine")
+        programs = found[0]
+    try:
+        server = Postgresql(programs)
+    except Unavailable as error:
+        pytest.skip(str(error))
+    with server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def object_storage() -> Iterator[ObjectStorage]:
+    """Give a server like S3, or skip where it cannot be started."""
+    pytest.importorskip("obstore", reason="needs the extra `server`")
+    try:
+        server = ObjectStorage()
+    except Unavailable as error:
+        pytest.skip(str(error))
+    with server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def records_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give the address of new records, once in each database."""
+    if request.param == "sqlite":
+        return f"sqlite://{tmp_path}/records.sqlite3"
+    server: Postgresql = request.getfixturevalue("postgresql")
+    return server.database()
+
+
+@pytest.fixture(params=["folder", "s3"])
+def blobs_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give the address of a new storage, once of each kind."""
+    if request.param == "folder":
+        return f"file://{tmp_path}/blobs"
+    server: ObjectStorage = request.getfixturevalue("object_storage")
+    return server.bucket()
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[[str | None, str | None], Store]]:
+    """Give a function that opens a store, again and again; all are closed afterwards."""
+    stores: list[Store] = []
+
+    def open_(records: str | None = None, blobs: str | None = None) -> Store:
+        store = open_store(tmp_path / "store", records=records, blobs=blobs)
+        stores.append(store)
+        return store
+
+    yield open_
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture(params=["sqlite+folder", "postgresql+s3"])
+def addresses(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
+    """Give the addresses of a new store: what one machine has, and what several share."""
+    if request.param == "sqlite+folder":
+        return f"sqlite://{tmp_path}/records.sqlite3", f"file://{tmp_path}/blobs"
+    database: Postgresql = request.getfixturevalue("postgresql")
+    storage: ObjectStorage = request.getfixturevalue("object_storage")
+    return database.database(), storage.bucket()
+
+
+@pytest.fixture
+def store(
+    addresses: tuple[str, str], opened: Callable[[str | None, str | None], Store]
+) -> Store:
+    """Give a new, empty store."""
+    return opened(*addresses)
+
+

@@ -1,0 +1,202 @@
+"""Real servers that the tests start: PostgreSQL, and a storage like S3."""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+__all__ = ["ObjectStorage", "Postgresql", "Unavailable", "find_postgresql"]
+
+_PACKAGE = ("apt-get", "install", "--yes", "--no-install-recommends", "postgresql")
+
+
+class Unavailable(Exception):
+    """Say why a server cannot be had here."""
+
+
+def find_postgresql() -> Path:
+    """Return the folder of PostgreSQL's programs; install Debian's package where that is possible.
+
+    :raises Unavailable: there is none.
+    """
+    if (found := _programs()) is not None:
+        return found
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        raise Unavailable("PostgreSQL is not installed, and only root could install it")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        done = subprocess.run(
+            _PACKAGE, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise Unavailable("installing Debian's PostgreSQL takes too long") from None
+    if (found := _programs()) is None:
+        raise Unavailable(f"Debian's PostgreSQL cannot be installed: {done.stderr[-300:]}")
+    return found
+
+
+def _programs() -> Path | None:
+    places = [Path(path) for path in sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)]
+    on_path = shutil.which("initdb")
+    places += [Path(os.path.realpath(on_path)).parent] if on_path is not None else []
+    return next((one for one in places if all((one / name).exists() for name in _NEEDED)), None)
+
+
+_NEEDED = ("initdb", "postgres")
+
+
+class Postgresql:
+    """Run a PostgreSQL server of its own, reachable over a socket in a new folder only.
+
+    :param programs: folder of its programs.
+    """
+
+    def __init__(self, programs: Path) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="wheelfit-pg-"))
+        self._count = itertools.count()
+        user = _unprivileged()
+        if user is not None:  # PostgreSQL never runs as root
+            shutil.chown(self._folder, user)
+        data = self._folder / "data"
+        command = [programs / "initdb", "--auth=trust", "--no-sync", "-U", "postgres", "-D", data]
+        made = subprocess.run(
+            [*command, "--encoding=UTF8", "--no-locale"],
+            capture_output=True, text=True, check=False, user=user, cwd=self._folder,
+        )  # fmt: skip
+        if made.returncode:
+            self.close()
+            raise Unavailable(f"PostgreSQL makes no database: {made.stderr[-300:]}")
+        settings = {"listen_addresses": "", "unix_socket_directories": str(self._folder)}
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        # Nothing here shall outlive the machine.
+        self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
+            [programs / "postgres", "-F", "-D", data, *options],
+            stdout=subprocess.DEVNULL,
+            stderr=(self._folder / "log").open("wb"),
+            user=user,
+            cwd=self._folder,
+        )
+        self._wait()
+
+    def database(self) -> str:
+        """Return the URL of a new, empty database."""
+        import psycopg
+
+        name = f"test_{next(self._count)}"
+        with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return self._url(name)
+
+    def close(self) -> None:
+        """Stop the server and remove everything."""
+        process = getattr(self, "_process", None)
+        if process is not None:
+            process.send_signal(3)  # at once, without waiting for connections
+            process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _url(self, name: str) -> str:
+        return f"postgresql:///{name}?host={self._folder}&user=postgres"
+
+    def _wait(self) -> None:
+        import psycopg
+
+        end = time.monotonic() + 60
+        while True:
+            try:
+                psycopg.connect(self._url("postgres")).close()
+                return
+            except psycopg.OperationalError as error:
+                if time.monotonic() > end:
+                    self.close()
+                    raise Unavailable(f"PostgreSQL does not start: {error}") from None
+                time.sleep(0.05)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _unprivileged() -> str | None:
+    if os.geteuid() != 0:
+        return None
+    import pwd
+
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return next((name for name in ("postgres", "nobody") if name in names), None)
+
+
+_MOTO = """
+import sys, logging
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+server.start()
+host, port = server.get_host_and_port()
+print(f"http://{host}:{port}", flush=True)
+sys.stdin.read()
+"""
+
+
+class ObjectStorage:
+    """Run a server that is like S3, in a process of its own, on a free port."""
+
+    def __init__(self) -> None:
+        self._count = itertools.count()
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", _MOTO],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert self._process.stdout is not None
+        self.origin = self._process.stdout.readline().decode().strip()
+        """Where it listens."""
+        if not self.origin:
+            self.close()
+            raise Unavailable("moto, which is in the dependency group `test`, does not start")
+
+    def bucket(self) -> str:
+        """Return the URL of a new bucket, as the store takes it."""
+        name = f"bucket-{next(self._count)}"
+        request = urllib.request.Request(f"{self.origin}/{name}", method="PUT")
+        urllib.request.urlopen(request).close()
+        keys = "access_key_id=key&secret_access_key=secret&region=us-east-1"
+        return f"s3://{name}/files?endpoint={self.origin}&{keys}"
+
+    def close(self) -> None:
+        """Stop the server."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
