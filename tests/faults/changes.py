@@ -44,6 +44,11 @@ CHANGES = (
         ("install", "--force-reinstall", "--no-deps", "demo==1.0"),
     ),
     Change(
+        "rewrite",
+        (("install", "bystander", "demo==1.0"),),
+        ("install", "--force-reinstall", "--no-deps", "--link-mode", "copy", "demo==1.0"),
+    ),
+    Change(
         "uninstall",
         (("install", "bystander", "demo==1.0"),),
         ("uninstall", "demo"),

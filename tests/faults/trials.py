@@ -76,7 +76,7 @@ class Prepared:
         self.new = snapshot(self.scene.environment)
         self.cached = snapshot(self.scene.cache)
         self.scene.keep("after")
-        assert self.old != self.new or change.name == "reinstall"
+        assert self.old != self.new or change.name in {"reinstall", "rewrite"}
         assert not self.leftovers()
 
     @property

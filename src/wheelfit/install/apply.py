@@ -230,6 +230,7 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
         replace=job.replace,
         startup_files=job.startup_files,
         file_system=job.disk,
+        real=real,
         look=look,
     )
     unchanged = {

@@ -113,7 +113,7 @@ def check_wheel(
     base = _Base(root, wheel.dist_info, data_folder(wheel.names(), wheel.dist_info), where)
     notes: list[str] = []
     # RECORD changes on installation: it is written anew, and signatures of it would be wrong.
-    without = {f"{wheel.dist_info}/{name}" for name in ("RECORD", *SIGNATURES)}
+    without = {"RECORD", *SIGNATURES}
     parts = tuple(_parts(wheel.files, base, commands, without, notes))
     metadata = without_variant_markers(original, pin.context, where=where)
     return CheckedWheel(
@@ -127,7 +127,7 @@ def check_wheel(
         metadata=metadata,
         is_rewritten=metadata != original,
         generated=MappingProxyType(_generated(pin, wheel, circumstances)),
-        size=sum(wheel.files.sizes[number] for part in parts for number in part.numbers),
+        size=sum(sum(map(wheel.files.sizes.__getitem__, part.numbers)) for part in parts),
         notes=tuple(f"{where}: {note}" for note in notes),
     )
 
@@ -195,9 +195,9 @@ def _check_variant(pin: Pin, wheel: UnpackedWheel, where: str) -> None:
     if pin.label is None:
         return  # F-10
     # Whether an unknown draft may be used was decided when the wheel was chosen.
-    own = read_wheel_document(
-        wheel.variant_document(), pin.label, where=where, accept_unknown_drafts=True
-    )
+    declared = pin.file.declared
+    data = wheel.variant_document() if declared is None else declared
+    own = read_wheel_document(data, pin.label, where=where, accept_unknown_drafts=True)
     properties = own.properties(pin.label)
     if properties != pin.properties:
         chosen = "\n".join(f"  {item}" for item in pin.properties) or "  none"
@@ -217,43 +217,42 @@ def _parts(
     without: Container[str],
     notes: list[str],
 ) -> Iterator[Part]:
-    folders: dict[str, list[tuple[str, int]]] = {}
-    for number, member in enumerate(table.names):
-        folder, _, name = member.rpartition("/")
-        folders.setdefault(folder, []).append((name, number))
     # No wheel takes over what is generated for the interpreter, or written by installers.
     wrappers = {command.name + ending for command in commands for ending in _WRAPPERS}
-    for source, files in folders.items():
+    for source, files in table.folders.items():
         segments = source.split("/")
         if "__pycache__" in segments:
-            found = [f"{source}/{name}" for name, _ in files]
+            found = [f"{source}/{name}" for name in files]
             notes += [f"bytecode in the wheel is not installed: {member}" for member in found]
             continue
         scheme, path, kept = base.root, source, files
         if source == base.dist_info:
-            kept = [file for file in files if f"{source}/{file[0]}" not in without]
-            found = [f"{source}/{name}" for name, _ in kept if name in _OURS]
+            kept = {name: number for name, number in files.items() if name not in without}
+            found = [f"{source}/{name}" for name in kept if name in _OURS]
             notes += [f"a file that installers write is not taken over: {one}" for one in found]
-            kept = [file for file in kept if file[0] not in _OURS]
+            kept = {name: number for name, number in kept.items() if name not in _OURS}
         elif segments[0] == base.data:
             scheme, path = segments[1] if len(segments) > 1 else "", "/".join(segments[2:])
             if scheme not in DATA_FOLDERS:
                 raise InvalidWheel(
-                    f"{source}/{files[0][0]} belongs to no known place", where=base.where
+                    f"{source}/{next(iter(files))} belongs to no known place", where=base.where
                 )
             if scheme == "scripts" and not path:
-                kept = [file for file in files if file[0] not in wrappers]
+                kept = {name: number for name, number in files.items() if name not in wrappers}
         elif segments[0].lower().endswith(".data"):
             # Other installers would take it for a folder of places as well.
-            raise InvalidWheel(f"{source}/{files[0][0]} belongs to another wheel", where=base.where)
+            raise InvalidWheel(
+                f"{source}/{next(iter(files))} belongs to another wheel", where=base.where
+            )
         if kept:
-            names, numbers = zip(*kept, strict=True)
-            yield Part(source, scheme, path, names, numbers)
+            yield Part(source, scheme, path, tuple(kept), tuple(kept.values()))
 
 
 def _generated(pin: Pin, wheel: UnpackedWheel, circumstances: Circumstances) -> dict[str, bytes]:
     choice = Choice(pin.filename.text, pin.label, pin.file.hashes, circumstances)
     files = {"INSTALLER": f"{INSTALLER}\n".encode(), CHOICE_FILE: format_choice(choice)}
+    if pin.file.declared is not None:
+        files["variant.json"] = pin.file.declared
     if pin.requested:
         files["REQUESTED"] = b""
     if pin.is_given:

@@ -85,6 +85,7 @@ def lay_out(
     replace: bool = False,
     startup_files: StartupFiles = StartupFiles.WARN,
     file_system: FileSystem = NATIVE,
+    real: RealPaths | None = None,
     look: Look | None = None,
 ) -> tuple[Layout, ...]:
     """Compare what will be written with what exists, and with each other.
@@ -95,13 +96,14 @@ def lay_out(
     :param replace: what belongs to no distribution may be replaced.
     :param startup_files: what is done about files that run code whenever Python starts.
     :param file_system: says whether case matters.
+    :param real: what has been found of links so far.
     :param look: looks at each folder once.
     :raises FileConflict: something would be overwritten; all conflicts of a wheel are named.
     :raises StartupFileRefused: a wheel has such files, and there shall be none.
     :raises InvalidWheel: a member would leave the environment through a link, or is something
         that no distribution may own.
     """
-    real = RealPaths()
+    real = RealPaths() if real is None else real
     library = environment.schemes.purelib
     ignores_case = library.is_dir() and not file_system.is_case_sensitive(library)
     look = Looking() if look is None else look

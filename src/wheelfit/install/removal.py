@@ -191,12 +191,15 @@ def plan_removal(
             if reason is not None:
                 notes.append(f"{path} stays: {reason}")
                 staying.add(name)
-        wanted = names.keys() - staying
         going = files.setdefault(folder, set())
-        going |= wanted & listing.files.keys()
-        # Where case is ignored it may be listed in another one.
-        left = wanted - listing.files.keys() - listing.folders.keys()
-        going |= {name for name in left if _is_file_or_link(f"{folder}{os.sep}{name}")}
+        if not staying and names.keys() <= listing.files.keys():
+            going.update(names)
+        else:
+            wanted = names.keys() - staying
+            going |= wanted & listing.files.keys()
+            # Where case is ignored it may be listed in another one.
+            left = wanted - listing.files.keys() - listing.folders.keys()
+            going |= {name for name in left if _is_file_or_link(f"{folder}{os.sep}{name}")}
         if "__pycache__" in listing.folders:
             cache = f"{folder}{os.sep}__pycache__"
             files.setdefault(cache, set()).update(_bytecode(look(cache) or Listing(), names))

@@ -48,7 +48,7 @@ def unchanged_folders(
         folder = os.path.normpath(os.path.join(roots[part.scheme], part.path))  # noqa: PTH118
         if coming.setdefault(folder, part) is not part:
             return {}  # two folders of a wheel that become one are rare
-    return _Comparison(wheel, coming, leaving, look).found(roots.values())
+    return _Comparison(wheel, coming, leaving, look, frozenset(roots.values())).found()
 
 
 class _Comparison:
@@ -60,23 +60,29 @@ class _Comparison:
         coming: Mapping[str, Part],
         leaving: Mapping[str, Collection[str]],
         look: Look,
+        roots: frozenset[str],
     ) -> None:
         self._wheel = wheel.unpacked
+        self._tree = str(wheel.unpacked.folder / TREE) + os.sep
         self._coming = coming
         self._leaving = leaving
         self._look = look
         self._numbers: Sequence[int] | None = None
         self._inner: dict[str, set[str]] = {}
-        for path in coming:
-            above, name = os.path.split(path)
-            while name not in (names := self._inner.setdefault(above, set())) and name:
+        self._roots = roots
+        for folder in coming:
+            path = folder
+            while path not in roots:
+                path, name = os.path.split(path)
+                names = self._inner.setdefault(path, set())
+                if name in names:
+                    break
                 names.add(name)
-                above, name = os.path.split(above)
 
-    def found(self, roots: Collection[str]) -> dict[str, str]:
+    def found(self) -> dict[str, str]:
         """Return what `unchanged_folders` does."""
         found: dict[str, str] = {}
-        pending = [*dict.fromkeys(roots)]
+        pending = [*self._roots]
         for folder in pending:
             for name in self._inside(folder) & self._listing(folder).folders.keys():
                 path = os.path.join(folder, name)  # noqa: PTH118
@@ -100,6 +106,8 @@ class _Comparison:
     def _goes(self, folder: str) -> bool:
         """Tell whether a folder goes as a whole, as another one may take its place."""
         listing = self._listing(folder)
+        if folder in self._roots:
+            return False
         return listing.files.keys() <= set(self._leaving.get(folder, ())) and all(
             self._goes(os.path.join(folder, name))  # noqa: PTH118
             for name in listing.folders
@@ -108,30 +116,35 @@ class _Comparison:
     def _is_same(self, folder: str) -> bool:
         """Tell whether a folder is what the wheel would make of it, and goes if it comes anew."""
         listing, part = self._listing(folder), self._coming.get(folder)
+        names, folders = listing.files.keys(), listing.folders
         # What was compiled since is not of the wheel: it goes, and so does what it lies in.
-        return (
-            listing.folders.keys() == self._inside(folder)
-            and listing.files.keys() == set(() if part is None else part.names)
-            and listing.files.keys() == set(self._leaving.get(folder, ()))
-            and all(device == listing.device for device in listing.folders.values())
-            and (part is None or self._is_linked(folder, listing, part))
-            and all(
-                self._is_same(os.path.join(folder, name))  # noqa: PTH118
-                for name in listing.folders
-            )
-        )
+        if folders.keys() != self._inside(folder) or not {listing.device}.issuperset(
+            folders.values()
+        ):
+            return False
+        if part is None:
+            if names:
+                return False
+        elif not (
+            names == set(part.names)
+            and names == set(self._leaving.get(folder, ()))
+            and self._is_linked(folder, listing, part)
+        ):
+            return False
+        return all(self._is_same(f"{folder}{os.sep}{name}") for name in folders)
 
     def _is_linked(self, folder: str, listing: Listing, part: Part) -> bool:
         """Tell whether the files of a folder are those of the unpacked wheel, by their numbers."""
-        wheel = self._wheel
-        path = os.path.join(folder, part.names[0])  # noqa: PTH118
         # One file is compared in full: where file systems lie over each other, a folder may know
         # other numbers than its files have.
-        if not os.path.samefile(path, wheel.folder / TREE / part.source / part.names[0]):  # noqa: PTH121
+        path = f"{os.sep}{part.names[0]}"
+        here, there = os.lstat(folder + path), os.lstat(f"{self._tree}{part.source}{path}")
+        if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
             return False
         if self._numbers is None:
             # They are as they were written: that was seen when they were found in the cache.
-            self._numbers = wheel.numbers or wheel.look().numbers
-        return bool(self._numbers) and [self._numbers[number] for number in part.numbers] == [
-            listing.files[name] for name in part.names
+            self._numbers = self._wheel.numbers or self._wheel.look().numbers
+        numbers = self._numbers
+        return bool(numbers) and list(map(listing.files.get, part.names)) == [
+            numbers[number] for number in part.numbers
         ]

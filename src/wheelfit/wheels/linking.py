@@ -13,6 +13,7 @@ import sys
 import threading
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING
 
 from wheelfit.values import dataclass
@@ -64,7 +65,7 @@ _FINAL = frozenset(
     }
 )
 _MANY = 1000
-"""Files that are worth a second thread."""
+"""Files that are worth a second thread, where their bytes are copied or shared."""
 _BY_FOLDER = os.link in os.supports_dir_fd and os.link in os.supports_follow_symlinks
 
 
@@ -124,7 +125,13 @@ class Linker:
         left = self._left.setdefault(devices, list(_WAYS[self._mode]))
         is_same = wheel.umask == self._umask
         work = _Work(self._files, tree, left, is_same, self.mode_of)
-        halves = _halves(moves) if sum(len(move.names) for move in moves) >= _MANY else [moves]
+        work.do(moves[:1])  # this finds out which way works
+        moves = moves[1:]
+        # Threads that do nothing but link wait for each other, here and in the kernel, and take
+        # up to half as long again as one alone.
+        is_linking = is_same and left[0] is LinkMode.HARDLINK
+        is_much = sum(len(move.names) for move in moves) >= _MANY
+        halves = _halves(moves) if is_much and not is_linking else [moves]
         _together([lambda half=half: work.do(half) for half in halves])  # type: ignore[misc]
 
 
@@ -166,18 +173,20 @@ class _Work:
         try:
             to_folder = os.open(move.target, os.O_RDONLY)
             try:
-                for name, mark in zip(move.names, move.marks, strict=True):
-                    if way is LinkMode.HARDLINK:
-                        os.link(
-                            name,
-                            name,
-                            src_dir_fd=from_folder,
-                            dst_dir_fd=to_folder,
-                            follow_symlinks=False,
-                        )
-                    else:
+                if way is LinkMode.HARDLINK:
+                    link = partial(
+                        os.link,
+                        src_dir_fd=from_folder,
+                        dst_dir_fd=to_folder,
+                        follow_symlinks=False,
+                    )
+                    for name in move.names:
+                        link(name, name)
+                        done += 1
+                else:
+                    for name, mark in zip(move.names, move.marks, strict=True):
                         self._clone(name, from_folder, to_folder, executable=mark == "x")
-                    done += 1
+                        done += 1
             except OSError as error:
                 if error.errno in _FINAL:
                     error.filename = os.path.join(move.target, move.names[done])  # noqa: PTH118

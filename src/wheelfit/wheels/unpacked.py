@@ -10,6 +10,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from wheelfit.core.strict_json import DEFAULT_LIMITS
@@ -89,7 +90,6 @@ class FileTable(Mapping[str, UnpackedFile]):
         self.sizes = sizes
         self.marks = marks
         self.times = times
-        self._index: dict[str, int] = {}
 
     @classmethod
     def of(cls, files: Mapping[str, UnpackedFile]) -> FileTable:
@@ -103,10 +103,23 @@ class FileTable(Mapping[str, UnpackedFile]):
             [file.mtime_ns for file in each],
         )
 
+    @cached_property
+    def folders(self) -> Mapping[str, Mapping[str, int]]:
+        """The files by folder, empty for the root: name, and where it stands in the columns."""
+        found: dict[str, dict[str, int]] = {}
+        last: str | None = None
+        for number, path in enumerate(self.names):
+            folder, _, name = path.rpartition("/")
+            if folder != last:  # mostly the files of a folder follow each other
+                last, inside = folder, found.setdefault(folder, {})
+            inside[name] = number
+        return found
+
     def __getitem__(self, name: str) -> UnpackedFile:
-        if not self._index:
-            self._index = {name: number for number, name in enumerate(self.names)}
-        number = self._index[name]
+        folder, slash, last = name.rpartition("/")
+        if slash and not folder:
+            raise KeyError(name)
+        number = self.folders[folder][last]
         size = self.sizes[number]
         row = RecordRow(name, self.hashes[number], str(size))
         return UnpackedFile(row, size, self.marks[number] == "x", self.times[number])
@@ -215,7 +228,7 @@ class UnpackedWheel:
         tree = str(self.folder / TREE) + os.sep
         files = self.files
         numbers: list[int] = []
-        note, look = numbers.append, os.lstat
+        note, look = numbers.append, os.lstat  # by the folder, as for links, it is not quicker
         for name, size, time in zip(files.names, files.sizes, files.times, strict=True):
             try:
                 found = look(tree + name)
