@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
-
-import msgspec
 
 from wheelfit import __version__
 from wheelfit.sources.page import NO_HASHES, File, ProjectPage
@@ -15,6 +14,7 @@ from wheelfit.sources.simple_api import parse_page
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from msgspec.msgpack import Decoder
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.cache import Store
@@ -43,8 +43,6 @@ _Row: TypeAlias = tuple[
     str | None,
     tuple[str, ...] | None,
 ]
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(tuple[list[_Row], list[str]])
 
 
 class ParsedPages:
@@ -98,11 +96,20 @@ def _encoded(page: ProjectPage) -> bytes:
         )
         for file in page.files
     ]
-    return _encoder.encode((rows, page.notes))
+    from msgspec.msgpack import encode  # noqa: PLC0415 - 15 ms, for large pages
+
+    return encode((rows, page.notes))
+
+
+@cache
+def _decoder() -> Decoder[tuple[list[_Row], list[str]]]:
+    from msgspec.msgpack import Decoder  # noqa: PLC0415
+
+    return Decoder(tuple[list[_Row], list[str]])
 
 
 def _decoded(data: bytes, project: NormalizedName, source: str) -> ProjectPage:
-    rows, notes = _decoder.decode(data)
+    rows, notes = _decoder().decode(data)
     files = tuple(
         File(
             filename=filename,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from wheelfit.errors import InvalidPage
 from wheelfit.patterns import pattern
@@ -279,64 +278,120 @@ def _html_metadata(value: str | None) -> Mapping[str, str] | None:
 # --- JSON -----------------------------------------------------------------------
 
 
-class _Meta(msgspec.Struct, rename="kebab"):
-    api_version: str = "1.0"
-
-
-class _Status(msgspec.Struct):
-    status: str = "active"
-    reason: str | None = None
-
-
-class _JsonFile(msgspec.Struct, rename="kebab", gc=False):
-    filename: str
-    url: str
-    hashes: dict[str, str | None] = {}
-    requires_python: str | None = None
-    yanked: bool | str | None = None
-    size: int | None = None
-    upload_time: str | None = None
-    core_metadata: bool | dict[str, str | None] | None = None
-    dist_info_metadata: bool | dict[str, str | None] | None = None
-    provenance: str | None = None
-
-
-class _JsonPage(msgspec.Struct, rename="kebab"):
-    files: list[_JsonFile]
-    meta: _Meta = msgspec.field(default_factory=_Meta)
-    project_status: _Status | None = None
-
-
-_page_decoder = msgspec.json.Decoder(_JsonPage)
+_SMALL = 16 << 10
+"""Bytes of a page that is read with the standard library, see `_plain_rows`."""
+_NOTHING = type(None)
+_TYPES: dict[str, tuple[type, ...]] = {
+    "filename": (str,),
+    "url": (str,),
+    "hashes": (dict,),
+    "requires-python": (str, _NOTHING),
+    "yanked": (bool, str, _NOTHING),
+    "size": (int, _NOTHING),
+    "upload-time": (str, _NOTHING),
+    "core-metadata": (bool, dict, _NOTHING),
+    "dist-info-metadata": (bool, dict, _NOTHING),
+    "provenance": (str, _NOTHING),
+}
+_DEFAULTS: dict[str, dict[str, str]] = {"hashes": {}}
+_ACTIVE = {"status": "active"}
 
 
 def _from_json(body: bytes, url: str, source: str) -> tuple[tuple[File, ...], tuple[str, ...]]:
+    entries = _Entries(url, source)
+    rows = _plain_rows(body) if len(body) < _SMALL else None
+    if rows is not None:
+        for row in rows:
+            _add_json(entries, *row)
+        return entries.result()
+    from wheelfit.sources.json_page import decoded  # noqa: PLC0415 - 20 ms, for large pages
+
     try:
-        page = _page_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        # The message of msgspec ends with the JSON path, as "- at `$.files[3].url`".
+        page = decoded(body)
+    except ValueError as error:
+        # The message ends with the JSON path, as "- at `$.files[3].url`".
         raise InvalidPage(
             f"not a page of the JSON Simple API: {error}", where=redact(url)
         ) from None
     _check_version(page.meta.api_version, url)
-    entries = _Entries(url, source)
     for file in page.files:
-        entries.add(
+        _add_json(
+            entries,
+            file.filename,
             file.url,
-            choose=_Always(file.filename),
-            hashes=_frozen(file.hashes) or NO_HASHES,
-            requires_python=file.requires_python,
-            yanked=_json_yanked(file.yanked),
-            size=file.size if file.size is not None and file.size >= 0 else None,
-            upload_time=file.upload_time,
-            metadata_hashes=_json_metadata(file.core_metadata, file.dist_info_metadata),
-            provenance=file.provenance,
+            file.hashes,
+            file.requires_python,
+            file.yanked,
+            file.size,
+            file.upload_time,
+            file.core_metadata,
+            file.dist_info_metadata,
+            file.provenance,
         )
     if page.project_status is not None and page.project_status.status != "active":
         status, reason = page.project_status.status, page.project_status.reason
         words = _one_line(f"{status}: {reason}" if reason else status)
         entries.notes.append(f"the project is {words}")  # PEP 792
     return entries.result()
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)  # as NaN, which is no JSON
+
+
+_plain_json = json.JSONDecoder(parse_constant=_refuse)
+
+
+def _plain_rows(body: bytes) -> list[list[Any]] | None:
+    """Return the entries of a page that is as pages are.
+
+    None if there is anything unusual about it, which is for `wheelfit.sources.json_page` to judge.
+    """
+    if b"\\u" in body:  # such an escape may stand for half a character
+        return None
+    try:
+        page = _plain_json.decode(body.decode())
+        files, is_active = page["files"], page.get("project-status", _ACTIVE) == _ACTIVE
+        is_plain = is_active and type(files) is list
+        if not (is_plain and page["meta"]["api-version"].startswith("1.")):
+            return None
+        rows = [[file.get(key, _DEFAULTS.get(key)) for key in _TYPES] for file in files]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+    kinds = list(_TYPES.values())
+    for row in rows:
+        for value, kind in zip(row, kinds, strict=True):
+            if type(value) not in kind:
+                return None
+            if type(value) is dict and not all(type(one) is str for one in value.values()):
+                return None
+    return rows
+
+
+def _add_json(
+    entries: _Entries,
+    filename: str,
+    url: str,
+    hashes: Mapping[str, str | None],
+    requires_python: str | None,
+    yanked: bool | str | None,  # noqa: FBT001 - the type of the wire
+    size: int | None,
+    upload_time: str | None,
+    core_metadata: bool | Mapping[str, str | None] | None,  # noqa: FBT001
+    dist_info_metadata: bool | Mapping[str, str | None] | None,  # noqa: FBT001
+    provenance: str | None,
+) -> None:
+    entries.add(
+        url,
+        choose=_Always(filename),
+        hashes=_frozen(hashes) or NO_HASHES,
+        requires_python=requires_python,
+        yanked=_json_yanked(yanked),
+        size=size if size is not None and size >= 0 else None,
+        upload_time=upload_time,
+        metadata_hashes=_json_metadata(core_metadata, dist_info_metadata),
+        provenance=provenance,
+    )
 
 
 class _Always:
@@ -357,7 +412,7 @@ def _json_yanked(value: bool | str | None) -> str | None:  # noqa: FBT001 - the 
     return "" if value is True else value
 
 
-def _json_metadata(*values: bool | dict[str, str | None] | None) -> Mapping[str, str] | None:
+def _json_metadata(*values: bool | Mapping[str, str | None] | None) -> Mapping[str, str] | None:
     # PEP 714: the old key counts only if the new one is absent.
     value: Any = next((each for each in values if each is not None), None)
     if value is None or value is False:
@@ -365,7 +420,7 @@ def _json_metadata(*values: bool | dict[str, str | None] | None) -> Mapping[str,
     return NO_HASHES if value is True else _frozen(value)
 
 
-def _frozen(hashes: dict[str, str | None]) -> Mapping[str, str]:
+def _frozen(hashes: Mapping[str, str | None]) -> Mapping[str, str]:
     return MappingProxyType(
         {name.lower(): digest.lower() for name, digest in hashes.items() if digest}
     )

@@ -1,0 +1,62 @@
+"""Decode and type the page of a project as the JSON Simple API writes it (PEP 691).
+
+This is the only module that says what such a page looks like. To import what it needs takes as
+long as a hundred small pages; `wheelfit.sources.simple_api` reads those without it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["JsonFile", "JsonPage", "decoded"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class _Meta(msgspec.Struct, rename="kebab"):
+    api_version: str = "1.0"
+
+
+class _Status(msgspec.Struct):
+    status: str = "active"
+    reason: str | None = None
+
+
+class JsonFile(msgspec.Struct, rename="kebab", gc=False):
+    """Hold one entry."""
+
+    filename: str
+    url: str
+    hashes: dict[str, str | None] = {}
+    requires_python: str | None = None
+    yanked: bool | str | None = None
+    size: int | None = None
+    upload_time: str | None = None
+    core_metadata: bool | dict[str, str | None] | None = None
+    dist_info_metadata: bool | dict[str, str | None] | None = None
+    provenance: str | None = None
+
+
+class JsonPage(msgspec.Struct, rename="kebab"):
+    """Hold what a page says."""
+
+    files: list[JsonFile]
+    meta: _Meta = msgspec.field(default_factory=_Meta)
+    project_status: _Status | None = None
+
+
+_decoder = msgspec.json.Decoder(JsonPage)
+
+
+def decoded(body: bytes) -> JsonPage:
+    """Read a page.
+
+    :param body: the page, decompressed.
+    :raises ValueError: it is no such page; the message ends with the JSON path of what is wrong.
+    """
+    try:
+        return _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
