@@ -62,6 +62,19 @@ def test_some(
     assert not outcome.broken, outcome.report()
 
 
+def test_what_is_there_already(prepared: Callable[[Change], Prepared]) -> None:
+    """A reinstallation that is killed everywhere else never touches what is there already."""
+    (change,) = [change for change in CHANGES if change.name == "reinstall"]
+    made = prepared(change)
+    paths = [path for call in made.plain.calls for path in call["paths"]]
+    site = str(next(made.scene.environment.glob("lib/*/site-packages")))
+    assert f"{site}/demo-1.0.dist-info" in paths
+    assert f"{site}/demo_alone.py" in paths
+    for folder in ("demo", "demo_more", "demo_gone"):
+        assert not [path for path in paths if path.startswith(f"{site}/{folder}/")]
+        assert f"{site}/{folder}" not in paths
+
+
 def test_some_mending(
     prepared: Callable[[Change], Prepared], figures: Callable[[str], None]
 ) -> None:

@@ -134,6 +134,25 @@ def test_reinstall(shop: Shop) -> None:
     assert "damaged" not in (shop.target / "plain" / "__init__.py").read_text()
 
 
+def test_reinstall_from_the_cache(shop: Shop, run: Runner) -> None:
+    """What is linked from the cache stays; an edit in place is noticed, and does not."""
+    words = ("-i", shop.index.url, "--cache-dir", shop.folder / "cache", "--target", shop.target)
+
+    def install() -> Said:
+        return run("install", *words, "--link-mode", "hardlink", "--force-reinstall", "plain")
+
+    install()
+    module = shop.target / "plain/__init__.py"
+    folder = module.parent.stat().st_ino
+    assert install().out == "installed plain 2.0, replacing 2.0\n"
+    assert module.parent.stat().st_ino == folder
+    before = module.read_text()
+    with module.open("a") as file:
+        file.write("damaged")
+    assert "was changed by somebody" in install().err
+    assert (module.read_text(), module.parent.stat().st_ino == folder) == (before, False)
+
+
 @pytest.mark.parametrize(
     ("words", "names"),
     [
