@@ -59,7 +59,7 @@ def test_any_order(arriving: ArrivingFile, order: list[tuple[int, int]]) -> None
         arriving.write_at(start, BODY[start:stop])
     assert arriving.read_at(0, 100) == BODY
     assert arriving.read_at(30, 50) == BODY[30:80]
-    assert arriving.beyond(99) == 100
+    assert arriving.reach == 100
 
 
 def test_end_of_the_file(arriving: ArrivingFile) -> None:
@@ -79,13 +79,13 @@ def test_waiting(arriving: ArrivingFile) -> None:
 
 
 def test_first_gap(arriving: ArrivingFile) -> None:
-    """Whoever follows from the start is told of what is there in one piece."""
+    """Whoever follows from the start is told what is there in one piece."""
     arriving.write_at(50, BODY[50:])
-    result = in_background(lambda: arriving.beyond(0))
+    assert arriving.reach == 0
     arriving.write_at(0, BODY[:30])
-    assert result() == [30]
+    assert arriving.reach == 30
     arriving.write_at(30, BODY[30:50])
-    assert arriving.beyond(30) == 100
+    assert arriving.reach == 100
 
 
 def test_failure(arriving: ArrivingFile) -> None:
@@ -96,7 +96,7 @@ def test_failure(arriving: ArrivingFile) -> None:
     arriving.fail(ValueError("a consequence"))
     assert result() == [error]
     with pytest.raises(Unreachable, match="gone"):
-        arriving.beyond(0)
+        arriving.read_at(0, 1)
     with pytest.raises(Unreachable, match="gone"):
         arriving.write_at(0, b"more")
     assert arriving.settle() is error

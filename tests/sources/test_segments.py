@@ -109,7 +109,6 @@ def fetch(make_client: Any, target: BinaryIO) -> Callable[..., tuple[Any, Counte
         how = {"lines": Lines(), **how}
         download = Download(make_client(), file, progress, pace=pace, **how)
         result = download.read_by(only(use), target)
-        assert not any(thread.name == "hashing" for thread in threading.enumerate())
         target.seek(0)
         assert target.read() == BODY
         return result, progress
@@ -170,6 +169,15 @@ def test_one_connection(server: Any, fetch: Any) -> None:
     assert {request.headers.get("if-range") for request in server.requests[1:]} == {'"1"'}
     assert server.connections == 1
     assert (progress.starts, progress.count, progress.ended) == ([SIZE], SIZE, 1)
+
+
+@pytest.mark.usefixtures("serving")
+def test_fast_connection(server: Any, fetch: Any) -> None:
+    """What comes sooner than can be measured shows a fast connection, which is asked for more."""
+    body, _ = fetch(wheel(server), pace=Pace(segment=MB, enough=1.0, clock=lambda: 0.0))
+    assert body == BODY
+    rest = f"bytes={MB}-{SIZE - TAIL - 1}"
+    assert ranges(server) == [f"bytes=-{TAIL}", f"bytes=0-{MB - 1}", rest]
 
 
 @pytest.mark.usefixtures("serving")

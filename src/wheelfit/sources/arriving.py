@@ -108,6 +108,16 @@ class ArrivingFile:
             self._waiting -= 1
             return self._error
 
+    def start_writing(self, start: int, length: int) -> None:
+        """Let the disk begin with what came, which is to be kept; nobody waits for it.
+
+        :param start: position of the first byte.
+        :param length: how many.
+        """
+        from wheelfit.wheels.system_calls import start_writing  # noqa: PLC0415  # ctypes
+
+        start_writing(self._file.fileno(), start, length)
+
     # --- those who read them ------------------------------------------------------------
 
     def read_at(self, start: int, length: int, /) -> bytes:
@@ -125,14 +135,10 @@ class ArrivingFile:
             self._wait(lambda: self._holds(start, stop))
         return self._read(start, stop - start)
 
-    def beyond(self, position: int) -> int:
-        """Return where the first gap begins, once that is behind a position or the end.
-
-        :raises WheelfitError: whatever ended the transfer.
-        """
-        with self._lock:
-            self._wait(lambda: self._stops[0] > position or self._stops[0] == self.size)
-            return self._stops[0]
+    @property
+    def reach(self) -> int:
+        """Where the first gap begins; the end of the file where there is none."""
+        return self._stops[0]
 
     def close(self) -> None:
         """Do nothing: the file belongs to the transfer."""

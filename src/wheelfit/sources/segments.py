@@ -49,6 +49,8 @@ LARGE = 8 << 20
 _LEAST_TAIL, _MOST_TAIL = 128 << 10, 2 << 20  # whoever opens an archive reads 64 KiB and a bit
 _TAIL_SHARE = 256  # directory and RECORD of a wheel with thousands of files fit in this part of it
 _BLOCK = 256 << 10
+_LONGEST = 64 << 20  # bytes asked for at once of a fast server; it may become slow meanwhile
+_WRITE_BACK = 16 << 20  # bytes after which the disk is told to begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,9 @@ class Segments:
         self._returned: list[_Stretch] = []
         self._next = 0
         self._speed = 0.0
-        self._hashing = threading.Thread()
+        self._hashing = threading.Lock()
+        self._begun = 0  # up to where the disk was told to begin
+        self._is_judged = threading.Event()
         self._begin(target, size)
 
     # --- the end of the file --------------------------------------------------------
@@ -166,8 +170,7 @@ class Segments:
 
         :param line: what the first of them uses, and then gives back.
         """
-        self._hashing = self._started(self._follow, "hashing")
-        self._started(partial(self._work, line), "transfer")
+        self._started(partial(self._work, line))
 
     def finish(self) -> None:
         """Wait until all is there and right.
@@ -178,7 +181,7 @@ class Segments:
         :raises TooLarge: there would be more than may be fetched.
         :raises OSError: it cannot be written.
         """
-        self._hashing.join()
+        self._is_judged.wait()
         error = self.source.settle()
         if error is not None:
             self.cancel()
@@ -197,39 +200,56 @@ class Segments:
             for response in self._under_way:
                 response.cut()
             self._lock.notify_all()
-        self._hashing.join()
+        with self._hashing:
+            pass  # nobody reads it for that any more, either
         error = self.source.settle()
         return None if error is ended else error
 
     # --- threads ----------------------------------------------------------------------
 
-    def _started(self, work: Callable[[], None], name: str) -> threading.Thread:
+    def _started(self, work: Callable[[], None]) -> None:
         def guarded() -> None:
             try:
                 work()
             except BaseException as error:  # noqa: BLE001 - told to whoever waits
                 self.source.fail(error)
+                self._is_judged.set()
 
         # Not to be waited for when the program ends: a server may have fallen silent.
-        thread = threading.Thread(target=guarded, name=name, daemon=True)
-        thread.start()
-        return thread
+        threading.Thread(target=guarded, name="transfer", daemon=True).start()
 
-    def _follow(self) -> None:
-        """Hash what is there in one piece from the start."""
-        position = 0
-        while position < self.source.size:
-            reach = self.source.beyond(position)
-            while position < reach:
-                block = self.source.read_at(position, min(_BLOCK, reach - position))
-                self._check.update(block)
-                position += len(block)
+    def _hash(self, start: int, data: bytes) -> None:
+        """Hash what is there in one piece from the start; whoever brought the next of it does.
+
+        :param start: where bytes lie that came just now, and need not be read again.
+        :param data: these bytes.
+        """
+        if start > self._check.count:
+            return  # whoever closes the gap comes to these bytes, too
+        with self._hashing:
+            if start == self._check.count:
+                self._update(data)
+            while (behind := self.source.reach - self._check.count) > 0:
+                self._update(self.source.read_at(self._check.count, min(_BLOCK, behind)))
+            if self._check.count == self.source.size:
+                self._judge()
+
+    def _update(self, data: bytes) -> None:
+        self._check.update(data)
+        count = self._check.count
+        if count - self._begun >= _WRITE_BACK:
+            self.source.start_writing(self._begun, count - self._begun)
+            self._begun = count
+
+    def _judge(self) -> None:
+        """Compare the hash of the whole with the one that was promised."""
         try:
             self._check.finish()
         except HashMismatch:
             if self.is_sure:
                 raise
             raise StartOver("the whole is not what its parts should be") from None
+        self._is_judged.set()
 
     @property
     def is_sure(self) -> bool:
@@ -263,7 +283,7 @@ class Segments:
                 if self._next < self._end:
                     length = self._pace.segment
                     if is_last and self._speed >= self._pace.enough:
-                        length = max(length, int(self._speed / 2))
+                        length = max(length, min(_LONGEST, int(self._speed / 2)))
                     start, self._next = self._next, min(self._end, self._next + length)
                     return _Stretch(start, self._next)
                 if is_last or self._is_watched:
@@ -287,12 +307,19 @@ class Segments:
         self._workers -= 1
         self._lock.notify_all()
 
-    def _measure(self, count: int, since: float) -> None:
-        """Find out whether connections are too slow, and open more of them."""
-        seconds = self._pace.clock() - since
-        if seconds < self._pace.patience:
+    def _measure(self, count: int, seconds: float, *, is_last: bool) -> None:
+        """Find out whether connections are too slow, and open more of them.
+
+        :param count: bytes that came.
+        :param seconds: for how long they were waited for; what is done with them does not count.
+        :param is_last: whether that is all that was asked for.
+        """
+        speed = count / max(seconds, 1e-6)
+        # What came in no time tells that a connection is fast, if it was all that was asked for.
+        is_fast = is_last and speed >= self._pace.enough
+        if seconds < self._pace.patience and not is_fast:
             return
-        self._speed = count / max(seconds, 1e-6)
+        self._speed = speed
         while self._speed < self._pace.enough:
             with self._lock:
                 is_worthwhile = (
@@ -302,7 +329,7 @@ class Segments:
                 if line is None:
                     return
                 self._workers += 1
-            self._started(partial(self._work, line), "transfer")
+            self._started(partial(self._work, line))
 
     # --- requests -----------------------------------------------------------------------
 
@@ -353,8 +380,9 @@ class Segments:
                 self._under_way.remove(response)
 
     def _take(self, response: Response, stretch: _Stretch) -> None:
-        count, since = 0, self._pace.clock()
+        count, waited, since = 0, 0.0, self._pace.clock()
         for chunk in response.chunks():
+            waited += self._pace.clock() - since
             if len(chunk) > stretch.stop - stretch.position:
                 raise StartOver("the server gives more bytes than it announces")
             self.source.write_at(stretch.position, chunk)
@@ -362,7 +390,9 @@ class Segments:
             self._budget.spend(len(chunk), self._where)
             self._progress.advance(len(chunk))
             count += len(chunk)
-            self._measure(count, since)
+            self._measure(count, waited, is_last=stretch.position == stretch.stop)
+            self._hash(stretch.position - len(chunk), chunk)
+            since = self._pace.clock()
         if stretch.position < stretch.stop:
             raise Interrupted("the answer broke off before its end")
 

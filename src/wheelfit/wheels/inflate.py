@@ -23,7 +23,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_PIECE = 1 << 18
+_PIECE = 1 << 19
 
 
 def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[bytes]:
@@ -91,19 +91,56 @@ def _fast_library() -> Any:
 
 def _unpack(library: Any, member: Member, packed: Iterable[bytes], where: str) -> Iterator[bytes]:
     """Undo deflate; a small input never grows to more than `_PIECE` bytes at once."""
-    unpacker = library.decompressobj(-zlib.MAX_WBITS)
+    unpacker = _Unpacker() if library is zlib else _fast_unpacker()
+    error = library.error
     try:
         for piece in packed:
             rest = piece
-            while rest and not unpacker.eof:
-                yield unpacker.decompress(rest, _PIECE)
-                rest = unpacker.unconsumed_tail
+            while not unpacker.eof:
+                if content := unpacker.decompress(rest, _PIECE):
+                    yield content
+                rest = b""
+                if unpacker.needs_input:
+                    break
             if rest or unpacker.unused_data:
                 raise InvalidWheel(f"bytes follow the data of {member.name!r}", where=where)
         while not unpacker.eof:
             # What is left inside the unpacker, also in pieces.
-            if not (piece := unpacker.decompress(b"", _PIECE)):
+            if not (content := unpacker.decompress(b"", _PIECE)):
                 raise InvalidWheel(f"the data of {member.name!r} is cut off", where=where)
-            yield piece
-    except library.error:
+            yield content
+    except error:
         raise InvalidWheel(f"the data of {member.name!r} is damaged", where=where) from None
+
+
+def _fast_unpacker() -> Any:
+    """Return what unpacks into one buffer per piece, where `zlib` makes it grow step by step."""
+    from isal import igzip_lib  # noqa: PLC0415  # most commands unpack nothing
+
+    return igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
+
+
+class _Unpacker:
+    """Let an object of the standard library look like a decompressor of newer modules."""
+
+    def __init__(self) -> None:
+        self._inside = zlib.decompressobj(-zlib.MAX_WBITS)
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        """Return content, and keep what there is no room for."""
+        return self._inside.decompress(self._inside.unconsumed_tail or data, most)
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether all that it was given has been used."""
+        return not self._inside.unconsumed_tail
+
+    @property
+    def eof(self) -> bool:
+        """Whether the data ended."""
+        return self._inside.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        """What came behind the end."""
+        return self._inside.unused_data

@@ -167,7 +167,7 @@ class ZipArchive:
         return self.member(name).is_executable
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """Yield the content of a file in pieces of at most 256 KiB.
+        """Yield the content of a file in pieces of at most 512 KiB.
 
         Size and CRC-32 are checked with the last piece.
 
