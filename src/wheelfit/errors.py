@@ -94,6 +94,7 @@ __all__ = [
     "HashMismatch",
     "InconsistentDocuments",
     "IntegrityError",
+    "InvalidBridge",
     "InvalidConfiguration",
     "InvalidDocument",
     "InvalidFilename",
@@ -343,6 +344,12 @@ class InvalidLock(InvalidDocument):
     """A lock file breaks its rules; holds every fault found (PEP 751, F-117)."""
 
     reference = "invalid-lock"
+
+
+class InvalidBridge(InvalidDocument):
+    """The file of a bridged family breaks its rules; holds every fault found."""
+
+    reference = "invalid-bridge"
 
 
 class InvalidProject(InvalidDocument):

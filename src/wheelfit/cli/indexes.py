@@ -13,7 +13,7 @@ from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from wheelfit.cli.output import Output
@@ -84,13 +84,49 @@ def open_indexes(
     :param output: told what people should know about the sources.
     :param given_urls: URLs of wheels that the user named, with the logins in them.
     """
-    return open_sources(
-        settings,
-        cache_folder=cache_folder(arguments.cache_dir, environ) if settings.cache else None,
-        environ=environ,
-        home=home(),
-        given_urls=given_urls,
-        offline=arguments.offline,
-        note=output.warn,
-        most=getattr(arguments, "max_download", None),
-    )
+
+    def opened(own: SourceSettings) -> Remembered:
+        return open_sources(
+            own,
+            cache_folder=cache_folder(arguments.cache_dir, environ) if own.cache else None,
+            environ=environ,
+            home=home(),
+            given_urls=given_urls,
+            offline=arguments.offline,
+            note=output.warn,
+            most=getattr(arguments, "max_download", None),
+        )
+
+    repository = opened(settings)
+    if arguments.no_bridges:
+        return repository
+    return _bridged(arguments, settings, repository, opened)
+
+
+def _bridged(
+    arguments: Namespace,
+    settings: SourceSettings,
+    repository: Remembered,
+    opened: Callable[[SourceSettings], Remembered],
+) -> Remembered:
+    """Return the sources with families of distributions as variants, as far as that is wished."""
+    from wheelfit.sources.bridges.bridged import Bridged
+    from wheelfit.sources.bridges.shelf import Shelf
+    from wheelfit.sources.remembered import Remembered
+
+    further: list[Remembered] = []
+
+    def open_index(url: str) -> Remembered:
+        only = replace(settings, index_url=url, extra_index_urls=(), find_links=(), no_index=False)
+        further.append(opened(only))
+        return further[-1]
+
+    def close() -> None:
+        for one in (repository, *further):
+            one.close()
+
+    def cut() -> None:
+        for one in (repository, *further):
+            one.cut()
+
+    return Remembered(Bridged(repository, Shelf(arguments.bridge), open_index), close, cut)

@@ -230,6 +230,17 @@ def add_sources(parser: ArgumentParser) -> None:
         help="a folder of wheels, or a page that links to them; searched first",
     )
     group.add_argument("--no-index", action="store_true", help="use --find-links only")
+    group.add_argument(
+        "--bridge",
+        action="append",
+        default=[],
+        metavar="FAMILY",
+        help="present the members of this family as variants: a name of wheelfit bridges, "
+        "NAME@URL with its indexes elsewhere, a file FAMILY.toml, or all-known",
+    )
+    group.add_argument(
+        "--no-bridges", action="store_true", help="take every project as what it is"
+    )
     group.add_argument("--proxy", metavar="URL", help="proxy for every request")
     group.add_argument(
         "--cert", type=given, metavar="FILE", help="certificate authorities to trust"

@@ -33,6 +33,8 @@ class EveryLabel(Candidates):
     labels comes first; only builds for other packages are held against their versions (P-51).
     """
 
+    is_for_one_machine = False
+
     def support_of(
         self,
         document: VariantDocument,

@@ -13,10 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import index_file_name
 from wheelfit.errors import FileProblem
-from wheelfit.sources.page import File, ProjectPage
+from wheelfit.sources.page import BRIDGE, File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
-from wheelfit.sources.urls import file_url, join, origin, redact, split_userinfo, without_fragment
+from wheelfit.sources.urls import (
+    file_url,
+    join,
+    last_segment,
+    origin,
+    redact,
+    split_userinfo,
+    without_fragment,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,7 +76,7 @@ class LockedRepository:
         package = self._packages.get(name)
         if package is None:
             return None
-        files = [self._file(wheel) for wheel in package.wheels]
+        files = [self._file(package, wheel) for wheel in package.wheels]
         if package.table is not None and package.version is not None:
             index_file = index_file_name(name, package.version)
             self._documents[index_file] = package
@@ -139,14 +147,27 @@ class LockedRepository:
             for wheel in package.wheels
         )
 
-    def _file(self, wheel: LockedWheel) -> File:
+    def _file(self, package: LockedPackage, wheel: LockedWheel) -> File:
+        url = self._url(wheel)
         return File(
             wheel.filename.text,
-            self._url(wheel),
+            url,
             wheel.hashes,
             size=wheel.size,
             source=self.name,
+            declared=self._declared(package, wheel, url),
         )
+
+    @staticmethod
+    def _declared(package: LockedPackage, wheel: LockedWheel, url: str) -> bytes | None:
+        """Return what a bridge declared of a wheel that has another name where it is."""
+        label = wheel.filename.label
+        if label is None or package.table is None or url.startswith(BRIDGE):
+            return None
+        if last_segment(url) != wheel.filename.plain:
+            return None
+        table = _json(dict(package.table))
+        return json.dumps({**table, "variants": {label: table["variants"].get(label, {})}}).encode()
 
     def _url(self, wheel: LockedWheel) -> str:
         if wheel.path is not None and (self._folder is not None or wheel.url is None):
@@ -161,6 +182,8 @@ class LockedRepository:
             if scheme == "file" and self._folder is not None:
                 return url
             if scheme in {"http", "https"} and origin(url):
+                return url
+            if url.startswith(BRIDGE):
                 return url
         except ValueError:
             pass

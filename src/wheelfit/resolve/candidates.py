@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.agreements import Agreed, Agreement
+    from wheelfit.core.bridges import Family
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
@@ -93,6 +94,9 @@ class Candidates:
     :param plugins: who asks plugins that are trusted; default: nobody (P-14, P-15).
     """
 
+    is_for_one_machine = True
+    """Whether what is chosen shall be together in one environment."""
+
     def __init__(
         self,
         repository: Repository,
@@ -139,6 +143,15 @@ class Candidates:
         :raises NetworkError: a source cannot be read.
         """
         return self._listings.get(name, lambda: self._list(name))
+
+    def bridge(self, name: NormalizedName) -> Family | None:
+        """Return the family whose members stand for a project; None of anything else.
+
+        :param name: of the project.
+        :raises NetworkError: a source cannot be read.
+        """
+        listing = self.listing(name)
+        return None if listing is None else listing.bridge
 
     def look_again(self, name: NormalizedName) -> None:
         """Forget everything about a project whose files are not what they were.
@@ -297,6 +310,13 @@ class Candidates:
         self._rejected[filename.text] = reason
         self._choices.forget((filename.name, filename.version))
 
+    def is_rejected(self, filename: WheelFilename) -> bool:
+        """Tell whether a wheel was taken out of the choice.
+
+        :param filename: the wheel.
+        """
+        return filename.text in self._rejected
+
     def restore(self, filename: WheelFilename) -> None:
         """Take back that a wheel was rejected.
 
@@ -316,6 +336,8 @@ class Candidates:
         filename, document = choice.selection.chosen, choice.metadata.document
         if filename is None or filename.label is None or document is None:
             return None  # F-10: nothing inside a plain wheel matters
+        if choice.chosen is not None and choice.chosen.file.declared is not None:
+            data = choice.chosen.file.declared
         from wheelfit.core.index_metadata import (  # noqa: PLC0415 - start-up
             disagreement,
             read_wheel_document,

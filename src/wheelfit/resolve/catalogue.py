@@ -165,7 +165,17 @@ class Catalogue:
         if apart is not None and apart in self.versions(name):
             return apart
         preferred = self._request.preferred.get(name)
-        return preferred if preferred in self.versions(name) else None
+        if preferred in self.versions(name):
+            return preferred
+        return self._favoured(name)
+
+    def _favoured(self, name: NormalizedName) -> Version | None:
+        """Return the release of a bridged family to begin with; None of anything else."""
+        if self._candidates.bridge(name) is None:
+            return None
+        from wheelfit.resolve.bridges import favoured  # noqa: PLC0415 - start-up
+
+        return favoured(self._candidates, name, prereleases=self._request.prereleases)
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
         """Tell whether a release has a wheel that fits, its core metadata read."""

@@ -205,10 +205,11 @@ class Lack:
                 note="\n".join(self.details()),
                 hint=f"--allow-source {name} builds {sources[0]}, which runs code of its publisher",
             )
+        family = self._candidates.bridge(name)
         return NoCompatibleWheel(
             f"{clause} {self._candidates.target.name}",
             note="\n".join(self.details()),
-            hint=self._freeing(),
+            hint=(family.no_fit if family else "") or self._freeing(),
         )
 
     def _sources(self, name: NormalizedName) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
     from packaging.utils import NormalizedName
 
+    from wheelfit.core.bridges import Family
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.target import Target
     from wheelfit.sources.page import File, ProjectPage
@@ -177,6 +178,8 @@ class Listing:
     """What the source has to say of the project, as that it is archived (PEP 792)."""
     ignored: tuple[str, ...] = ()
     """Files that are none of the project's wheels, and why, one clause each."""
+    bridge: Family | None = None
+    """The family whose members are its variants; None: it is what it is."""
 
     @property
     def newest(self) -> str:
@@ -210,7 +213,8 @@ def sort_page(
     found = dict(sorted(sorting.found.items(), key=itemgetter(0), reverse=True))
     judge = _Judge(target, allowed)
     releases = Releases(page.name, found, judge, is_given=is_given)
-    return Listing(page.name, releases, page.source, page.notes, tuple(sorting.ignored))
+    ignored = tuple(sorting.ignored)
+    return Listing(page.name, releases, page.source, page.notes, ignored, page.bridge)
 
 
 @dataclass(slots=True)

@@ -80,7 +80,12 @@ def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> R
     :raises UserError: the request contradicts itself.
     :raises NetworkError: a source cannot be read.
     """
-    return _Resolving(request, candidates).resolve(threads)
+    resolution = _Resolving(request, candidates).resolve(threads)
+    if not any(candidates.bridge(pin.name) for pin in resolution.pins):
+        return resolution
+    from wheelfit.resolve.bridges import alone  # noqa: PLC0415 - start-up
+
+    return alone(resolution, lambda: _Resolving(request, candidates).resolve(threads), candidates)
 
 
 class _Found(NamedTuple):

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.core.bridges import Family
 
 __all__ = [
     "ACCEPT",
+    "BRIDGE",
     "NO_HASHES",
     "VARIANTS_SUFFIX",
     "File",
@@ -34,6 +36,8 @@ ACCEPT = (
     "application/vnd.pypi.simple.v1+html; q=0.2, text/html; q=0.1"
 )
 """The ``Accept`` header for pages: JSON preferred, HTML understood (PEP 691)."""
+BRIDGE = "bridge:"
+"""Begin of the address of what exists nowhere but in a family: ``bridge:FAMILY/FILE``."""
 VARIANTS_SUFFIX = "-variants.json"
 """End of the name of an index-level variants file (F-70)."""
 NO_HASHES: Mapping[str, str] = MappingProxyType({})
@@ -98,11 +102,19 @@ class File:
     """Attributes that the entry of an index file has and may not have; they are ignored (F-72)."""
     origin: Origin | None = None
     """What the file is built from, here; None: it is as somebody has published it."""
+    declared: bytes | None = None
+    """What a bridge declares as its ``variant.json``, since the file has none; its name is then
+    another one than where it comes from."""
 
     @property
     def shown(self) -> str:
         """What people know it by: its name, or that of what it will be built from."""
         return self.filename if self.origin is None or self.origin.is_built else self.origin.name
+
+    @property
+    def is_selector(self) -> bool:
+        """Tell whether it exists nowhere, and stands for the member of a bridged family."""
+        return self.url.startswith(BRIDGE)
 
     @property
     def is_local(self) -> bool:
@@ -122,3 +134,5 @@ class ProjectPage:
     """Name of the repository that answered, without credentials."""
     notes: tuple[str, ...] = ()
     """What was ignored on the page and why (F-136), one sentence each."""
+    bridge: Family | None = None
+    """The family whose members are listed as its variants; None: it is what it is."""

@@ -1,0 +1,122 @@
+"""Wheels that contain nothing and need one member of a family: the member is what is installed.
+
+They exist nowhere; equal names give equal bytes, so their hashes are known before they are made.
+With one installed, whatever needs the name of the family finds it, for every installer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import FileProblem
+from wheelfit.wheels.record import RecordRow, format_record, row_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit.core.bridges import Family, Member
+    from wheelfit.core.filename import WheelFilename
+
+__all__ = ["LateHashes", "document_bytes", "selector_wheel", "zipped"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_DATE = (2026, 1, 1, 0, 0, 0)
+
+
+def document_bytes(family: Family, *members: Member) -> bytes:
+    """Return variant metadata of some members as a file.
+
+    :param family: theirs.
+    :param members: those with a label.
+    """
+    return (json.dumps(family.document(members), indent=1) + "\n").encode()
+
+
+def selector_wheel(family: Family, filename: WheelFilename) -> dict[str, bytes]:
+    """Return the files of the wheel that stands for a member.
+
+    :param family: the family.
+    :param filename: its name, with the label of the member.
+    :raises FileProblem: the family has no such member; perhaps another release of it had.
+    """
+    label, version = filename.label, filename.version
+    member = None if label is None else family.member_of(label, version)
+    if member is None:
+        raise FileProblem(
+            f"the bridge {family.name} has no {label or 'plain'} build of {version} any more",
+            where=filename.text,
+            hint="lock again",
+        )
+    folder = f"{filename.name.replace('-', '_')}-{version}.dist-info"
+    lines = [
+        "Metadata-Version: 2.1",
+        f"Name: {filename.name}",
+        f"Version: {version}",
+        f"Summary: Stands for {member.distribution} {version}",
+        f"Requires-Dist: {member.distribution}=={version}",
+    ]
+    for extra in family.extras:
+        lines += [
+            f"Provides-Extra: {extra}",
+            f"Requires-Dist: {member.distribution}[{extra}]=={version} ; extra == '{extra}'",
+        ]
+    wheel = ["Wheel-Version: 1.0", "Generator: wheelfit bridge", "Root-Is-Purelib: false"]
+    wheel += [f"Tag: {tag}" for tag in sorted(map(str, filename.tags))]
+    wheel += [f"Variant-Label: {label}"]
+    files = {
+        f"{folder}/METADATA": ("\n".join(lines) + "\n").encode(),
+        f"{folder}/WHEEL": ("\n".join(wheel) + "\n").encode(),
+        f"{folder}/variant.json": document_bytes(family, member),
+    }
+    rows = [row_for(path, content) for path, content in files.items()]
+    record = f"{folder}/RECORD"
+    return {**files, record: format_record([*rows, RecordRow(record)])}
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    """Return files as an archive; stored as they are, so that no library decides the bytes."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name, _DATE)
+            entry.external_attr = 0o100644 << 16
+            entry.create_system = 3
+            archive.writestr(entry, content)
+    return stream.getvalue()
+
+
+class LateHashes(Mapping[str, str]):
+    """Make a selector, and hash it, when somebody asks; a page may have hundreds.
+
+    :param family: the family.
+    :param filename: the selector.
+    """
+
+    def __init__(self, family: Family, filename: WheelFilename) -> None:
+        self._family = family
+        self._filename = filename
+
+    @cached_property
+    def _digest(self) -> str:
+        return hashlib.sha256(zipped(selector_wheel(self._family, self._filename))).hexdigest()
+
+    def __getitem__(self, algorithm: str) -> str:
+        if algorithm != "sha256":
+            raise KeyError(algorithm)
+        return self._digest
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("sha256",))
+
+    def __len__(self) -> int:
+        return 1

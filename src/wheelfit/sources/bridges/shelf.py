@@ -1,0 +1,143 @@
+"""Which families there are, and which of them a user has agreed to.
+
+The shipped ones are files of this package, one for each; a file is read when its name is asked
+for, so that families nobody uses cost nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.errors import FileProblem, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.bridges import Family
+
+__all__ = ["ALL_KNOWN", "Shelf", "shipped", "shipped_names"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+ALL_KNOWN = "all-known"
+"""Stands for every shipped family where one is named."""
+_SUFFIX = ".toml"
+_FOLDER = Path(__file__).with_name("families")
+_LARGEST = 1 << 20  # bytes of a file that somebody names
+
+
+def shipped_names() -> tuple[str, ...]:
+    """Return the names of the shipped families, in the order of the alphabet."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob(f"*{_SUFFIX}")))
+
+
+def shipped(name: str) -> Family | None:
+    """Return a shipped family; None if there is none of that name.
+
+    :param name: normalised.
+    """
+    path = _FOLDER / f"{name}{_SUFFIX}"
+    if "/" in name or not path.is_file():
+        return None
+    return _parsed(path.read_bytes(), path.name)
+
+
+class Shelf:
+    """Hold the families that count in one command.
+
+    :param wanted: names of shipped families, ``all-known``, or paths of files that end with
+        ``.toml``; ``NAME@URL`` has the indexes of a family elsewhere.
+    :param defaults: whether those count that their projects themselves name.
+    :raises UserError: there is no such family.
+    :raises FileProblem: a file cannot be read.
+    :raises InvalidBridge: a file breaks its rules.
+    """
+
+    def __init__(self, wanted: Iterable[str] = (), *, defaults: bool = True) -> None:
+        self._defaults = defaults
+        self._known: dict[str, Family | None] = {}
+        self._agreed: dict[NormalizedName, Family] = {}
+        self.bases: dict[NormalizedName, str] = {}
+        """Where the indexes of a family are, if not where it says."""
+        for text in wanted:
+            self._agree(text)
+
+    def of(self, project: NormalizedName) -> Family | None:
+        """Return the family that stands for a project; None if none shall.
+
+        :param project: what is asked for.
+        """
+        agreed = self._agreed.get(project)
+        if agreed is not None or not self._defaults:
+            return agreed
+        family = self.named(project)
+        return family if family is not None and family.by_default else None
+
+    def named(self, name: str) -> Family | None:
+        """Return a family whether anybody has agreed to it or not; None if there is none.
+
+        :param name: of the family.
+        """
+        own = next((one for one in self._agreed.values() if one.name == name), None)
+        if own is not None:
+            return own
+        if name not in self._known:
+            self._known[name] = shipped(name)
+        return self._known[name]
+
+    def __bool__(self) -> bool:
+        return self._defaults or bool(self._agreed)
+
+    def _agree(self, text: str) -> None:
+        if text == ALL_KNOWN:
+            for name in shipped_names():
+                self._put(shipped(name))
+            return
+        if text.endswith(_SUFFIX):
+            self._put(_read(Path(text)))
+            return
+        name, _, base = text.partition("@")
+        family = shipped(canonicalize_name(name))
+        if family is None:
+            from difflib import get_close_matches  # noqa: PLC0415 - start-up
+
+            close = get_close_matches(name, shipped_names(), n=3)
+            meant = f"; do you mean {' or '.join(close)}?" if close else ""
+            raise UserError(
+                f"there is no bridge {name!r}", hint=f"wheelfit bridges lists them{meant}"
+            )
+        if base:
+            if not family.is_of_indexes:
+                raise UserError(f"the bridge {family.name} has no indexes that could be elsewhere")
+            self.bases[family.name] = base.rstrip("/")
+        self._put(family)
+
+    def _put(self, family: Family | None) -> None:
+        if family is not None:
+            for project in family.projects:
+                self._agreed[project] = family
+
+
+def _read(path: Path) -> Family:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST)
+    except OSError as error:
+        raise FileProblem(
+            f"the family cannot be read: {error.strerror or type(error).__name__}", where=str(path)
+        ) from error
+    return _parsed(data, str(path))
+
+
+def _parsed(data: bytes, where: str) -> Family:
+    from wheelfit.core.bridges import parse_family  # noqa: PLC0415 - start-up
+
+    return parse_family(data, where=where)
