@@ -24,7 +24,7 @@ from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from packaging.specifiers import SpecifierSet
     from packaging.utils import NormalizedName
@@ -33,7 +33,13 @@ if TYPE_CHECKING:
     from wheelfit.core.markers import VariantContext
     from wheelfit.core.requirements import Requirement
 
-__all__ = ["CoreMetadata", "LicenseFields", "read_metadata", "without_variant_markers"]
+__all__ = [
+    "CoreMetadata",
+    "LicenseFields",
+    "read_metadata",
+    "with_dependencies",
+    "without_variant_markers",
+]
 
 
 def __dir__() -> list[str]:
@@ -203,6 +209,30 @@ def without_variant_markers(
         edited += text.encode("utf-8", "surrogateescape") + last["end"]
     edited += data[done:]
     return bytes(edited)
+
+
+def with_dependencies(data: bytes, requirements: Iterable[str]) -> bytes:
+    """Replace all dependencies in core metadata; every other line keeps its bytes.
+
+    :param data: the bytes of ``METADATA``.
+    :param requirements: what takes their place, in order, each on one line.
+    """
+    old: list[tuple[int, int]] = []
+    end, line_end = 0, b"\n"
+    for name, _, first, last in _headers(data):
+        if name == "requires-dist":
+            old.append((first.start(), last.end()))
+        end, line_end = last.end(), first["end"] or line_end
+    place = old[0][0] if old else end
+    edited = bytearray(data[:place])
+    if edited and not edited.endswith((b"\n", b"\r")):
+        edited += line_end
+    for text in requirements:
+        edited += b"Requires-Dist: " + text.encode("utf-8", "surrogateescape") + line_end
+    for start, stop in old:
+        edited += data[place:start]
+        place = stop
+    return bytes(edited + data[place:])
 
 
 _FIELD = pattern(rb"([!-9;-~]++):[ \t]*+([^\r\n]*+)(?P<end>\r\n|\r|\n|\Z)")

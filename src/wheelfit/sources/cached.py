@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.client import Client
 
 
-__all__ = ["CachedPages"]
+__all__ = ["CachedPages", "freshness", "offline"]
 
 
 def __dir__() -> list[str]:
@@ -111,13 +111,13 @@ class CachedPages:
         stored = entry.head.get("stored")
         age = self._clock() - stored if isinstance(stored, (int, float)) else -1.0
         # A negative age means that the clock was turned back: do not rely on it.
-        return 0 <= age < _freshness(_headers(entry).get("cache-control", ""))
+        return 0 <= age < freshness(_headers(entry).get("cache-control", ""))
 
     def _keep(self, key: str, url: str, answer: Answer, entry: Entry | None) -> None:
         control = answer.headers.get("cache-control", "").lower()
         if "no-store" in control or not (self._may_keep(url) and self._may_keep(answer.url)):
             return
-        if entry is not None and not _freshness(control) and _is_same(entry, answer):
+        if entry is not None and not freshness(control) and _is_same(entry, answer):
             return  # nothing would change but the time, for which nobody asks
         head = {"stored": self._clock(), "url": answer.url, "headers": _kept(answer.headers)}
         self._store.write(_KIND, key, head, answer.body)
@@ -132,7 +132,11 @@ def offline(url: str) -> Unreachable:
     )
 
 
-def _freshness(control: str) -> float:
+def freshness(control: str) -> float:
+    """Return for how many seconds an answer counts without asking again.
+
+    :param control: its ``Cache-Control``; empty if there is none.
+    """
     control = control.lower()
     if "no-cache" in control:
         return 0.0

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.transport import Transport
 
 
-__all__ = ["Web", "open_sources", "open_web"]
+__all__ = ["Web", "is_protected", "open_sources", "open_web"]
 
 
 def __dir__() -> list[str]:
@@ -292,6 +292,15 @@ def _host_and_port(text: str) -> tuple[str, int | None]:
             f"{text!r} is not a host to trust", hint="write HOST or HOST:PORT"
         )
     return host, port
+
+
+def is_protected(url: str, settings: SourceSettings) -> bool:
+    """Tell whether nobody on the way can change what a URL gives, or the user does not mind.
+
+    :param url: of an index.
+    :param settings: which name the hosts that are trusted.
+    """
+    return _is_protected(url, _TrustedHosts(settings.trusted_hosts))
 
 
 def _is_protected(url: str, trusted: _TrustedHosts) -> bool:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
 
 
-__all__ = ["rewrite"]
+__all__ = ["new_member", "rewrite"]
 
 
 def __dir__() -> list[str]:
@@ -128,15 +128,24 @@ def _plan(
     rows.append(RecordRow(record_name))
     old_record = archive.member(record_name)
     moment = (old_record.time, old_record.date) if epoch is None else dos_time(epoch)
-    written = [_new(name, content, STORED, moment) for name, content in replacements.items()]
+    written = [new_member(name, content, STORED, moment) for name, content in replacements.items()]
     content = format_record(rows, record.terminator)
-    written.append(_new(record_name, content, old_record.method, moment))
+    written.append(new_member(record_name, content, old_record.method, moment))
     notes = [f"{name} was removed: it signed the old RECORD" for name in signatures]
     return _Plan(tuple(kept), tuple(written), tuple(notes))
 
 
-def _new(name: str, content: bytes, method: int, moment: tuple[int, int]) -> tuple[Member, bytes]:
-    """Describe a member that is written, and pack its content."""
+def new_member(
+    name: str, content: bytes, method: int, moment: tuple[int, int]
+) -> tuple[Member, bytes]:
+    """Describe a member that is written, and pack its content.
+
+    :param name: path inside the wheel.
+    :param content: its bytes.
+    :param method: `STORED` or `DEFLATED`.
+    :param moment: time and date, as `dos_time` gives them.
+    :return: where it will lie is left open.
+    """
     packed = content
     if method == DEFLATED:
         packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)

@@ -1,0 +1,96 @@
+"""Where an upstream index may send us: pages name URLs, and whoever writes pages is a stranger.
+
+A server that fetches what strangers name can be made to ask servers that only it can reach: the
+metadata service of a cloud, a database on this machine. So what a public index names has to be
+public. What counts is the address that a connection led to, whatever name it had and wherever
+that name leads the next time.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+
+from wheelfit.sources.urls import is_loopback, origin
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+__all__ = ["Admission"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_PUBLIC, _PRIVATE, _THIS_MACHINE, _NEVER = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Decide about hosts and addresses."""
+
+    hosts: frozenset[str]
+    """Whom the operator named: the index itself, and hosts that its pages may name wherever
+    they are."""
+    reach: int
+    """How near an address that only pages name may be."""
+
+    @classmethod
+    def of(cls, url: str, hosts: Iterable[str] = ()) -> Admission:
+        """Return what an index may name.
+
+        An index that is named by a private address, or one of this machine, may name its like;
+        one that has a name is taken for public, for where names lead others may decide.
+
+        :param url: of the index.
+        :param hosts: whom its pages may name although their addresses are private.
+        :raises ValueError: the URL has no host.
+        """
+        host = origin(url).host
+        named = frozenset(one.lower().rstrip(".") for one in (host, *hosts))
+        return cls(named, min(_distance(host), _THIS_MACHINE))
+
+    def __call__(self, host: str, address: str) -> bool:
+        """Tell whether something may be asked.
+
+        :param host: as the URL has it.
+        :param address: who answered there; the host once more where nobody knows.
+        """
+        host = host.strip("[]").lower().rstrip(".")
+        return host in self.hosts or _distance(address) <= self.reach
+
+
+def _distance(address: str) -> int:
+    """Say how near an address is; a name that means nothing special is far."""
+    if is_loopback(address):
+        return _THIS_MACHINE
+    try:
+        found = ipaddress.ip_address(address.strip("[]").partition("%")[0])
+    except ValueError:
+        return _PUBLIC
+    found = getattr(found, "ipv4_mapped", None) or found
+    if found.is_loopback:
+        return _THIS_MACHINE
+    if found.is_link_local or found.is_unspecified or found.is_multicast:
+        return _NEVER
+    # Ways from IPv6 into IPv4 networks lead wherever their last bytes say.
+    embedded = getattr(found, "sixtofour", None)
+    if embedded is not None or not found.is_global:
+        return _PRIVATE
+    return _PRIVATE if found in _TRANSLATED else _PUBLIC
+
+
+class _Networks:
+    """Hold networks that are translated into others."""
+
+    def __init__(self, *texts: str) -> None:
+        self._networks = [ipaddress.ip_network(text) for text in texts]
+
+    def __contains__(self, address: object) -> bool:
+        return any(address in network for network in self._networks)
+
+
+_TRANSLATED = _Networks("64:ff9b::/96")

@@ -1,0 +1,394 @@
+"""The proxy as an application: which page and which file a request is about.
+
+``/simple/{project}/`` for the usual machine and ``/for/{profile}/simple/{project}/`` for another
+one; before both, ``/additive``, ``/full`` or ``/catalogue`` may say what is listed. Files lie at
+``…/files/{project}/{key}/{name}``, where the key says all that their bytes depend on: a page that
+somebody got yesterday still leads to what it promised.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from typing import TYPE_CHECKING, cast
+from urllib.parse import quote, unquote
+
+from packaging.utils import InvalidName, canonicalize_name
+
+from wheelfit.errors import NetworkError, WheelfitError
+from wheelfit.server.messages import Answer, as_asked
+from wheelfit.server.pages import choose_type, write_project, write_projects
+from wheelfit.server.proxy.clients import UNKNOWN, read_user_agent
+from wheelfit.server.proxy.listing import Listed, list_project
+from wheelfit.server.proxy.memory import Memory
+from wheelfit.server.proxy.naming import fingerprint, original_of
+from wheelfit.server.proxy.wheels import Rewriting
+from wheelfit.sources.html_links import read_links
+from wheelfit.values import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.server.messages import Application, Request
+    from wheelfit.server.proxy.clients import Asker
+    from wheelfit.server.proxy.listing import Mode
+    from wheelfit.server.proxy.profiles import Profile, Profiles
+    from wheelfit.server.proxy.upstream import RawPage, Upstream
+    from wheelfit.sources.page import File
+
+
+__all__ = ["Guarded", "Proxy"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_MODES = ("additive", "full", "catalogue")
+_KEY = re.compile(r"([0-9a-f]{16})(?:-([0-9a-f]{64}))?")
+_PAGE_HEADERS = {"cache-control": "no-cache", "vary": "Accept, Accept-Encoding, User-Agent"}
+_LASTING = {"cache-control": "max-age=31536000, immutable"}
+_HTML_ONLY = "application/vnd.pypi.simple.v1+json"
+_MOST_PAGES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """Hold a page that was written for somebody."""
+
+    listed: Listed
+    body: bytes
+    profile: Profile
+    """Held, so that no other one can be taken for it."""
+
+    @property
+    def size(self) -> int:
+        return 2 * len(self.body) + sum(map(len, self.listed.metadata.values())) + 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Hold what a path says before it names something."""
+
+    mode: Mode
+    profile: str
+    rest: tuple[str, ...] = field(default=())
+
+
+class Proxy:
+    """Give variants to installers that know none: an `Application`.
+
+    :param upstreams: the indexes behind it; the first that knows a project supplies it (F-126).
+    :param profiles: finds machines by name.
+    :param mode: what is listed where the path does not say: ``additive`` knows only projects
+        with variants, ``full`` all of them, and ``catalogue`` lists every variant.
+    :param in_locks_of_uv: whether commands of uv that write a ``uv.lock`` are answered too.
+    :param note: told what people should know, once each.
+    """
+
+    def __init__(
+        self,
+        upstreams: Sequence[Upstream],
+        profiles: Profiles,
+        *,
+        mode: Mode = "additive",
+        in_locks_of_uv: bool = False,
+        note: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        self._upstreams = tuple(upstreams)
+        self._profiles = profiles
+        self._mode: Mode = mode
+        self._in_locks_of_uv = in_locks_of_uv
+        self._note = note
+        self._told: set[str] = set()
+        self._rewriting = Rewriting()
+        self._pages: Memory[_Written] = Memory(_MOST_PAGES, lambda page: page.size)
+
+    def close(self) -> None:
+        """Remove what was kept for this process only."""
+        self._rewriting.close()
+
+    def __call__(self, request: Request) -> Answer:
+        """Answer a request."""
+        if request.method not in ("GET", "HEAD"):
+            return Answer.text(405, "pages and files can only be read", {"allow": "GET, HEAD"})
+        segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
+        asked = self._asked(segments)
+        try:
+            match asked.rest:
+                case ("simple", ""):
+                    return self._root(request, asked)
+                case ("simple",):
+                    return _moved("simple/")
+                case ("simple", name):
+                    return _moved(f"{quote(_normal(name), safe='')}/")
+                case ("simple", name, ""):
+                    return self._project(request, asked, name)
+                case ("files", name, key, filename):
+                    return self._file(request, asked, name, key, filename)
+        except InvalidName:
+            return _missing("no project can have this name")
+        except NetworkError as error:
+            return Answer.text(502, f"{error.message}" + (f" ({error.where})" * bool(error.where)))
+        except WheelfitError as error:
+            hint = f"\n{error.hint}" if error.hint else ""
+            return Answer.text(404 if error.exit_code == 1 else 502, f"{error.message}{hint}")
+        return _missing()
+
+    def _asked(self, segments: Sequence[str]) -> _Asked:
+        mode, profile, rest = self._mode, "", tuple(segments)
+        if rest and rest[0] in _MODES:
+            mode, rest = cast("Mode", rest[0]), rest[1:]
+        if len(rest) > 2 and rest[0] == "for":
+            profile, rest = rest[1], rest[2:]
+        return _Asked(mode, profile, rest)
+
+    # --- pages ------------------------------------------------------------------------
+
+    def _root(self, request: Request, asked: _Asked) -> Answer:
+        self._profiles(asked.profile)  # of a slip in the name somebody should hear here
+        names: set[str] = set()
+        for upstream in self._upstreams if asked.mode == "full" else ():
+            page = upstream.root()
+            if page is not None:
+                names.update(_names(page))
+        media_type = choose_type(request.headers.get("accept"))
+        if media_type is None:
+            return _unacceptable()
+        return _page(request, media_type, write_projects(sorted(names), media_type))
+
+    def _project(self, request: Request, asked: _Asked, name: str) -> Answer:
+        normal = _normal(name)
+        if name != normal:
+            return _moved(f"../{quote(normal, safe='')}/")
+        asker = read_user_agent(request.headers.get("user-agent", ""))
+        if asked.mode == "additive" and asker.writes_locks_of_uv and not self._in_locks_of_uv:
+            return _missing("variants stay out of uv.lock; uv pip install puts them in")
+        profile = self._profiles(asked.profile)
+        media_type = choose_type(request.headers.get("accept"))
+        if media_type is None:
+            return _unacceptable()
+        found = self._find(normal, html=media_type != _HTML_ONLY)
+        if found is None:
+            return _missing("no index behind this one knows the project")
+        upstream, page = found
+        if page.has_variants:
+            written = self._written(upstream, page, normal, asked, profile, asker, media_type)
+            return _page(request, media_type, written.body)
+        if asked.mode == "additive":
+            return _missing("the project has no variants; other indexes have it")
+        if upstream.wants_login(page.url) or not _fits(page.content_type, media_type):
+            written = self._written(upstream, page, normal, asked, profile, asker, media_type)
+            return _page(request, media_type, written.body)
+        return _raw(request, page)
+
+    def _find(self, name: NormalizedName, *, html: bool) -> tuple[Upstream, RawPage] | None:
+        for upstream in self._upstreams:
+            page = upstream.raw(name, html=html)
+            if page is not None:
+                return upstream, page
+        return None
+
+    def _written(
+        self,
+        upstream: Upstream,
+        page: RawPage,
+        name: NormalizedName,
+        asked: _Asked,
+        profile: Profile,
+        asker: Asker,
+        media_type: str,
+    ) -> _Written:
+        client = asker.target(profile.target)
+        # What a page depends on; the profile is one object as long as it means one machine.
+        who = (asker.implementation, asker.python, asker.platforms)
+        learnt = self._rewriting.learnt
+        key = (name, upstream.url, page.digest, id(profile), asked.mode, who, media_type, learnt)
+
+        def write() -> _Written:
+            listed = list_project(
+                upstream.parsed(name, page),
+                upstream.web.files,
+                profile,
+                asked.mode,
+                client=client,
+                learnt=lambda file, digest: self._rewriting.hash_of(upstream, file, digest),
+                is_served=lambda file: upstream.wants_login(file.url),
+            )
+            for note in listed.notes:
+                self._tell(note)
+            for digest, body in listed.metadata.items():
+                upstream.web.store.write("files", digest, {}, body)
+            return _Written(listed, write_project(listed.page, media_type), profile)
+
+        return self._pages.get(key, write)
+
+    def _tell(self, note: str) -> None:
+        if note not in self._told:
+            self._told.add(note)
+            self._note(note)
+
+    # --- files ------------------------------------------------------------------------
+
+    def _file(self, request: Request, asked: _Asked, name: str, key: str, filename: str) -> Answer:
+        normal = _normal(name)
+        match = _KEY.fullmatch(key)
+        found = self._find(normal, html=False)
+        if match is None or found is None:
+            return _missing()
+        upstream, page = found
+        wheel = filename.removesuffix(".metadata")
+        file = original_of(upstream.parsed(normal, page).files, wheel)
+        if file is None or not hmac.compare_digest(fingerprint(file), match[1]):
+            return _missing("the index does not list this file any more; ask for the page again")
+        digest = match[2]
+        text = None
+        if digest is not None:
+            text = self._text(request, asked, upstream, page, normal, digest)
+            if text is None:
+                return _missing("nobody knows this metadata any more; ask for the page again")
+        if wheel != filename:
+            body = text if text is not None else upstream.web.files.metadata(file)
+            headers = {**_LASTING, "content-type": "text/plain; charset=utf-8"}
+            return as_asked(request, body, len(body), etag=_etag(body), headers=headers)
+        return self._wheel(request, upstream, file, text, f'"{key}"')
+
+    def _text(
+        self,
+        request: Request,
+        asked: _Asked,
+        upstream: Upstream,
+        page: RawPage,
+        name: NormalizedName,
+        digest: str,
+    ) -> bytes | None:
+        """Return a METADATA that takes the place of another; None if nobody knows it."""
+        entry = upstream.web.store.read("files", digest)
+        if entry is not None and hashlib.sha256(entry.body).hexdigest() == digest:
+            return entry.body
+        # Without a cache on disk it is in a page that was written, or that is written anew.
+        asker = read_user_agent(request.headers.get("user-agent", ""))
+        profile = self._profiles(asked.profile)
+        for each in (asker, UNKNOWN):
+            written = self._written(upstream, page, name, asked, profile, each, _HTML_ONLY)
+            if digest in written.listed.metadata:
+                return written.listed.metadata[digest]
+        return None
+
+    def _wheel(
+        self, request: Request, upstream: Upstream, file: File, text: bytes | None, etag: str
+    ) -> Answer:
+        headers = {**_LASTING, "content-type": "application/octet-stream"}
+        rewriting = self._rewriting
+        if text is not None:
+            served = rewriting.with_metadata(upstream, file, text)
+            parts = lambda start, stop: rewriting.sending(  # noqa: E731
+                upstream, file, text, start, stop
+            )
+            return as_asked(request, parts, served.size, etag=etag, headers=headers)
+        sha256 = file.hashes.get("sha256")
+        is_kept = sha256 is not None and upstream.web.store.wheel(sha256) is not None
+        if is_kept or upstream.wants_login(file.url) or not file.url.startswith("http"):
+            served = rewriting.as_it_is(upstream, file)
+            return as_asked(request, served.parts, served.size, etag=etag, headers=headers)
+        # A signed URL ends some day; others may be kept.
+        kept = {"cache-control": "no-store"} if "?" in file.url else _LASTING
+        return Answer.text(302, "see there", {"location": file.url, **kept})
+
+
+class Guarded:
+    """Answer only those who know a secret: an `Application` around another.
+
+    Every user of a machine can reach its loopback interface.
+
+    :param application: answers them; it sees paths without the secret.
+    :param secret: the first segment of every path.
+    """
+
+    def __init__(self, application: Application, secret: str) -> None:
+        self._application = application
+        self._secret = secret.encode()
+
+    def __call__(self, request: Request) -> Answer:
+        """Answer a request."""
+        _, _, path = request.path.partition("/")
+        secret, slash, rest = path.partition("/")
+        if not hmac.compare_digest(secret.encode(), self._secret) or not slash:
+            return _missing()
+        return self._application(replace(request, path=f"/{rest}"))
+
+
+def _normal(name: str) -> NormalizedName:
+    return canonicalize_name(name, validate=True)
+
+
+def _names(page: RawPage) -> set[str]:
+    """Return the projects that the root of an index lists."""
+    body = page.plain
+    if "json" in page.content_type:
+        try:
+            projects = json.loads(body)["projects"]
+            names = [project["name"] for project in projects]
+        except (ValueError, KeyError, TypeError):
+            return set()
+    else:
+        names = [link.text for link in read_links(body.decode("utf-8", "replace")).links]
+    found: set[str] = set()
+    for name in names:
+        try:
+            found.add(canonicalize_name(name, validate=True))
+        except (InvalidName, TypeError, AttributeError):
+            continue
+    return found
+
+
+def _fits(content_type: str, media_type: str) -> bool:
+    """Tell whether a page may be handed on to somebody who wants a type."""
+    return media_type == _HTML_ONLY or "html" in content_type
+
+
+def _raw(request: Request, page: RawPage) -> Answer:
+    """Hand a page on as it came, packed if that is understood."""
+    headers = {**_PAGE_HEADERS, "content-type": page.content_type}
+    body, etag = page.body, f'"{page.digest}"'
+    if page.encoding:
+        if _takes_gzip(request.headers.get("accept-encoding", "")):
+            headers["content-encoding"] = page.encoding
+            etag = f'"{page.digest}-{page.encoding}"'
+        else:
+            body = page.plain
+    return as_asked(request, body, len(body), etag=etag, headers=headers)
+
+
+def _takes_gzip(header: str) -> bool:
+    for wish in header.lower().split(","):
+        coding, _, quality = wish.strip().partition(";")
+        if coding.strip() in ("gzip", "x-gzip"):
+            return quality.replace(" ", "") not in ("q=0", "q=0.0")
+    return False
+
+
+def _page(request: Request, media_type: str, body: bytes) -> Answer:
+    charset = "" if media_type.endswith("json") else "; charset=utf-8"
+    headers = {**_PAGE_HEADERS, "content-type": media_type + charset}
+    return as_asked(request, body, len(body), etag=_etag(body), headers=headers)
+
+
+def _etag(body: bytes) -> str:
+    return f'"{hashlib.sha256(body).hexdigest()}"'
+
+
+def _moved(path: str) -> Answer:
+    return Answer.text(301, "see there", {"location": path})
+
+
+def _missing(why: str = "there is no such page or file") -> Answer:
+    return Answer.text(404, why)
+
+
+def _unacceptable() -> Answer:
+    return Answer.text(406, "pages can be had as JSON and HTML of the Simple API")

@@ -1,0 +1,179 @@
+"""Who is asking: what installers say of themselves in their ``User-Agent``.
+
+pip and uv tell their Python, processor and C library, uv its command too. No contract says that
+they do, so everything here may be missing, and nothing is believed that only matters to others.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from packaging.version import InvalidVersion, Version
+
+from wheelfit.core.compatible_tags import (
+    interpreter_values,
+    linux_platforms,
+    macos_platforms,
+    platform_values,
+    tags_for,
+)
+from wheelfit.core.target import Target
+from wheelfit.core.versions import parse_version
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+__all__ = ["UNKNOWN", "Asker", "read_user_agent"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_LONGEST = 4096
+_PROJECT_COMMANDS = frozenset(
+    {"add", "audit", "export", "lock", "remove", "run", "sync", "tree", "upgrade", "version"}
+)
+"""Commands of uv that read or write a ``uv.lock``."""
+_WINDOWS = {"amd64": "win_amd64", "x86_64": "win_amd64", "arm64": "win_arm64", "x86": "win32"}
+_NEWEST_LIBRARY = 99
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Hold what is known of who asks."""
+
+    tool: str = ""
+    """``pip``, ``uv``; empty: nobody who says more."""
+    command: str = ""
+    """First word of a command of uv."""
+    implementation: str = ""
+    """As ``sys.implementation.name``; empty: not said."""
+    python: str = ""
+    """Full version of its Python; empty: not said."""
+    platforms: tuple[str, ...] = ()
+    """Platform tags, best first; empty: not said."""
+
+    @property
+    def writes_locks_of_uv(self) -> bool:
+        """Tell whether what is answered would end up in a ``uv.lock``."""
+        return self.tool == "uv" and self.command in _PROJECT_COMMANDS
+
+    def target(self, base: Target) -> Target | None:
+        """Return the target that asks; None if too little is known of it.
+
+        :param base: the machine that is chosen for. Who asks from another system is not the
+            one that will use what is chosen, so there the machine counts, with the asker's Python.
+        """
+        if not (self.python and self.implementation):
+            return None
+        version = Version(self.python)
+        environment = {
+            **base.environment,
+            **interpreter_values(self.implementation, version),
+        }
+        platforms = self.platforms
+        own = platform_values(platforms[0]) if platforms else {}
+        if any(base.environment.get(name) != own.get(name) for name in _SAME):
+            platforms = tuple(
+                dict.fromkeys(tag.platform for tag in base.tags if tag.platform != "any")
+            )
+        same_python = (version.major, version.minor) == (
+            base.python_full_version.major,
+            base.python_full_version.minor,
+        ) and self.implementation == base.environment.get("implementation_name")
+        own_tags = {tag.platform for tag in base.tags} - {"any"}
+        if same_python and own_tags == set(platforms):
+            return base
+        if not platforms:
+            return None
+        return Target.of(
+            f"{self.tool} with Python {version.major}.{version.minor}",
+            environment,
+            tags_for(self.implementation, version, (), platforms),
+        )
+
+
+UNKNOWN = Asker()
+_SAME = ("sys_platform", "platform_machine")
+
+
+def read_user_agent(text: str) -> Asker:
+    """Return who asks.
+
+    :param text: value of the header; empty if there is none.
+    """
+    tool, _, rest = text.partition("/")
+    if tool not in ("pip", "uv") or len(text) > _LONGEST:
+        return UNKNOWN
+    _, _, data = rest.partition(" ")
+    try:
+        said = json.loads(data)
+    except (ValueError, RecursionError):
+        return Asker(tool)
+    if not isinstance(said, dict):
+        return Asker(tool)
+    commands = _mapping(said, "installer").get("subcommand")
+    command = commands[0] if isinstance(commands, list) and commands else ""
+    implementation = _text(_mapping(said, "implementation"), "name").lower()
+    return Asker(
+        tool,
+        command if isinstance(command, str) else "",
+        implementation if implementation.isidentifier() else "",
+        _version(_text(said, "python")),
+        _platforms(said),
+    )
+
+
+def _platforms(said: Mapping[str, Any]) -> tuple[str, ...]:
+    machine = _text(said, "cpu")
+    if not machine.replace("_", "").isalnum() or not machine.isascii():
+        return ()
+    distro = _mapping(said, "distro")
+    match _text(_mapping(said, "system"), "name"):
+        case "Linux":
+            libc = _mapping(distro, "libc")
+            major, minor = _pair(_text(libc, "version"))
+            if _text(libc, "lib") == "glibc" and major == 2:
+                return linux_platforms(machine, glibc=minor)
+            if _text(libc, "lib") == "musl" and major == 1:
+                return linux_platforms(machine, musl=minor)
+        case "Darwin":
+            major, minor = _pair(_text(distro, "version"))
+            if major >= 10:
+                return macos_platforms(machine, major, minor)
+        case "Windows":
+            if machine.lower() in _WINDOWS:
+                return (_WINDOWS[machine.lower()],)
+    return ()
+
+
+def _pair(text: str) -> tuple[int, int]:
+    """Read two numbers of a version; both 0 if they are none."""
+    parts = [*text.split("."), "0"][:2]
+    if not all(part.isascii() and part.isdecimal() and len(part) < 4 for part in parts):
+        return 0, 0
+    major, minor = map(int, parts)
+    return (major, minor) if max(major, minor) <= _NEWEST_LIBRARY else (0, 0)
+
+
+def _version(text: str) -> str:
+    try:
+        version = parse_version(text)
+    except InvalidVersion:
+        return ""
+    known = version.major == 3 and version.minor < 100 and len(version.release) <= 3
+    return text if known else ""
+
+
+def _mapping(said: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = said.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(said: Mapping[str, Any], key: str) -> str:
+    found = said.get(key)
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,411 @@
+"""What a page lists for a machine: plain wheels as they are, and of each release one variant."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Literal, TypeAlias
+from urllib.parse import quote
+
+from wheelfit.core.abi_dependency import KnownVersions
+from wheelfit.core.core_metadata import (
+    read_metadata,
+    with_dependencies,
+    without_variant_markers,
+)
+from wheelfit.core.markers import VariantContext
+from wheelfit.core.ordering import order_labels
+from wheelfit.core.support import namespaces_used
+from wheelfit.errors import IntegrityError, UserError
+from wheelfit.resolve.once import Once
+from wheelfit.server.proxy.choosing import Offer, offer, taken
+from wheelfit.server.proxy.naming import fingerprint, highest_build, proxied_name
+from wheelfit.server.proxy.one_metadata import merged_requirements, platforms_of_tags
+from wheelfit.sources.at_once import at_once
+from wheelfit.sources.page import VARIANTS_SUFFIX, ProjectPage
+from wheelfit.sources.reading import ReadsFiles
+from wheelfit.values import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+    from wheelfit.core.support import Support
+    from wheelfit.core.target import Target
+    from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.listing import Release, Wheel
+    from wheelfit.server.proxy.one_metadata import Platform
+    from wheelfit.server.proxy.profiles import Profile
+    from wheelfit.sources.page import File
+    from wheelfit.sources.repository import Files
+
+
+__all__ = ["Listed", "Mode", "list_project"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+Mode: TypeAlias = Literal["additive", "full", "catalogue"]
+_AT_ONCE = 16
+_Needs: TypeAlias = "dict[Platform | None, tuple[str, ...]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Hold a page that was written for somebody."""
+
+    page: ProjectPage
+    metadata: Mapping[str, bytes] = field(default_factory=dict, hash=False)
+    """Every METADATA that takes the place of another, by its SHA-256."""
+    notes: tuple[str, ...] = ()
+    """What was left out and why, one sentence each."""
+
+
+class _OnePage(ReadsFiles):
+    """Know one project."""
+
+    def __init__(self, page: ProjectPage, files: Files) -> None:
+        super().__init__(files)
+        self._page = page
+        self.name = page.source
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        return self._page if name == self._page.name else None
+
+
+def list_project(
+    page: ProjectPage,
+    files: Files,
+    profile: Profile,
+    mode: Mode,
+    *,
+    client: Target | None = None,
+    learnt: Callable[[File, str], str | None] = lambda _file, _digest: None,
+    is_served: Callable[[File], bool] = lambda _file: False,
+) -> Listed:
+    """Return the page of a project for a machine.
+
+    :param page: what the index lists.
+    :param files: reads its files.
+    :param profile: the machine.
+    :param mode: ``catalogue`` lists every variant, whatever the machine.
+    :param client: the Python that asks; None: too little is known of it.
+    :param learnt: tells the hash of a wheel with another METADATA, if one is known.
+    :param is_served: tells which files clients cannot fetch themselves.
+    :raises NetworkError: something that decides cannot be read; to list less would be a choice
+        that nobody made.
+    """
+    lister = _Lister(page, files, profile, mode, client, learnt, is_served)
+    releases = lister.releases()
+    results = dict(
+        zip(
+            (release.version for release in releases),
+            at_once(releases, lister.release, most=_AT_ONCE) if releases else (),
+            strict=True,
+        )
+    )
+    return lister.listed(results)
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """Hold what became of one release."""
+
+    entries: tuple[File, ...] = ()
+    """Wheels under other names, or with another METADATA."""
+    replaced: frozenset[str] = frozenset()
+    """Plain wheels that are not listed as they are."""
+    metadata: Mapping[str, bytes] = field(default_factory=dict, hash=False)
+    notes: tuple[str, ...] = ()
+
+
+class _Lister:
+    """Work on one page."""
+
+    def __init__(
+        self,
+        page: ProjectPage,
+        files: Files,
+        profile: Profile,
+        mode: Mode,
+        client: Target | None,
+        learnt: Callable[[File, str], str | None],
+        is_served: Callable[[File], bool],
+    ) -> None:
+        self._page = page
+        self._files = files
+        self._profile = profile
+        self._mode = mode
+        self._client = None if mode == "catalogue" else client
+        self._learnt = learnt
+        self._is_served = is_served
+        self._candidates: Candidates = profile.candidates(
+            _OnePage(page, files), client or profile.target
+        )
+        self._read: Once[object, bytes | None] = Once()
+
+    def releases(self) -> list[Release]:
+        """Return the releases with variants."""
+        listing = self._candidates.listing(self._page.name)
+        if listing is None or not self._profile.policy.preferences.variants:
+            return []
+        return [
+            release
+            for release in listing.releases.values()
+            if any(wheel.filename.is_variant for wheel in release.wheels)
+        ]
+
+    def listed(self, results: Mapping[Version, _Result]) -> Listed:
+        """Return the page with what became of its releases."""
+        entries: list[File] = []
+        replaced = {name for result in results.values() for name in result.replaced}
+        variants = self._variants()
+        for file in self._page.files:
+            if file.filename.endswith(VARIANTS_SUFFIX) or file.filename in variants | replaced:
+                continue
+            entries.append(self._own(file) if self._is_served(file) else file)
+        for result in results.values():
+            entries += result.entries
+        metadata = {
+            digest: body for result in results.values() for digest, body in result.metadata.items()
+        }
+        notes = tuple(note for result in results.values() for note in result.notes)
+        return Listed(replace(self._page, files=tuple(entries)), metadata, notes)
+
+    def _variants(self) -> frozenset[str]:
+        listing = self._candidates.listing(self._page.name)
+        return frozenset(
+            wheel.filename.text
+            for release in (listing.releases.values() if listing else ())
+            for wheel in release.wheels
+            if wheel.filename.is_variant
+        )
+
+    # --- one release ------------------------------------------------------------------
+
+    def release(self, release: Release) -> _Result:
+        """Choose among the wheels of a release."""
+        document = self._candidates.document_of(release.name, release.version)
+        if document is None:
+            return _Result()
+        ranks, support = self._ranks(release, document)
+        if self._mode == "catalogue":
+            offered = _everything(release, ranks)
+        else:
+            offered = offer(release.wheels, ranks, self._client.tags if self._client else None)
+        number = highest_build(wheel.filename for wheel in release.wheels)
+        contents = {wheel.filename.text: self._metadata(wheel) for wheel in _wheels(offered)}
+        if not any(_has_markers(body) for body in contents.values()):
+            hidden = {w.filename.text for w in release.wheels if not w.filename.is_variant}
+            hidden -= {wheel.filename.text for wheel in offered.plain}
+            entries = (self._renamed(wheel, number) for wheel in offered.variants)
+            return _Result(tuple(filter(None, entries)), frozenset(hidden))
+        if self._mode == "catalogue":
+            # Whoever locks from it gets one list of what is needed for all machines.
+            return self._only_plain(release, offered, contents)
+        return self._with_one_metadata(release, offered, ranks, support, contents, number)
+
+    def _ranks(
+        self, release: Release, document: VariantDocument
+    ) -> tuple[Mapping[Label, int], Support | None]:
+        if self._mode == "catalogue":
+            return {label: place for place, label in enumerate(document.variants)}, None
+        preferences = self._candidates.applying(release.name, document)
+        # What is installed nobody knows, so no build for a certain version of it counts (P-51).
+        known = KnownVersions(self._profile.policy.providers.abi_versions)
+        namespaces = namespaces_used(document.variants.values())
+        with self._profile.asking:
+            support = self._candidates.support_of(document, namespaces, known)
+        ranked = order_labels(document, support, preferences)
+        pinned = preferences.labels.get(release.name)
+        labels = [one.label for one in ranked if pinned is None or one.label == pinned]
+        return {label: place for place, label in enumerate(labels)}, support
+
+    def _renamed(self, wheel: Wheel, number: int, digest: str | None = None) -> File | None:
+        """List a variant under its other name; with a digest, it has another METADATA."""
+        filename = wheel.filename
+        name = proxied_name(filename, number) if filename.is_variant else filename.text
+        if name is None:
+            return None
+        return self._own(wheel.file, name, digest)
+
+    def _own(self, file: File, name: str | None = None, digest: str | None = None) -> File:
+        """Return the entry of a file that clients ask us for."""
+        name = name or file.filename
+        key = fingerprint(file) if digest is None else f"{fingerprint(file)}-{digest}"
+        url = f"../../files/{quote(self._page.name, safe='')}/{key}/{quote(name, safe='')}"
+        if digest is None:
+            # Attestations speak of the file by its name.
+            provenance = file.provenance if name == file.filename else None
+            return replace(file, filename=name, url=url, provenance=provenance)
+        known = self._learnt(file, digest)
+        return replace(
+            file,
+            filename=name,
+            url=url,
+            hashes={} if known is None else {"sha256": known},
+            size=None,
+            metadata_hashes={"sha256": digest},
+            provenance=None,
+        )
+
+    # --- METADATA ---------------------------------------------------------------------
+
+    def _metadata(self, wheel: Wheel) -> bytes | None:
+        """Return METADATA of a wheel; None if it is not sound.
+
+        Wheels with one promised hash have one METADATA. Where nothing is promised, one wheel of
+        a build stands for all of them: each would cost ranges of bytes.
+        """
+        hashes = wheel.file.metadata_hashes
+        filename = wheel.filename
+        key: object = (hashes or {}).get("sha256") or (filename.version, filename.label)
+
+        def read() -> bytes | None:
+            try:
+                body = self._files.metadata(wheel.file)
+                without_variant_markers(body, VariantContext.PLAIN)
+                read_metadata(body, filename.text)
+            except (IntegrityError, UserError):
+                return None
+            return body
+
+        return self._read.get(key, read)
+
+    def _only_plain(
+        self, release: Release, offered: Offer, contents: Mapping[str, bytes | None]
+    ) -> _Result:
+        """List no variant; and plain wheels so that others can read them."""
+        note = (
+            f"{release.name} {release.version}: what it needs depends on the variant, which no "
+            "lock of another tool can say; its plain wheels are listed alone"
+        )
+        texts = {
+            wheel.filename.text: _resolved(body, VariantContext.PLAIN, wheel)
+            for wheel in offered.plain
+            if (body := contents[wheel.filename.text]) is not None
+        }
+        made = _Made()
+        for wheel in offered.plain:
+            text = texts.get(wheel.filename.text)
+            if text is not None and text != contents[wheel.filename.text]:
+                made.add(wheel, self._renamed(wheel, 0, made.keep(text)))
+        return _Result(tuple(made.entries), frozenset(made.replaced), made.metadata, (note,))
+
+    def _with_one_metadata(
+        self,
+        release: Release,
+        offered: Offer,
+        ranks: Mapping[Label, int],
+        support: Support | None,
+        contents: Mapping[str, bytes | None],
+        number: int,
+    ) -> _Result:
+        """List what is taken on each platform, all with the same METADATA."""
+        notes = [
+            f"{wheel.filename.text} is left out: its metadata is not sound"
+            for wheel in _wheels(offered)
+            if contents[wheel.filename.text] is None
+        ]
+        sound = replace(
+            offered,
+            variants=tuple(w for w in offered.variants if contents[w.filename.text] is not None),
+            plain=tuple(w for w in offered.plain if contents[w.filename.text] is not None),
+        )
+        here = _client_platforms(self._client or self._profile.target)
+        builds = taken(sound, ranks, here)
+        document = self._candidates.document_of(release.name, release.version)
+        resolved: dict[Label | None, bytes] = {}
+        for wheel in builds.values():
+            label = wheel.filename.label
+            context = VariantContext.PLAIN
+            properties = document.properties(label) if document and label is not None else None
+            if label is not None and properties is not None and support is not None:
+                context = VariantContext(label, support.filter(properties))
+            body = contents[wheel.filename.text] or b""
+            if label not in resolved:
+                resolved[label] = _resolved(body, context, wheel)
+        needs: _Needs = {
+            platform: read_metadata(
+                resolved[wheel.filename.label], wheel.filename.text
+            ).requires_texts
+            for platform, wheel in builds.items()
+        }
+        first = min(builds.items(), key=lambda item: (item[0] not in here, str(item[0])))[1]
+        text = resolved[first.filename.label]
+        if len(set(needs.values())) > 1:
+            text = with_dependencies(text, merged_requirements(needs))
+
+        made = _Made()
+        for wheel in _wheels(offered):
+            own = contents[wheel.filename.text]
+            places = platforms_of_tags(wheel.filename.tags)
+            if own is None or not any(
+                builds[place].filename.label == wheel.filename.label
+                for place in places & builds.keys()
+            ):
+                made.hide(wheel)
+            elif text != own:
+                made.add(wheel, self._renamed(wheel, number, made.keep(text)))
+            elif wheel.filename.is_variant:
+                made.add(wheel, self._renamed(wheel, number))
+        for wheel in release.wheels:
+            if not wheel.filename.is_variant and wheel not in offered.plain:
+                made.hide(wheel)
+        return _Result(tuple(made.entries), frozenset(made.replaced), made.metadata, tuple(notes))
+
+
+class _Made:
+    """Collect what is listed of a release."""
+
+    def __init__(self) -> None:
+        self.entries: list[File] = []
+        self.replaced: set[str] = set()
+        self.metadata: dict[str, bytes] = {}
+
+    def keep(self, text: bytes) -> str:
+        digest = hashlib.sha256(text).hexdigest()
+        self.metadata[digest] = text
+        return digest
+
+    def add(self, wheel: Wheel, entry: File | None) -> None:
+        self.hide(wheel)
+        if entry is not None:
+            self.entries.append(entry)
+
+    def hide(self, wheel: Wheel) -> None:
+        if not wheel.filename.is_variant:
+            self.replaced.add(wheel.filename.text)
+
+
+def _wheels(offered: Offer) -> tuple[Wheel, ...]:
+    return (*offered.variants, *offered.plain)
+
+
+def _everything(release: Release, ranks: Mapping[Label, int]) -> Offer:
+    variants = {
+        (wheel.filename.label, wheel.filename.tags): wheel  # the last of several builds
+        for wheel in release.wheels
+        if wheel.filename.label in ranks
+    }
+    return Offer(
+        tuple(variants.values()),
+        tuple(wheel for wheel in release.wheels if not wheel.filename.is_variant),
+    )
+
+
+def _has_markers(body: bytes | None) -> bool:
+    return body is not None and without_variant_markers(body, VariantContext.PLAIN) != body
+
+
+def _resolved(body: bytes, context: VariantContext, wheel: Wheel) -> bytes:
+    return without_variant_markers(body, context, where=wheel.filename.text)
+
+
+def _client_platforms(target: Target) -> frozenset[Platform | None]:
+    return platforms_of_tags(tag for tag in target.tags if tag.platform != "any")

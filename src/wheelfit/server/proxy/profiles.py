@@ -1,0 +1,67 @@
+"""For which machine a choice is made, and how."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol
+
+from wheelfit.core.support import NoPlugins
+from wheelfit.resolve.candidates import Candidates, ChoicePolicy
+from wheelfit.values import dataclass, field
+
+if TYPE_CHECKING:
+    from wheelfit.core.support import Detector, Plugins
+    from wheelfit.core.target import Target
+    from wheelfit.sources.repository import Repository
+
+
+__all__ = ["Profile", "Profiles"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Hold a machine and the wishes of its user."""
+
+    name: str
+    """In words: ``this machine``, or the name of a preset."""
+    target: Target
+    """Its Python and platform; who asks may have another Python."""
+    detector: Detector | None = None
+    """Who knows what is supported."""
+    user_lists: Detector | None = None
+    """What a host file or a preset says; asked first."""
+    policy: ChoicePolicy = field(default_factory=ChoicePolicy)
+    plugins: Plugins = field(default_factory=NoPlugins)
+    asking: Lock = field(default_factory=Lock, repr=False, compare=False)
+    """Held while the machine is asked, which need not expect two threads at once."""
+
+    def candidates(self, repository: Repository, target: Target) -> Candidates:
+        """Return who chooses.
+
+        :param repository: where to look and read.
+        :param target: the Python that asks.
+        """
+        return Candidates(
+            repository,
+            target,
+            self.detector,
+            self.policy,
+            user_lists=self.user_lists,
+            plugins=self.plugins,
+        )
+
+
+class Profiles(Protocol):
+    """Find profiles by the names that URLs have. Called from several threads at once."""
+
+    def __call__(self, name: str) -> Profile:
+        """Return a profile: the same object as long as it means the same machine.
+
+        :param name: a preset or a shorthand, from a stranger: it names no file. Empty: the
+            profile of those who ask for none.
+        :raises WheelfitError: there is none of that name.
+        """

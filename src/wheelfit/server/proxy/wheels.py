@@ -1,0 +1,224 @@
+"""Wheels with another METADATA, sent while the original arrives.
+
+What passes by is hashed twice: what is sent, so that later pages can promise its hash; and what
+arrived, so that the end is only sent if the original is what its index promised.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.server.messages import Disconnect
+from wheelfit.server.proxy.memory import Memory
+from wheelfit.server.proxy.naming import fingerprint
+from wheelfit.server.proxy.originals import KeptOriginal, RemoteOriginal
+from wheelfit.sources.urls import redact
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.remote import RangeUnsupported
+from wheelfit.wheels.virtual import with_metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from wheelfit.server.proxy.originals import Original
+    from wheelfit.server.proxy.upstream import Upstream
+    from wheelfit.sources.page import File
+    from wheelfit.wheels.virtual import VirtualWheel
+
+
+__all__ = ["Rewriting", "Served"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_KIND = "members"
+_MOST = 64 << 20
+"""Bytes of ends of wheels in memory; a large wheel has 2 MB."""
+
+
+class Served:
+    """Hold what can be sent: the original as it is, or with another METADATA.
+
+    :param original: the bytes that are there.
+    :param wheel: what to make of it; None: nothing.
+    :param promised: SHA-256 of the original; None if the index promises none.
+    :param learn: told the SHA-256 of what was sent, once all of it was.
+    """
+
+    def __init__(
+        self,
+        original: Original,
+        wheel: VirtualWheel | None = None,
+        *,
+        promised: str | None = None,
+    ) -> None:
+        self._original = original
+        self._wheel = wheel
+        self._promised = promised
+        self.size = original.size if wheel is None else wheel.size
+        """Bytes of the whole."""
+        self.sha256: str | None = None
+        """Learnt once all of it was sent."""
+
+    @property
+    def cost(self) -> int:
+        """Bytes of memory that it takes."""
+        kept = 0 if self._wheel is None else len(self._wheel.tail)
+        left_out = () if self._wheel is None else self._wheel.left_out
+        return kept + sum(len(data) for _, data in left_out) + 1024
+
+    def parts(self, start: int, stop: int) -> Iterable[bytes]:
+        """Yield what lies between two positions.
+
+        :raises Disconnect: the original is not what was promised of it.
+        """
+        if self._wheel is None:
+            yield from self._original.pieces(start, stop)
+        elif (start, stop) == (0, self.size):
+            yield from self._whole(self._wheel)
+        else:
+            for first, last, data in self._wheel.between(start, stop):
+                if data is None:
+                    yield from self._original.pieces(first, last)
+                else:
+                    yield data
+
+    def _whole(self, wheel: VirtualWheel) -> Iterator[bytes]:
+        sent, arrived = hashlib.sha256(), hashlib.sha256()
+        left_out = dict(wheel.left_out)
+        position = 0
+
+        def pass_over() -> None:
+            nonlocal position
+            while (data := left_out.get(position)) is not None:
+                arrived.update(data)
+                position += len(data)
+
+        for start, stop in wheel.kept:
+            pass_over()
+            for piece in self._original.pieces(start, stop):
+                sent.update(piece)
+                arrived.update(piece)
+                yield piece
+            position = stop
+        pass_over()
+        if self._promised is not None and arrived.hexdigest() != self._promised:
+            raise Disconnect  # without its end nobody takes it for a wheel
+        sent.update(wheel.tail)
+        yield wheel.tail
+        self.sha256 = sent.hexdigest()
+
+
+class Rewriting:
+    """Make wheels with another METADATA, and remember their hashes.
+
+    :param upstreams: whose files they are.
+    """
+
+    def __init__(self) -> None:
+        self._served: Memory[Served] = Memory(_MOST, lambda served: served.cost)
+        self._hashes: dict[str, str] = {}
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self.learnt = 0
+        """How many hashes were learnt; pages are older than that or not."""
+
+    def close(self) -> None:
+        """Remove what was fetched for this process only."""
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    def hash_of(self, upstream: Upstream, file: File, digest: str) -> str | None:
+        """Return the SHA-256 of a wheel with another METADATA, if it was sent before.
+
+        :param upstream: whose file it is.
+        :param file: the original.
+        :param digest: SHA-256 of the METADATA.
+        """
+        key = _key(file, digest)
+        known = self._hashes.get(key)
+        if known is None and "sha256" in file.hashes:
+            entry = upstream.web.store.read(_KIND, key)
+            if entry is not None:
+                known = self._hashes[key] = entry.body.decode("ascii")
+        return known
+
+    def as_it_is(self, upstream: Upstream, file: File) -> Served:
+        """Return an original, to be sent through us.
+
+        :param upstream: whose file it is.
+        :param file: the original.
+        :raises NetworkError: it cannot be read.
+        """
+        make = lambda: Served(self._original(upstream, file))  # noqa: E731
+        return self._served.get((file.url, fingerprint(file)), make)
+
+    def with_metadata(self, upstream: Upstream, file: File, metadata: bytes) -> Served:
+        """Return a wheel with another METADATA.
+
+        :param upstream: whose file it is.
+        :param file: the original.
+        :param metadata: what takes the place of its own.
+        :raises NetworkError: it cannot be read.
+        :raises InvalidWheel: it is not sound.
+        """
+        digest = hashlib.sha256(metadata).hexdigest()
+
+        def make() -> Served:
+            original = self._original(upstream, file)
+            filename = parse_wheel_filename(file.filename)
+            with WheelArchive(original, filename, where=redact(file.url)) as archive:
+                wheel = with_metadata(archive, metadata)
+            if isinstance(original, RemoteOriginal):
+                original.forget()
+            return Served(original, wheel, promised=file.hashes.get("sha256"))
+
+        return self._served.get((file.url, fingerprint(file), digest), make)
+
+    def sending(
+        self, upstream: Upstream, file: File, metadata: bytes, start: int, stop: int
+    ) -> Iterator[bytes]:
+        """Yield what lies between two positions of such a wheel, and learn its hash.
+
+        :param upstream: whose file it is.
+        :param file: the original.
+        :param metadata: what takes the place of its own.
+        :param start: position of the first byte.
+        :param stop: position behind the last one.
+        """
+        served = self.with_metadata(upstream, file, metadata)
+        yield from served.parts(start, stop)
+        if served.sha256 is not None:
+            self._learn(upstream, file, hashlib.sha256(metadata).hexdigest(), served.sha256)
+
+    def _learn(self, upstream: Upstream, file: File, digest: str, sha256: str) -> None:
+        key = _key(file, digest)
+        if self._hashes.get(key) == sha256:
+            return
+        self._hashes[key] = sha256
+        if "sha256" in file.hashes:
+            upstream.web.store.write(_KIND, key, {}, sha256.encode("ascii"))
+        self.learnt += 1
+
+    def _original(self, upstream: Upstream, file: File) -> Original:
+        sha256 = file.hashes.get("sha256")
+        kept = upstream.web.store.wheel(sha256) if sha256 is not None else None
+        if kept is not None:
+            return KeptOriginal(kept)
+        try:
+            return RemoteOriginal(upstream.web.client, file)
+        except RangeUnsupported:
+            if self._scratch is None:
+                self._scratch = tempfile.TemporaryDirectory(prefix="wheelfit-proxy-")
+            folder = Path(self._scratch.name, fingerprint(file))
+            folder.mkdir(exist_ok=True)
+            return KeptOriginal(upstream.web.files.download(file, folder))
+
+
+def _key(file: File, digest: str) -> str:
+    return f"with other METADATA 1\n{file.hashes.get('sha256') or file.url}\n{digest}"

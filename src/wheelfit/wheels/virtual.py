@@ -1,0 +1,188 @@
+"""A wheel with another METADATA that nobody has written: most of it lies in the original.
+
+Only the end of the original is read. METADATA and RECORD are left out of the middle and stand
+anew at the end, uncompressed, so that equal input gives equal bytes whatever zlib there is; the
+central directory follows with the new positions. Nothing that is left out lies between the
+members: installers that read the archive from its beginning find what its end promises.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit.errors import InvalidWheel
+from wheelfit.values import dataclass, replace
+from wheelfit.wheels.archive import SIGNATURES, WheelArchive
+from wheelfit.wheels.record import RecordRow, format_record, row_for
+from wheelfit.wheels.rewrite import new_member
+from wheelfit.wheels.zip_directory import STORED
+from wheelfit.wheels.zip_writing import encode_end, encode_entry, encode_local_header
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit.wheels.zip_directory import Member
+
+
+__all__ = ["Stretch", "VirtualWheel", "with_metadata"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_FULL32 = 0xFFFFFFFF
+_ENTRY_SIZE = 46
+_OFFSET_FIELD = 42
+_ZIP64 = 1
+
+
+class Stretch(NamedTuple):
+    """Say where the next bytes of a virtual wheel come from."""
+
+    start: int
+    """Position of the first byte in the original, if they come from there."""
+    stop: int
+    """Position behind the last byte."""
+    data: bytes | None = None
+    """The bytes, if they do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualWheel:
+    """Hold what a wheel with another METADATA consists of."""
+
+    original_size: int
+    """Bytes of the original."""
+    kept: tuple[tuple[int, int], ...]
+    """What of the original is part of it: positions, in order, no two of them adjacent."""
+    left_out: tuple[tuple[int, bytes], ...]
+    """What of the original is not, from where on, with its bytes; the directory comes last.
+    With it the original can be hashed while it passes by."""
+    tail: bytes
+    """What follows: METADATA, RECORD, and the directory."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole."""
+        return sum(stop - start for start, stop in self.kept) + len(self.tail)
+
+    def between(self, start: int, stop: int) -> Iterator[Stretch]:
+        """Yield where the bytes between two positions come from.
+
+        :param start: position of the first byte of the virtual wheel.
+        :param stop: position behind the last one.
+        """
+        position = 0
+        for first, last in self.kept:
+            length = last - first
+            low, high = max(start - position, 0), min(stop - position, length)
+            if low < high:
+                yield Stretch(first + low, first + high)
+            position += length
+        low, high = max(start - position, 0), min(stop - position, len(self.tail))
+        if low < high:
+            yield Stretch(0, 0, self.tail[low:high])
+
+
+def with_metadata(archive: WheelArchive, metadata: bytes) -> VirtualWheel:
+    """Return a wheel that is another one but for its METADATA.
+
+    RECORD follows, and signatures of the old one are left out (B-37).
+
+    :param archive: the original; of it the directory, RECORD and little else is read.
+    :param metadata: the new METADATA.
+    :raises InvalidWheel: the original is not sound.
+    """
+    folder = archive.dist_info
+    metadata_name, record_name = f"{folder}/METADATA", f"{folder}/RECORD"
+    signatures = {f"{folder}/{name}" for name in SIGNATURES}
+    gone = {metadata_name, record_name, *signatures}
+
+    record = archive.record()
+    new = row_for(metadata_name, metadata)
+    rows = [
+        new if row.path == metadata_name else row
+        for row in record.rows
+        if row.path not in {record_name, *signatures}
+    ]
+    rows.append(RecordRow(record_name))
+    old = archive.member(record_name)
+    moment = (old.time, old.date)
+    written = [
+        new_member(metadata_name, metadata, STORED, moment),
+        new_member(record_name, format_record(rows, record.terminator), STORED, moment),
+    ]
+
+    kept, left_out, moved = _parted(archive, gone)
+    size = sum(stop - start for start, stop in kept)
+    bodies, entries = bytearray(), bytearray()
+    for member, entry in _entries(archive):
+        if member.name not in gone:
+            entries += _moved(entry, member, moved[member.offset], archive.where)
+    for member, packed in written:
+        entries += encode_entry(replace(member, offset=size + len(bodies)))
+        bodies += encode_local_header(member) + packed
+    count = len(archive.members) - len(left_out) + 1 + len(written)
+    end = encode_end(count, len(entries), size + len(bodies))
+    return VirtualWheel(archive.size, kept, left_out, bytes(bodies + entries + end))
+
+
+def _parted(
+    archive: WheelArchive, gone: set[str]
+) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, bytes], ...], dict[int, int]]:
+    """Return what is kept, what is left out, and where each member begins now."""
+    kept: list[tuple[int, int]] = []
+    left_out: list[tuple[int, bytes]] = []
+    moved: dict[int, int] = {}
+    in_order = sorted(archive.members, key=lambda member: member.offset)
+    stops = [member.offset for member in in_order[1:]] + [archive.end.offset]
+    position = 0
+    for member, stop in zip(in_order, stops, strict=True):
+        start = member.offset
+        if member.name in gone:
+            left_out.append((start, archive.read_bytes(start, stop - start)))
+            continue
+        moved[start] = position
+        position += stop - start
+        if kept and kept[-1][1] == start:
+            kept[-1] = (kept[-1][0], stop)
+        else:
+            kept.append((start, stop))
+    rest = archive.end.offset
+    left_out.append((rest, archive.read_bytes(rest, archive.size - rest)))
+    return tuple(kept), tuple(left_out), moved
+
+
+def _entries(archive: WheelArchive) -> Iterator[tuple[Member, bytes]]:
+    """Yield every member with its entry in the directory, as it is written."""
+    directory = archive.read_bytes(archive.end.offset, archive.end.size)
+    position = 0
+    for member in archive.members:
+        lengths = struct.unpack_from("<3H", directory, position + 28)
+        stop = position + _ENTRY_SIZE + sum(lengths)
+        yield member, directory[position:stop]
+        position = stop
+
+
+def _moved(entry: bytes, member: Member, offset: int, where: str) -> bytes:
+    """Return an entry of a member that begins elsewhere; it never begins later than before."""
+    changed = bytearray(entry)
+    (narrow,) = struct.unpack_from("<L", entry, _OFFSET_FIELD)
+    if narrow != _FULL32:
+        struct.pack_into("<L", changed, _OFFSET_FIELD, offset)
+        return bytes(changed)
+    # In the ZIP64 field stand, of size, packed size and position, those that are not narrow.
+    size, packed = struct.unpack_from("<2L", entry, 20)[::-1]
+    wide = sum(8 for number in (size, packed) if number == _FULL32)
+    name_length, extra_length = struct.unpack_from("<2H", entry, 28)
+    position = _ENTRY_SIZE + name_length
+    stop = position + extra_length
+    while position + 4 <= stop:
+        kind, length = struct.unpack_from("<2H", entry, position)
+        if kind == _ZIP64 and length >= wide + 8:
+            struct.pack_into("<Q", changed, position + 4 + wide, offset)
+            return bytes(changed)
+        position += 4 + length
+    raise InvalidWheel(f"{member.name!r} has a damaged ZIP64 field", where=where)
