@@ -6,6 +6,7 @@ feature.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
 
-__all__ = ["COMMANDS", "Command", "every_command", "main", "make_parser", "module_of"]
+__all__ = ["COMMANDS", "Command", "every_command", "main", "make_parser", "module_of", "run"]
 
 
 def __dir__() -> list[str]:
@@ -104,14 +105,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(200_000, 10, 10)
     _end_orderly()
     # An error in the arguments must be rendered too, so what can be told before parsing is.
-    try:
-        return _guarded(
-            lambda: _dispatch(words), lambda: _lenient_output(words), debug="--debug" in words
-        )
-    finally:
-        if argv is None:  # the process ends with it
-            # Python looks for cycles in all there is before it ends: a tenth of a short command.
-            gc.freeze()
+    return _guarded(
+        lambda: _dispatch(words), lambda: _lenient_output(words), debug="--debug" in words
+    )
+
+
+def run() -> NoReturn:
+    """Run the command line as a process of its own, and end it.
+
+    Python would look for cycles in all there is, and take it apart piece by piece: a tenth of a
+    short command.
+    """
+    code = main()
+    atexit._run_exitfuncs()  # noqa: SLF001 - nobody else calls them then
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.flush()  # standard output has arrived already
+    os._exit(code)
 
 
 def _end_orderly() -> None:
