@@ -88,7 +88,7 @@ class Destination:
         for name, data in wheel.generated.items():
             rows.append(self._write(wheel.root, f"{wheel.dist_info}/{name}", data))
         own = f"{wheel.dist_info}/RECORD"
-        self._write(wheel.root, own, format_cells([*rows, (own, "", "")]))
+        self._put(wheel.root, own, format_cells([*rows, (own, "", "")]))
 
     def _prefix(self, scheme: str, root: str) -> str:
         """Return what leads from the library folder to that of a scheme (PEP 376)."""
@@ -158,6 +158,11 @@ class Destination:
         return f"#!{self._interpreter}".encode() + newline + rest
 
     def _write(self, scheme: str, path: str, data: bytes, *, executable: bool = False) -> _Row:
+        self._put(scheme, path, data, executable=executable)
+        row = row_for(path, data)
+        return row.path, row.hash, row.size
+
+    def _put(self, scheme: str, path: str, data: bytes, *, executable: bool = False) -> None:
         if (scheme, path) not in self._skip:
             above, _, name = path.rpartition("/")
             file = os.path.join(self._folder(scheme, above), name)  # noqa: PTH118
@@ -165,8 +170,6 @@ class Destination:
                 target.write(data)
             if executable:
                 os.chmod(file, self._linker.mode_of(executable=True))  # noqa: PTH101
-        row = row_for(path, data)
-        return row.path, row.hash, row.size
 
 
 def _rows(prefix: str, part: Part, wheel: CheckedWheel, written: Mapping[str, _Row]) -> list[_Row]:

@@ -13,6 +13,7 @@ import io
 import os
 import re
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.errors import InvalidWheel, NotRemovable
@@ -130,18 +131,18 @@ def _folders_in_record(record: Path, dist_info: Path) -> _Folders:
 
 def _rows(data: bytes, where: str) -> list[str]:
     """Return the paths in a RECORD; quicker than `parse_record` where nothing is wrong."""
-    try:
+    with suppress(UnicodeDecodeError, csv.Error):
         text = data.decode()
-        cells: list[list[str]]
         if '"' in text or "\r" in text:
             cells = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
+            paths = [row[0] for row in cells if len(row) == 3]
+            count = len(cells)
         else:
-            cells = [line.split(",") for line in text.split("\n") if line]
-    except (UnicodeDecodeError, csv.Error):
-        cells = [[]]
-    paths = [row[0] for row in cells if len(row) == 3]
-    if len(paths) == len(cells) and all(paths):
-        return paths
+            lines = [line for line in text.split("\n") if line]
+            paths = [line[: line.index(",")] for line in lines if line.count(",") == 2]
+            count = len(lines)
+        if len(paths) == count and all(paths):
+            return paths
     return [row.path for row in parse_record(data, where=where).rows]
 
 
@@ -252,6 +253,7 @@ class RealPaths:
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}
         self._resolved: dict[str, str] = {}
+        self._missing: set[str] = set()
 
     def of(self, path: str) -> str:
         """Return a path with the links among its folders followed; it may be a link itself.
@@ -279,11 +281,22 @@ class RealPaths:
         if folder not in self._folders:
             above, _, name = folder.rpartition(os.sep)
             # Windows has more than links to follow.
-            if above and os.sep == "/" and not os.path.islink(folder):  # noqa: PTH114
+            if above and os.sep == "/" and not self._is_link(folder, above):
                 self._folders[folder] = f"{self.folder(above).rstrip(os.sep)}{os.sep}{name}"
             else:
                 self._folders[folder] = os.path.realpath(folder)
         return self._folders[folder]
+
+    def _is_link(self, folder: str, above: str) -> bool:
+        if above not in self._missing:
+            try:
+                return stat.S_ISLNK(os.lstat(folder).st_mode)
+            except FileNotFoundError:
+                pass
+            except (OSError, ValueError):  # as for a name with a zero byte
+                return False
+        self._missing.add(folder)  # and what would be in it is so too
+        return False
 
 
 def _shared(

@@ -63,11 +63,11 @@ class _Comparison:
         roots: frozenset[str],
     ) -> None:
         self._wheel = wheel.unpacked
-        self._tree = str(wheel.unpacked.folder / TREE) + os.sep
         self._coming = coming
         self._leaving = leaving
         self._look = look
         self._numbers: Sequence[int] | None = None
+        self._device = 0
         self._inner: dict[str, set[str]] = {}
         self._roots = roots
         for folder in coming:
@@ -135,16 +135,15 @@ class _Comparison:
 
     def _is_linked(self, folder: str, listing: Listing, part: Part) -> bool:
         """Tell whether the files of a folder are those of the unpacked wheel, by their numbers."""
-        # One file is compared in full: where file systems lie over each other, a folder may know
-        # other numbers than its files have.
-        path = f"{os.sep}{part.names[0]}"
-        here, there = os.lstat(folder + path), os.lstat(f"{self._tree}{part.source}{path}")
-        if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
-            return False
         if self._numbers is None:
             # They are as they were written: that was seen when they were found in the cache.
             self._numbers = self._wheel.numbers or self._wheel.look().numbers
-        numbers = self._numbers
-        return bool(numbers) and list(map(listing.files.get, part.names)) == [
-            numbers[number] for number in part.numbers
-        ]
+            self._device = os.stat(self._wheel.folder / TREE).st_dev  # noqa: PTH116
+        if not self._numbers:
+            return False
+        numbers = [self._numbers[number] for number in part.numbers]
+        if numbers != list(map(listing.files.get, part.names)):
+            return False
+        # Where file systems lie over each other, a folder may know other numbers than its files.
+        one = os.lstat(f"{folder}{os.sep}{part.names[0]}")
+        return (one.st_dev, one.st_ino) == (self._device, numbers[0])

@@ -191,7 +191,13 @@ def format_cells(rows: Iterable[tuple[str, str, str | int]], terminator: str = "
     """
     cells = tuple(rows)
     text = "".join([f"{path},{digest},{size}{terminator}" for path, digest, size in cells])
-    if '"' in text or text.count(",") > 2 * len(cells) or len(text.splitlines()) > len(cells):
+    returns = len(cells) if terminator == "\r\n" else 0
+    if (
+        '"' in text
+        or text.count(",") > 2 * len(cells)
+        or text.count("\n") > len(cells)
+        or text.count("\r") > returns
+    ):
         # Something must be quoted. The writer looks for that in every cell, and takes five times
         # as long as all the lines above.
         stream = io.StringIO(newline="")
