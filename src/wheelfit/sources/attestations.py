@@ -15,7 +15,7 @@ from wheelfit.errors import AttestationProblem, UserError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["identity_parts", "verify_provenance"]
+__all__ = ["identity_parts", "make_provenance", "verify_provenance"]
 
 
 def __dir__() -> list[str]:
@@ -85,6 +85,59 @@ def verify_provenance(
                 f"it was published by {', '.join(strangers)}, not by {wanted}", where=filename
             )
     return tuple(signers)
+
+
+def make_provenance(attestations: bytes, filename: str, sha256: str) -> bytes:
+    """Verify what came with an upload, and make of it what an index serves (PEP 740).
+
+    Who signed is read off the certificates, which are verified with all the rest: the document
+    names nobody who did not sign.
+
+    :param attestations: a list of attestations, as JSON.
+    :param filename: the name of the file.
+    :param sha256: of its content, hexadecimal.
+    :raises AttestationProblem: something does not hold, or who signed is of no known kind.
+    :raises UserError: the library is not installed.
+    """
+    library = _library()
+    try:
+        found = json.loads(attestations)
+        if not isinstance(found, list) or not found or len(found) > _MOST_ATTESTATIONS:
+            raise AttestationProblem("there is no list of a few attestations", where=filename)
+        bundles = [
+            {"publisher": _signer(one, filename), "attestations": [one.model_dump(mode="json")]}
+            for one in map(library.Attestation.model_validate, found)
+        ]
+    except (ValueError, RecursionError) as error:
+        raise AttestationProblem(
+            f"an attestation cannot be read: {_first_line(error)}", where=filename
+        ) from None
+    provenance = json.dumps({"version": 1, "attestation_bundles": bundles}).encode()
+    verify_provenance(provenance, filename, sha256)
+    return provenance
+
+
+_ISSUER, _REPOSITORY, _BUILD = (f"1.3.6.1.4.1.57264.1.{number}" for number in (8, 12, 18))
+"""Where certificates say who vouches for the signer, which repository, and what was run there."""
+_ISSUERS = {
+    "https://token.actions.githubusercontent.com": (
+        {"kind": "GitHub"}, "https://github.com/", "/.github/workflows/", "workflow"
+    ),
+    "https://gitlab.com": ({"kind": "GitLab"}, "https://gitlab.com/", "//", "workflow_filepath"),
+}  # fmt: skip
+
+
+def _signer(attestation: Any, filename: str) -> dict[str, str]:
+    """Return who a certificate is for; whether it is genuine is found out afterwards."""
+    claims = attestation.certificate_claims
+    issuer, repository = claims.get(_ISSUER, ""), claims.get(_REPOSITORY, "")
+    publisher, site, separator, key = _ISSUERS.get(issuer, ({}, "", "", ""))
+    build = claims.get(_BUILD, "").removeprefix(f"{repository}{separator}")
+    if not publisher or not repository.startswith(site):
+        raise AttestationProblem(
+            f"who signed is of a kind that is not known: {issuer[:100]!r}", where=filename
+        )
+    return {**publisher, "repository": repository.removeprefix(site), key: build.partition("@")[0]}
 
 
 def _attestations(document: Any, filename: str) -> Iterator[tuple[Any, Any]]:

@@ -1,0 +1,215 @@
+"""Let an upload in, or say everything that keeps it out."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion
+
+from wheelfit.core.filename import parse_index_file_name
+from wheelfit.core.versions import parse_version
+from wheelfit.errors import StorageUnavailable, UploadRefused
+from wheelfit.server.store.records import PUBLISHED, MissingBlob, Violation
+from wheelfit.server.store.tokens import written
+from wheelfit.server.uploads.attested import provenance_of
+from wheelfit.server.uploads.rules import check_file, check_name
+from wheelfit.values import dataclass, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.server.store.opening import Store
+    from wheelfit.server.store.records import NewFile
+    from wheelfit.server.uploads.form import Upload
+
+
+__all__ = ["Accepted", "accept"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_TRIES = 5
+"""How often bytes may go away between being kept and being recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Say what was let in."""
+
+    filename: str
+    project: NormalizedName
+    version: Version
+    is_new: bool
+    """False: the very same file was there already."""
+    warnings: tuple[Violation, ...] = ()
+    """What is allowed, and most likely a mistake."""
+
+
+def accept(
+    upload: Upload,
+    store: Store,
+    *,
+    now: datetime,
+    stage: str = PUBLISHED,
+    by: str | None = None,
+) -> Accepted | tuple[Violation, ...]:
+    """Check an upload, keep its bytes, and record it; or return everything that is wrong.
+
+    First the bytes, durably, then the record: whoever is killed in between leaves bytes that
+    nobody sees and `wheelfit.server.store.cleaning` removes. Whether somebody may upload to the
+    project at all was decided before.
+
+    :param upload: what came.
+    :param store: where it goes.
+    :param now: the time.
+    :param stage: where it waits; by default it is published at once.
+    :param by: as for `Records.add`.
+    :return: what was let in; or at least one violation, and nothing has changed.
+    :raises StorageUnavailable: it cannot be kept now; trying again is right.
+    """
+    violations = tuple(_form_violations(upload))
+    if wrong := check_name(upload.filename):
+        if parse_index_file_name(upload.filename) is not None and not violations:
+            return _index_file(upload, store, stage)
+        return (*violations, *wrong)
+    draft = upload.draft
+    verdict = check_file(
+        draft.path, upload.filename, sha256=draft.sha256, size=draft.size, uploaded=written(now)
+    )
+    violations += verdict.violations
+    new = verdict.file
+    if new is None:
+        return violations
+    violations += tuple(_metadata_violations(upload, new))
+    provenance, more = provenance_of(upload.first("attestations"), new.filename, new.sha256)
+    violations += more
+    new = replace(new, provenance=provenance)
+    is_new = True
+    try:
+        is_new = store.records.check(new, stage=stage, by=by)
+    except UploadRefused as error:
+        violations += _violations(error)
+    if violations:
+        return violations
+    try:
+        is_new = is_new and _keep(upload, new, store, stage, by)
+    except UploadRefused as error:  # somebody else was quicker
+        return _violations(error)
+    return Accepted(new.filename, new.project, new.version, is_new, verdict.warnings)
+
+
+def _keep(upload: Upload, new: NewFile, store: Store, stage: str, by: str | None) -> bool:
+    def is_kept() -> bool:
+        return store.blobs.size(new.sha256) == new.size
+
+    for _ in range(_TRIES):
+        store.blobs.keep(upload.draft)
+        try:
+            return store.records.add(new, is_kept=is_kept, stage=stage, by=by)
+        except MissingBlob:
+            continue  # cleaned up as somebody's leftover, in this very moment
+    raise StorageUnavailable("the storage loses what it is given", where=new.filename)
+
+
+def _violations(error: UploadRefused) -> tuple[Violation, ...]:
+    return tuple(
+        Violation(str(one["reference"]), str(one["message"]), str(one["where"]))
+        for one in error.details
+    )
+
+
+def _index_file(upload: Upload, store: Store, stage: str) -> Accepted | tuple[Violation, ...]:
+    """Take the document of a release if it is the one that the wheels give (F-74)."""
+    release = parse_index_file_name(upload.filename)
+    document = store.records.release_document(upload.filename, stage)
+    if release is None or document is None or document.sha256 != upload.draft.sha256:
+        message = (
+            "it differs from what the index makes of the wheels; "
+            "it need not be uploaded, only the wheels (F-74)"
+        )
+        return (Violation("differs-from-wheels", message, upload.filename[:255]),)
+    return Accepted(upload.filename, *release, is_new=False)
+
+
+# --- the form -----------------------------------------------------------------------------
+
+
+_KINDS = {"bdist_wheel": (".whl",), "sdist": (".tar.gz", ".zip")}
+
+
+def _form_violations(upload: Upload) -> Iterator[Violation]:
+    """Yield what is wrong with the form, whatever the file is."""
+    for name, wanted in ((":action", "file_upload"), ("protocol_version", "1")):
+        if upload.first(name) != wanted:
+            yield Violation("bad-form", f"it should be {wanted}", f"the form: {name}")
+    kind = upload.first("filetype")
+    endings = _KINDS.get(kind)
+    if endings is None:
+        message = f"{kind[:40]!r} is neither bdist_wheel nor sdist"
+        yield Violation("wrong-filetype", message, "the form: filetype")
+    elif not upload.filename.endswith((*endings, "-variants.json")):
+        message = f"a file of the type {kind} ends with {' or '.join(endings)}"
+        yield Violation("wrong-filetype", message, "the form: filetype")
+    yield from _digest_violations(upload)
+
+
+def _digest_violations(upload: Upload) -> Iterator[Violation]:
+    draft = upload.draft
+    promised = {
+        "sha256_digest": draft.sha256,
+        "blake2_256_digest": draft.blake2_256,
+    }
+    if not any(upload.first(name) for name in promised):
+        message = "there is neither a sha256_digest nor a blake2_256_digest to compare"
+        yield Violation("no-digest", message, "the form")
+    if upload.first("md5_digest"):
+        promised["md5_digest"] = _md5(upload)
+    for name, found in promised.items():
+        for digest in upload.fields.get(name, ()):
+            if digest.strip() and not hmac.compare_digest(
+                digest.strip().lower().encode(), found.encode()
+            ):
+                message = f"it promises {digest.strip()[:128]!r}, what came has {found}"
+                yield Violation("hash-mismatch", message, f"the form: {name}")
+
+
+def _md5(upload: Upload) -> str:
+    # Proves nothing, but a wrong one tells of a broken transfer or client.
+    with upload.draft.path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def _metadata_violations(upload: Upload, new: NewFile) -> Iterator[Violation]:
+    """Yield where the form says something else than the file: the file would win in silence."""
+    name, version = upload.first("name"), upload.first("version")
+    if canonicalize_name(name) != new.project:
+        message = f"the form says {name[:80]!r}, the file {new.project!r}"
+        yield Violation("form-disagrees", message, "the form: name")
+    try:
+        same = parse_version(version) == new.version
+    except InvalidVersion:
+        same = False
+    if not same:
+        message = f"the form says {version[:80]!r}, the file {str(new.version)!r}"
+        yield Violation("form-disagrees", message, "the form: version")
+    python = upload.first("requires_python")
+    if python and not _same_specifiers(python, new.requires_python or ""):
+        message = f"the form says {python[:80]!r}, the file {new.requires_python!r}"
+        yield Violation("form-disagrees", message, "the form: requires_python")
+
+
+def _same_specifiers(one: str, other: str) -> bool:
+    try:
+        return SpecifierSet(one) == SpecifierSet(other)
+    except InvalidSpecifier:
+        return one == other.strip()

@@ -1,0 +1,203 @@
+"""Read the form of an upload while it arrives; the only importer of `python_multipart`.
+
+This is the upload API that every publishing tool speaks: one ``multipart/form-data`` request
+with ``:action`` = ``file_upload``, the metadata, digests, and the file as ``content``. The file
+goes to a draft of the storage as it comes, so that its size costs no memory.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit.errors import NeedsExtra, UploadRefused
+from wheelfit.server.store.records import Violation, refusal
+from wheelfit.values import dataclass, field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wheelfit.server.messages import Body
+    from wheelfit.server.store.blobs import Blobs, Draft
+
+
+__all__ = ["FormLimits", "Upload", "read_form"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_PIECE = 1 << 18
+
+
+class FormLimits(NamedTuple):
+    """Bound what a form may have."""
+
+    file: int = 10 << 30
+    """Bytes of the file."""
+    fields: int = 16 << 20
+    """Bytes of all other fields together; descriptions and attestations are among them."""
+    parts: int = 10_000
+    """Fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """Hold what came with a form."""
+
+    filename: str
+    """How the client calls the file; may be anything."""
+    draft: Draft
+    """Its bytes."""
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """All others by name, in lower case with ``_``; several values in their order."""
+
+    def first(self, name: str) -> str:
+        """Return the first value of a field, without blanks around it; empty: there is none."""
+        return self.fields.get(name, ("",))[0].strip()
+
+
+@contextmanager
+def read_form(
+    body: Body, content_type: str, blobs: Blobs, *, limits: FormLimits = FormLimits()
+) -> Iterator[Upload]:
+    """Give what a form has; on leaving, a file that was not kept is gone.
+
+    :param body: of the request.
+    :param content_type: its header.
+    :param blobs: what the file will be kept in.
+    :param limits: what is too much; it is refused when the first byte too many has come.
+    :raises UploadRefused: ``bad-form`` or ``too-large``.
+    :raises StorageUnavailable: there is no room for the file.
+    :raises NeedsExtra: the library is not installed.
+    """
+    with blobs.draft() as draft:
+        yield _Reader(content_type, draft, limits).read(body)
+
+
+class _Reader:
+    """Put together what the parser finds."""
+
+    def __init__(self, content_type: str, draft: Draft, limits: FormLimits) -> None:
+        try:
+            from python_multipart import MultipartParser  # noqa: PLC0415 - an extra
+            from python_multipart.exceptions import FormParserError  # noqa: PLC0415
+            from python_multipart.multipart import parse_options_header  # noqa: PLC0415
+        except ImportError:
+            raise NeedsExtra("server", "python-multipart") from None
+        self._options = parse_options_header
+        self._error: type[Exception] = FormParserError
+        kind, options = parse_options_header(content_type.encode("latin-1", "replace"))
+        boundary = options.get(b"boundary", b"")
+        if kind != b"multipart/form-data" or not boundary:
+            raise _bad("it is no multipart/form-data")
+        self._draft = draft
+        self._limits = limits
+        self._fields: dict[str, list[str]] = {}
+        self._filename: str | None = None
+        self._left = limits.fields
+        self._parts = 0
+        self._name = ""
+        self._is_file = False
+        self._value = bytearray()
+        self._header = (bytearray(), bytearray())
+        self._headers: dict[bytes, bytes] = {}
+        self._is_whole = False
+        try:
+            self._parser = MultipartParser(
+                boundary,
+                {
+                    "on_part_begin": self._begin,
+                    "on_header_begin": self._header_begin,
+                    "on_header_field": self._header_field,
+                    "on_header_value": self._header_value,
+                    "on_header_end": self._header_end,
+                    "on_headers_finished": self._headers_finished,
+                    "on_part_data": self._data,
+                    "on_part_end": self._end,
+                    "on_end": self._whole,
+                },
+            )
+        except FormParserError as error:
+            raise _bad(str(error)) from None
+
+    def read(self, body: Body) -> Upload:
+        """Read all of it."""
+        while piece := body.read(_PIECE):
+            try:
+                self._parser.write(piece)
+            except self._error as error:
+                raise _bad(str(error)[:300]) from None
+        if not self._is_whole:
+            raise _bad("it is cut off")
+        if self._filename is None:
+            raise _bad("it has no file called content")
+        fields = {name: tuple(values) for name, values in self._fields.items()}
+        return Upload(self._filename, self._draft, fields)
+
+    def _begin(self) -> None:
+        self._parts += 1
+        if self._parts > self._limits.parts:
+            raise _bad(f"it has more than {self._limits.parts} fields")
+        self._headers = {}
+        self._value = bytearray()
+
+    def _header_begin(self) -> None:
+        self._header = (bytearray(), bytearray())
+
+    def _header_field(self, data: bytes, start: int, end: int) -> None:
+        self._header[0].extend(data[start:end])
+
+    def _header_value(self, data: bytes, start: int, end: int) -> None:
+        self._header[1].extend(data[start:end])
+
+    def _header_end(self) -> None:
+        name, value = self._header
+        self._headers[bytes(name).lower()] = bytes(value)
+
+    def _headers_finished(self) -> None:
+        kind, options = self._options(self._headers.get(b"content-disposition", b""))
+        if kind != b"form-data" or b"name" not in options:
+            raise _bad("a part of it has no name")
+        # Some clients of old write hyphens, and fields of metadata in any case.
+        self._name = _text(options[b"name"]).lower().replace("-", "_")
+        self._is_file = self._name == "content"
+        if self._is_file:
+            if self._filename is not None:
+                raise _bad("it has two files")
+            if b"filename" not in options:
+                raise _bad("its file has no name")
+            self._filename = _text(options[b"filename"])
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        piece = data[start:end]
+        if self._is_file:
+            if self._draft.size + len(piece) > self._limits.file:
+                where = (self._filename or "")[:255]
+                message = f"it has more than {self._limits.file} bytes"
+                raise refusal([Violation("too-large", message, where)])
+            self._draft.write(piece)
+            return
+        self._left -= len(piece)
+        if self._left < 0:
+            raise _bad(f"its fields have more than {self._limits.fields} bytes")
+        self._value += piece
+
+    def _end(self) -> None:
+        if not self._is_file:
+            self._fields.setdefault(self._name, []).append(_text(bytes(self._value)))
+
+    def _whole(self) -> None:
+        self._is_whole = True
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise _bad("it has text that is not UTF-8") from None
+
+
+def _bad(message: str) -> UploadRefused:
+    return refusal([Violation("bad-form", f"the form cannot be read: {message}", "the form")])

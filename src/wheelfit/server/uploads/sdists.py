@@ -1,0 +1,110 @@
+"""Check a source distribution by itself, with the rules by which one is unpacked to be built."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit.core.core_metadata import read_metadata
+from wheelfit.errors import FileProblem, InvalidSource, InvalidWheel, StorageUnavailable
+from wheelfit.projects.archives import Limits, unpack_archive
+from wheelfit.projects.names import release_of
+from wheelfit.server.store.records import Violation
+from wheelfit.server.uploads.licenses import license_files
+from wheelfit.wheels.paths import path_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+
+__all__ = ["SdistFacts", "check_sdist"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_UNSUSPICIOUS = 64 << 20  # bytes that an archive may unpack to, whatever the ratio
+_LARGEST_RATIO = 50  # beyond that, what the public registry accepts
+_MOST_METADATA = 16 << 20
+
+
+class SdistFacts(NamedTuple):
+    """Hold what is known of a source distribution."""
+
+    name: NormalizedName
+    version: Version
+    usual_name: str
+    """How the file would be named today (PEP 625)."""
+    metadata: bytes
+    """PKG-INFO."""
+
+
+def check_sdist(path: Path, filename: str) -> tuple[tuple[Violation, ...], SdistFacts | None]:
+    """Look for what is wrong with a source distribution.
+
+    :param path: where its bytes are; it is unpacked beside that, and removed again.
+    :param filename: how it shall be called.
+    :return: what is wrong, and what is known; None if that is too little.
+    :raises StorageUnavailable: there is no room to unpack it.
+    """
+    release = release_of(filename)
+    if release is None:
+        message = "a source distribution is named name-version.tar.gz or name-version.zip"
+        return (Violation("invalid-filename", message, filename),), None
+    most = max(_UNSUSPICIOUS, _LARGEST_RATIO * path.stat().st_size)
+    with tempfile.TemporaryDirectory(dir=path.parent, ignore_cleanup_errors=True) as folder:
+        try:
+            top = unpack_archive(
+                path, Path(folder), filename, where=filename, limits=Limits(size=most)
+            )
+        except InvalidSource as error:
+            message = error.message if error.note is None else f"{error.message}: {error.note}"
+            return (Violation("unsound-archive", message[:1000], filename),), None
+        except FileProblem as error:
+            raise StorageUnavailable(error.message, where=filename) from error
+        return _check_folder(top, filename, *release)
+
+
+def _check_folder(
+    top: Path, filename: str, name: NormalizedName, version: Version
+) -> tuple[tuple[Violation, ...], SdistFacts | None]:
+    violations = []
+    stem = filename.removesuffix(".zip").removesuffix(".tar.gz")
+    if top.name != stem:
+        message = f"its folder is {top.name}, and not {stem} as in the file name"
+        violations.append(Violation("wrong-folder", message, filename))
+    information = top / "PKG-INFO"
+    if information.is_symlink() or not information.is_file():
+        message = f"it has no {top.name}/PKG-INFO"
+        return (*violations, Violation("wrong-metadata", message, filename)), None
+    if information.stat().st_size > _MOST_METADATA:
+        message = f"its PKG-INFO has more than {_MOST_METADATA} bytes"
+        return (*violations, Violation("wrong-metadata", message, filename)), None
+    metadata = information.read_bytes()
+    where = f"{filename}: PKG-INFO"
+    try:
+        core = read_metadata(metadata, filename)
+    except InvalidWheel as error:
+        return (*violations, Violation("wrong-metadata", error.message, where)), None
+    if core.name != name:
+        message = f"the name is {core.name}, in the file name {name}"
+        violations.append(Violation("wrong-metadata", message, where))
+    if core.version != version:
+        message = f"the version is {core.version}, in the file name {version}"
+        violations.append(Violation("wrong-metadata", message, where))
+    violations += _licenses(top, metadata, where)
+    ending = filename[len(stem) :]
+    usual = f"{name.replace('-', '_')}-{version}{ending}"
+    return tuple(violations), SdistFacts(name, version, usual, metadata)
+
+
+def _licenses(top: Path, metadata: bytes, where: str) -> Iterator[Violation]:
+    for path in license_files(metadata):
+        # A path that leads elsewhere is not followed, not even to look.
+        if path_fault(path) is not None or not (top / path).is_file():
+            yield Violation("missing-license", f"there is no licence {path[:300]!r}", where)
