@@ -39,6 +39,7 @@ COMMANDS = [
     "uninstall",
     "demo",
     "check",
+    "index-generate",
     "providers",
     "cache",
     "recover",
@@ -140,7 +141,7 @@ class TestDocumentation:
     def test_the_examples_are_valid(self, name: str) -> None:
         """Every example of the reference fits its schema."""
         sections = re.split(r"^## ", (REFERENCE / "json.md").read_text(), flags=re.MULTILINE)[1:]
-        command = {"explain-all": "explain --all"}.get(name, name)
+        command = {"explain-all": "explain --all"}.get(name, name.replace("index-", "index "))
         heading = "Errors" if name == "error" else f"`{command} --json`"
         (section,) = [one for one in sections if one.startswith(heading)]
         (example,) = re.findall(r"```json\n(.*?)```", section, re.DOTALL)

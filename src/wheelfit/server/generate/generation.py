@@ -338,7 +338,9 @@ class _Survey:
         missing = [
             name
             for name in self._published
-            if _release_of(name) == release and name not in here | out
+            if _release_of(name) == release
+            and name not in here | out
+            and parse_index_file_name(name) is None
         ]
         place = Place(f"{release[0]}-{release[1]}")
         for name in sorted(missing):

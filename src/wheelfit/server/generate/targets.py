@@ -123,9 +123,7 @@ class FolderTarget:
             pages.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _problem(pages, error) from error
-        if not (self._folder / MANIFEST).exists() and any(
-            not entry.name.startswith(".") for entry in os.scandir(pages)
-        ):
+        if not (self._folder / MANIFEST).exists():
             self._refuse_foreign(pages)
         lock = FileLock(pages / ".lock", timeout=0, fallback_to_soft=False)
         try:
@@ -150,7 +148,8 @@ class FolderTarget:
 
         A run that was killed before the first manifest leaves pages too, and they are ours.
         """
-        if not (pages / ".lock").exists():
+        names = os.listdir(pages)  # noqa: PTH208 - closed at once
+        if ".lock" not in names and not all(name.startswith(".") for name in names):
             raise FileProblem(
                 "there are pages already that wheelfit has not generated",
                 where=str(pages),

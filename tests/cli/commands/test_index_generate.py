@@ -1,0 +1,100 @@
+"""``wheelfit index generate``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+from server.generate.folders import build_release
+
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "schemas"
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], bare_environment: None) -> Runner:
+    """Return what runs a command."""
+    del bare_environment
+    return Runner(capsys)
+
+
+@pytest.fixture
+def dist(tmp_path: Path) -> Path:
+    """Write a release."""
+    build_release(tmp_path / "dist")
+    return tmp_path / "dist"
+
+
+def check(value: object) -> None:
+    """Hold an object against its schema."""
+    schemas = {path.name: json.loads(path.read_text()) for path in REFERENCE.glob("*.json")}
+    resources = [(name, Resource.from_contents(schema)) for name, schema in schemas.items()]
+    registry = Registry().with_resources(resources)
+    Draft202012Validator({"$ref": "index-generate.json"}, registry=registry).validate(value)
+
+
+def test_in_place_and_again(run: Runner, dist: Path) -> None:
+    """It says what there is, and that nothing has changed."""
+    assert "4 files of 1 release, 1 project; 8 written" in run("index", "generate", dist).out
+    assert "nothing has changed" in run("index", "generate", dist).out
+
+
+def test_json(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """The object fits its schema, with refusals and without."""
+    said = run("index", "generate", dist, "--to", tmp_path / "public", "--json").object
+    check(said)
+    assert said["published"]
+    assert {path.split("/")[0] for path in said["written"]} == {"files", "simple"}
+    (dist / "fast-2.0-py3-none-any.whl").touch()
+    said = run("index", "generate", dist, "--json", code=9).object
+    check(said)
+    assert not said["published"]
+    assert said["left_out"] == ["fast-2.0-py3-none-any.whl"]
+
+
+def test_refusals(run: Runner, dist: Path) -> None:
+    """Exit code 9 says that something is not published, with the reason and what to do."""
+    (dist / "fast-2.0-py3-none-any.whl").touch()
+    said = run("index", "generate", dist, code=9)
+    assert "unsound-archive" in said.out
+    assert "nothing is published" in said.out
+    said = run("index", "generate", dist, "--keep-going", code=9)
+    assert "left out: fast-2.0-py3-none-any.whl" in said.out
+    assert (dist / "simple/fast/index.html").exists()
+
+
+def test_a_target_inside_the_folder(
+    run: Runner, dist: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was published there is not published again."""
+    monkeypatch.chdir(dist)
+    for _ in range(2):
+        said = run("index", "generate", ".", "--to", "public")
+        assert "4 files of 1 release" in said.out
+    assert "nothing has changed" in said.out
+
+
+def test_one_release(run: Runner, dist: Path) -> None:
+    """``--release`` publishes that release and nothing else."""
+    build_release(dist, "other")
+    run("index", "generate", dist, "--release", "fast==1.0")
+    assert (dist / "simple" / "fast").exists()
+    assert not (dist / "simple" / "other").exists()
+    assert "no release" in run("index", "generate", dist, "--release", "fast", code=2).err
+    assert "no file of" in run("index", "generate", dist, "--release", "fast==7", code=1).err
+
+
+def test_wrong_places(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """A folder that is not there, and a URL of nothing, are errors."""
+    assert "no such folder" in run("index", "generate", tmp_path / "none", code=1).err
+    said = run("index", "generate", dist, "--to", "nothing://bucket", code=1)
+    assert "names no storage" in said.err
+
+
+def test_a_file_url(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """``file:`` names a folder."""
+    run("index", "generate", dist, "--to", (tmp_path / "public").as_uri())
+    assert (tmp_path / "public/simple/index.html").exists()

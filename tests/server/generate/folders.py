@@ -1,0 +1,75 @@
+"""A folder of wheels to make an index of, and what the index says afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from wheelfit.server.generate.generation import Generated, Wishes, generate
+from wheelfit.server.generate.memory import Memory
+from wheelfit.server.generate.targets import FolderTarget
+from wheelfit.testing.wheels import build_wheel, release_document
+
+__all__ = ["DOCUMENT", "STATIC", "Site", "build_release"]
+
+STATIC = {"blas": {"library": ["openblas", "mkl"]}}
+DOCUMENT = release_document(
+    {
+        "null": {},
+        "mkl": {"blas": {"library": ["mkl"]}},
+        "open": {"blas": {"library": ["openblas"]}},
+    },
+    static=STATIC,
+)
+
+
+def build_release(
+    folder: Path,
+    name: str = "fast",
+    version: str = "1.0",
+    labels: Iterable[str | None] = (None, "null", "mkl"),
+) -> list[Path]:
+    """Write the wheels of a release."""
+    return [
+        build_wheel(folder, name, version, label=label, document=DOCUMENT if label else None)
+        for label in labels
+    ]
+
+
+class Site:
+    """Generate an index, and read what it says.
+
+    :param folder: with the wheels.
+    :param place: where the pages go; the folder itself by default.
+    """
+
+    def __init__(self, folder: Path, place: Path | None = None) -> None:
+        self.folder = folder
+        self.place = place or folder
+
+    def generate(self, target: Any = None, **wishes: Any) -> Generated:
+        """Generate it, in this process."""
+        in_place = self.place == self.folder
+        return generate(
+            self.folder,
+            target or FolderTarget(self.place),
+            Memory(self.place / "simple" / ".facts.json", full=wishes.get("full", False)),
+            Wishes(**wishes),
+            in_place=in_place and target is None,
+            without=frozenset(
+                {self.folder / "simple", self.place / "simple", self.place / "files"}
+            ),
+        )
+
+    def page(self, project: str = "fast") -> dict[str, dict[str, Any]]:
+        """Return the entries of a page by file name; empty if there is none."""
+        path = self.place / "simple" / project / "index.json"
+        if not path.exists():
+            return {}
+        return {one["filename"]: one for one in json.loads(path.read_bytes())["files"]}
+
+    def file(self, url: str, project: str = "fast") -> Path:
+        """Return the file that an entry leads to."""
+        return (self.place / "simple" / project / url).resolve()

@@ -1,0 +1,105 @@
+"""Generating an index while the process is killed: the old pages or the new ones, whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from server.generate.folders import Site, build_release
+
+TRIALS = 12
+
+CHILD = """
+import sys
+sys.path[:0] = [{tests!r}]
+from pathlib import Path
+from server.generate.folders import Site
+site = Site(Path({folder!r}), Path({place!r}))
+print("ready", flush=True)
+site.generate()
+"""
+
+
+def check_index(place: Path) -> set[str]:
+    """Return the versions that a page lists, after every file was compared with its entry."""
+    page = place / "simple/fast/index.json"
+    if not page.exists():
+        return set()
+    document = json.loads(page.read_bytes())
+    for entry in document["files"]:
+        data = (page.parent / entry["url"]).resolve().read_bytes()
+        assert hashlib.sha256(data).hexdigest() == entry["hashes"]["sha256"]
+        if entry["filename"].endswith(".whl"):
+            metadata = Path(f"{(page.parent / entry['url']).resolve()}.metadata").read_bytes()
+            assert hashlib.sha256(metadata).hexdigest() == entry["core-metadata"]["sha256"]
+    by_version: dict[str, int] = {}
+    for entry in document["files"]:
+        version = entry["filename"].split("-")[1]
+        by_version[version] = by_version.get(version, 0) + 1
+    assert set(by_version.values()) <= {5}  # four wheels and the index file
+    return set(document["versions"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_killed_at_any_moment(tmp_path: Path) -> None:
+    """After kill -9 every page is whole and true, and the next run finishes by itself."""
+    site = Site(tmp_path / "dist", tmp_path / "public")
+    labels = (None, "null", "mkl", "open")
+    build_release(site.folder, version="0.1", labels=labels)
+    program = CHILD.format(
+        tests=str(Path(__file__).parents[2]), folder=str(site.folder), place=str(site.place)
+    )
+    moments = random.Random(7)
+    length = 0.05
+    for number in range(1, TRIALS + 1):
+        build_release(site.folder, version=f"{number}.0", labels=labels)
+        before = check_index(site.place)
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            child.stdout.readline()
+            started = time.monotonic()
+            time.sleep(moments.uniform(0, length))
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            length = max(length, 2 * (time.monotonic() - started) if child.returncode == 0 else 0)
+        after = check_index(site.place)
+        assert after in (before, {path.name.split("-")[1] for path in site.folder.glob("*.whl")})
+    site.generate()
+    assert len(check_index(site.place)) == TRIALS + 1
+    assert not (site.place / "simple/.staging").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+@pytest.mark.parametrize("step", range(0, 24, 3))
+def test_killed_between_two_renames(tmp_path: Path, step: int) -> None:
+    """Killed right before any of its renames, a run leaves what is true."""
+    site = Site(tmp_path / "dist", tmp_path / "public")
+    labels = (None, "null", "mkl", "open")
+    build_release(site.folder, labels=labels)
+    site.generate()
+    build_release(site.folder, version="2.0", labels=labels)
+    program = (
+        "import os, signal\n"
+        "real, count = os.replace, 0\n"
+        "def replace(*words):\n"
+        "    global count\n"
+        f"    if count == {step}: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    count += 1\n"
+        "    return real(*words)\n"
+        "os.replace = replace\n"
+        + CHILD.format(
+            tests=str(Path(__file__).parents[2]), folder=str(site.folder), place=str(site.place)
+        )
+    )
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, check=False)
+    assert done.returncode in (0, -signal.SIGKILL)
+    assert check_index(site.place) in ({"1.0"}, {"1.0", "2.0"})
+    site.generate()
+    assert check_index(site.place) == {"1.0", "2.0"}

@@ -1,0 +1,153 @@
+"""An index on an object store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from server.generate.folders import Site, build_release
+from server.services import ObjectStorage
+
+from wheelfit.errors import EnvironmentBusy, InvalidConfiguration, StorageUnavailable
+from wheelfit.server.generate.object_store import StoreTarget, open_store
+
+obstore = pytest.importorskip("obstore", reason="needs the extra `server`")
+
+
+@pytest.fixture(params=["memory", "s3"])
+def store(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Give an empty store, once in memory and once behind the protocol of S3."""
+    if request.param == "memory":
+        yield obstore.store.MemoryStore()
+        return
+    server: ObjectStorage = request.getfixturevalue("object_storage")
+    yield open_store(f"{server.bucket()}")._store
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """Give a folder with one release."""
+    build_release(tmp_path / "dist")
+    return Site(tmp_path / "dist", tmp_path / "nothing")
+
+
+def names(store: Any) -> dict[str, int]:
+    """Return every object with its size."""
+    return {one["path"]: one["size"] for some in obstore.list(store) for one in some}
+
+
+class Recorder:
+    """Pass everything to a store, and remember what is put there."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.paths: list[str] = []
+
+    def put(self, path: str, file: Any, **options: Any) -> Any:
+        """Put an object there."""
+        self.paths.append(path)
+        return self._store.put(path, file, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def test_files_come_first_and_the_manifest_last(site: Site, store: Any) -> None:
+    """F-74: at no moment is there a page that names what is not there."""
+    recorder = Recorder(store)
+    site.generate(StoreTarget(recorder, "store"))
+    order = [path for path in recorder.paths if not path.endswith(".lock")]
+    pages = [path for path in order if path.endswith(("index.html", "index.json"))]
+    assert order[-5:] == [*pages, "simple/wheelfit.json"]
+    assert len(pages) == 4
+    there = names(store)
+    assert "simple/.lock" not in there
+    page = json.loads(bytes(store.get("simple/fast/index.json").bytes()))
+    for entry in page["files"]:
+        url = entry["url"]
+        path = url.removeprefix("../../") if url.startswith("../../") else f"simple/fast/{url}"
+        assert there[path] == entry["size"]
+
+
+def test_only_what_changed_is_uploaded(site: Site, store: Any) -> None:
+    """A second run puts nothing there, a new file only itself and its page."""
+    site.generate(StoreTarget(store, "store"))
+    recorder = Recorder(store)
+    assert site.generate(StoreTarget(recorder, "store")).written == ()
+    assert recorder.paths == ["simple/.lock"]
+    build_release(site.folder, "other", labels=(None,))
+    done = site.generate(StoreTarget(recorder, "store"))
+    assert not any("fast" in path for path in done.written)
+    assert len(done.written) == 6
+
+
+def test_types_and_how_long_they_may_be_kept(site: Site) -> None:
+    """Static hosts send what is stored with an object: JSON pages are of their own type."""
+    store = obstore.store.MemoryStore()
+    site.generate(StoreTarget(store, "store"))
+    found = {}
+    for path in names(store):
+        attributes = store.get(path).attributes
+        found[path.rpartition("/")[2]] = (attributes["Content-Type"], attributes["Cache-Control"])
+    assert found["index.json"] == ("application/vnd.pypi.simple.v1+json", "no-cache")
+    assert found["index.html"] == ("text/html; charset=utf-8", "no-cache")
+    kind, kept = found["fast-1.0-variants.json"]
+    assert (kind, "immutable" in kept) == ("application/json", True)
+    assert "immutable" in found["fast-1.0-py3-none-any.whl.metadata"][1]
+
+
+def test_a_lock_is_respected_and_does_not_last(site: Site, store: Any) -> None:
+    """Two runs do not exchange pages at once; a run that was killed does not block for ever."""
+    target = StoreTarget(store, "store")
+    with target.turning(), pytest.raises(EnvironmentBusy):
+        site.generate(StoreTarget(store, "store"))
+    store.put("simple/.lock", json.dumps({"since": datetime.now(UTC).isoformat()}).encode())
+    with pytest.raises(EnvironmentBusy):
+        site.generate(target)
+    later = datetime.now(UTC) + timedelta(hours=1)
+    assert site.generate(StoreTarget(store, "store", now=lambda: later)).is_published
+
+
+def test_runs_at_the_same_time_lose_nothing(tmp_path: Path, store: Any) -> None:
+    """Jobs that each add a release to one index: every one is there, or was told to try again."""
+
+    def add(version: str) -> str:
+        site = Site(tmp_path / version, tmp_path / f"nothing-{version}")
+        build_release(site.folder, version=version)
+        from packaging.utils import canonicalize_name
+        from packaging.version import Version
+
+        wanted = frozenset({(canonicalize_name("fast"), Version(version))})
+        while True:
+            try:
+                site.generate(StoreTarget(store, "store"), releases=wanted)
+            except EnvironmentBusy:
+                continue
+            return version
+
+    versions = [f"{number}.0" for number in range(1, 7)]
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(add, versions)) == versions
+    page = json.loads(bytes(store.get("simple/fast/index.json").bytes()))
+    assert page["versions"] == versions
+
+
+def test_a_store_that_cannot_be_reached(site: Site) -> None:
+    """What the storage says becomes an error of the family, in one line."""
+    with pytest.raises(InvalidConfiguration, match="names no storage"):
+        open_store("nothing://bucket")
+
+    class Broken:
+        """Fail."""
+
+        def get(self, path: str) -> None:
+            """Fail."""
+            raise obstore.exceptions.GenericError(f"no {path}\nsecret")
+
+    with pytest.raises(StorageUnavailable, match=r"no simple/wheelfit\.json"):
+        site.generate(StoreTarget(Broken(), "store"))
