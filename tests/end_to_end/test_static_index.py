@@ -1,0 +1,126 @@
+"""A generated index behind a plain web server, and the clients that people have."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from wheelfit.testing.wheels import build_wheel, release_document
+
+STATIC = {"blas": {"library": ["openblas", "mkl"]}}
+DOCUMENT = release_document(
+    {
+        "null": {},
+        "mkl": {"blas": {"library": ["mkl"]}},
+        "open": {"blas": {"library": ["openblas"]}},
+    },
+    static=STATIC,
+)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serve files as any plain server does, and say nothing."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build two projects, one with variants that needs the other."""
+    folder = tmp_path_factory.mktemp("dist")
+    for label in (None, "null", "mkl", "open"):
+        document = DOCUMENT if label else None
+        build_wheel(
+            folder / "fast", "fast", "2.0", label=label, document=document, requires=["plain==1.0"]
+        )
+    build_wheel(folder, "plain", "1.0")
+    build_wheel(folder, "plain", "3.0", requires_python=">=99")
+    yanked = build_wheel(folder, "plain", "2.0")
+    Path(f"{yanked}.yanked").write_text("broken")
+    return folder
+
+
+@pytest.fixture(scope="module", params=["in place", "elsewhere"])
+def index(
+    request: pytest.FixtureRequest, dist: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Generate the index, and serve it with the standard library's server."""
+    place = dist if request.param == "in place" else tmp_path_factory.mktemp("public")
+    words = ["index", "generate", str(dist)]
+    words += [] if place == dist else ["--to", str(place)]
+    subprocess.run([sys.executable, "-m", "wheelfit", *words], check=True)
+    handler = functools.partial(Quiet, directory=str(place))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/simple/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def own_settings(bare_environment: None) -> None:
+    """Let nothing come in from whoever runs the tests."""
+    del bare_environment
+
+
+def run(*words: str | Path) -> str:
+    """Run a client, which has to end well."""
+    environ = {name: text for name, text in os.environ.items() if not name.startswith("UV_")}
+    done = subprocess.run(
+        list(map(str, words)), capture_output=True, text=True, check=False, env=environ
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def installed(target: Path) -> set[str]:
+    """Return what is installed."""
+    return {path.name.removesuffix(".dist-info") for path in target.glob("*.dist-info")}
+
+
+def variant(target: Path) -> str:
+    """Return which build of the project is installed."""
+    return (target / "fast/__init__.py").read_text().split("__variant__ = ")[1].strip()
+
+
+def test_pip(index: str, pip: Path, tmp_path: Path) -> None:
+    """Pip takes the plain wheel, reads metadata beside it, and heeds yanks and Pythons."""
+    said = run(
+        pip, "install", "-v", "--no-cache-dir", "--index-url", index, "--target", tmp_path, "fast"
+    )
+    assert installed(tmp_path) == {"fast-2.0", "plain-1.0"}
+    assert variant(tmp_path) == "None"
+    assert "fast-2.0-py3-none-any.whl.metadata" in said
+    other = tmp_path / "other"
+    run(pip, "install", "--no-cache-dir", "--index-url", index, "--target", other, "plain")
+    assert installed(other) == {"plain-1.0"}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [([], "None"), (["--preview-features", "wheel-variants"], "'open'")],
+    ids=["plain", "variants"],
+)
+def test_uv(index: str, uv: Path, tmp_path: Path, options: list[str], expected: str) -> None:
+    """Uv takes the plain wheel, and with its preview the best variant (F-151)."""
+    words = [uv, "pip", "install", "--no-config", "--no-cache", "--index-url", index]
+    run(*words, *options, "--python", sys.executable, "--target", tmp_path, "fast")
+    assert installed(tmp_path) == {"fast-2.0", "plain-1.0"}
+    assert variant(tmp_path) == expected
+
+
+def test_wheelfit(index: str, wheelfit: Callable[..., str], tmp_path: Path) -> None:
+    """Wheelfit takes the best variant, and finds nothing wrong with the index."""
+    wheelfit("install", "-i", index, "--target", tmp_path, "fast")
+    assert variant(tmp_path) == "'open'"
+    wheelfit("check", "-i", index, "fast", "--full", "--profile", "uv", "--strict")
