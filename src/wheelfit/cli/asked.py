@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from pathlib import Path
@@ -301,6 +300,8 @@ def _met(wheel: Path, allowed: Iterable[tuple[str, str]]) -> dict[str, str]:
         digests.setdefault(algorithm, []).append(digest)
     for algorithm, several in digests.items():
         if len(several) > 1:
+            import hashlib
+
             with wheel.open("rb") as file:
                 found = hashlib.file_digest(file, algorithm).hexdigest()
             # None of them: the first is promised, and whoever reads the wheel says what is wrong.

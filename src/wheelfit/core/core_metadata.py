@@ -9,13 +9,13 @@ taken out of the lines that carry them and every other byte stays (B-42).
 from __future__ import annotations
 
 from contextlib import suppress
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
+from wheelfit.core.digests import sha256_of
 from wheelfit.core.requirements import marker_start, parse_requirement
 from wheelfit.core.versions import parse_specifiers, parse_version
 from wheelfit.errors import InvalidWheel
@@ -164,7 +164,7 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
             tuple(fields.get("license-file", ())),
         ),
         where=where,
-        digest=sha256(data).digest(),
+        digest=sha256_of(data),
     )
 
 

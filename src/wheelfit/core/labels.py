@@ -6,9 +6,9 @@ the variant without properties (F-6).
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, NewType
 
+from wheelfit.core.digests import sha256_of
 from wheelfit.errors import InvalidLabel
 from wheelfit.patterns import pattern
 
@@ -104,4 +104,4 @@ def derive_label(properties: PropertySet) -> Label:
     if not properties:
         return NULL  # F-142: never the hash of nothing
     text = "".join(f"{item}\n" for item in properties)  # F-141: already ascending
-    return Label(hashlib.sha256(text.encode("utf-8")).hexdigest()[:8])
+    return Label(sha256_of(text.encode("utf-8")).hex()[:8])

@@ -8,7 +8,6 @@ store that cannot be read or written behaves as if it were empty, and says so.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -17,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from wheelfit.core.digests import sha256_of
 from wheelfit.errors import IntegrityError
 from wheelfit.sources.hashes import check_file
 from wheelfit.sources.holding import Holder, hold_open
@@ -130,7 +130,7 @@ class Store:
     def _entry_path(self, kind: str, key: str) -> str | None:
         if self._folder is None:
             return None
-        name = hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()
+        name = sha256_of(key.encode(errors="surrogateescape")).hex()
         return os.path.join(self._folder, f"{kind}-1", name[:2], name[2:])  # noqa: PTH118
 
     # --- wheels --------------------------------------------------------------------
@@ -260,7 +260,7 @@ class Store:
 def _pack(head: Mapping[str, object], body: bytes) -> bytes:
     text = json.dumps(head, separators=(",", ":")).encode()
     rest = len(text).to_bytes(4, "big") + text + body
-    return _MAGIC + hashlib.sha256(rest).digest() + rest
+    return _MAGIC + sha256_of(rest) + rest
 
 
 def mark_used(thing: Path | int) -> None:
@@ -282,7 +282,7 @@ def is_sound(data: bytes) -> bool:
     if len(data) < _HEAD or not data.startswith(_MAGIC):
         return False
     rest = memoryview(data)[len(_MAGIC) + _DIGEST :]
-    return hashlib.sha256(rest).digest() == data[len(_MAGIC) : len(_MAGIC) + _DIGEST]
+    return sha256_of(rest) == data[len(_MAGIC) : len(_MAGIC) + _DIGEST]
 
 
 def _unpack(data: bytes, key: str) -> Entry | None:

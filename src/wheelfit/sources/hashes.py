@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import HashMismatch, IntegrityError
@@ -47,6 +46,8 @@ class Check:
                 f"the only hash promised is of an unknown kind: {', '.join(sorted(hashes))}",
                 where=where,
             )
+        import hashlib  # noqa: PLC0415 - start-up: see `wheelfit.core.digests`
+
         self._running = {name: hashlib.new(name, usedforsecurity=False) for name in self._promised}
         self._size = size
         self._where = where
@@ -121,6 +122,8 @@ def digest_checked(
     :param advance: told of bytes as they are read.
     :raises OSError: it cannot be read.
     """
+    import hashlib  # noqa: PLC0415 - start-up
+
     check = Check(hashes, size, where=where)
     seen = hashlib.sha256()
     with path.open("rb") as file:

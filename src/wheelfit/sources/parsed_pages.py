@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit import __version__
+from wheelfit.core.digests import sha256_of
 from wheelfit.sources.page import NO_HASHES, File, ProjectPage
 from wheelfit.sources.simple_api import parse_page
 
@@ -69,7 +69,7 @@ class ParsedPages:
         worth = len(answer.body) >= _WORTH and self._store.keeps
         key = ""
         if worth:
-            digest = hashlib.sha256(answer.body).hexdigest()
+            digest = sha256_of(answer.body).hex()
             key = f"{__version__}\n{_FORM}\n{source}\n{answer.url}\n{content_type}\n{digest}"
             entry = self._store.read(_KIND, key)
             if entry is not None:

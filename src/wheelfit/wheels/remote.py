@@ -12,6 +12,7 @@ a wheel with thousands of members.
 from __future__ import annotations
 
 import re
+import zlib
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from wheelfit.core.strict_json import DEFAULT_LIMITS
@@ -19,7 +20,7 @@ from wheelfit.errors import InvalidWheel, UnexpectedStatus
 from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
 from wheelfit.wheels.dist_info import dist_info_folder
-from wheelfit.wheels.inflate import inflate
+from wheelfit.wheels.inflate import inflate_whole
 from wheelfit.wheels.zip_directory import (
     LOCAL_HEADER_SIZE,
     Member,
@@ -297,7 +298,7 @@ def dist_info_reader(
         )
         if is_whole or gap < 0:
             check_surroundings(header, member, held.read(behind), gap, where=where)
-        found[name] = b"".join(inflate(member, [held.read(Span(start, stop))], where=where))
+        found[name] = inflate_whole(member, held.read(Span(start, stop)), where=where, library=zlib)
     return found
 
 
