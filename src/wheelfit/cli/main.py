@@ -43,6 +43,8 @@ COMMANDS: Mapping[str, str] = {
     "export": "write what a machine gets as requirements, SBOM or list of licences",
     "check": "find everything that is wrong with wheels, index files and releases",
     "index": "publish wheels as an index, for every installer",
+    "proxy": "serve an index from which any installer takes the variant that fits",
+    "run": "run a command whose pip, uv or pdm gets the variants that fit",
     "probe": "show what this machine supports, and how that was found",
     "host": "list, show, compare and write descriptions of other machines",
     "providers": "see who says what is supported, and which plugins may be asked",
