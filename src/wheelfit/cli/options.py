@@ -12,23 +12,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
-    "add_building",
     "add_attestations",
-    "add_changing",
     "add_bounds",
+    "add_building",
+    "add_changing",
     "add_choice",
     "add_consent",
     "add_environment",
-    "add_interpreter",
     "add_groups",
+    "add_interpreter",
     "add_lock",
     "add_machine",
     "add_output",
     "add_project",
+    "add_proxying",
     "add_requirements",
     "add_sources",
     "check_action",
     "given",
+    "port_number",
 ]
 
 
@@ -238,9 +240,7 @@ def add_sources(parser: ArgumentParser) -> None:
         help="present the members of this family as variants: a name of wheelfit bridges, "
         "NAME@URL with its indexes elsewhere, a file FAMILY.toml, or all-known",
     )
-    group.add_argument(
-        "--no-bridges", action="store_true", help="take every project as what it is"
-    )
+    group.add_argument("--no-bridges", action="store_true", help="take every project as what it is")
     group.add_argument("--proxy", metavar="URL", help="proxy for every request")
     group.add_argument(
         "--cert", type=given, metavar="FILE", help="certificate authorities to trust"
@@ -546,6 +546,49 @@ def add_bounds(parser: ArgumentParser, *, downloads: bool = True) -> None:
             metavar="SIZE",
             help="refuse to download more than this: 500MB, 2GB, 1.5GiB",
         )
+
+
+def add_proxying(parser: ArgumentParser) -> None:
+    """Add what is proxied, and for whom."""
+    group = parser.add_argument_group("proxy")
+    listed = group.add_mutually_exclusive_group()
+    listed.add_argument(
+        "--full",
+        action="store_true",
+        help="answer for every project; by default only for those with variants, so that "
+        "installers get all others where they always do",
+    )
+    listed.add_argument(
+        "--catalogue",
+        action="store_true",
+        help="list every variant, whatever the machine: for locks and hashes that hold on others",
+    )
+    group.add_argument(
+        "--in-uv-locks",
+        action="store_true",
+        help="answer uv lock, sync, add and run too, so that variants get into uv.lock",
+    )
+    group.add_argument(
+        "--link-host",
+        type=given,
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="let pages of an index name this host, although its address is a private one",
+    )
+    add_interpreter(parser)
+    add_sources(parser)
+    add_machine(parser)
+    add_choice(parser)
+
+
+def port_number(text: str) -> int:
+    """Read the number of a port; 0 means any that is free."""
+    from argparse import ArgumentTypeError
+
+    if not (text.isascii() and text.isdecimal() and len(text) < 6 and int(text) < 1 << 16):
+        raise ArgumentTypeError(f"{text[:20]!r} is no port")
+    return int(text)
 
 
 def check_action(action: str, actions: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """A small HTTP server for this machine only, and an index over a folder served by it.
 
 It is made for demonstrations and tests: standard library, a thread for each
-connection, no settings. It listens on the loopback interface alone.
+connection, no settings. It listens on the loopback interface, unless told otherwise.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ class LoopbackServer:
     '/hello'
 
     :param application: answers the requests.
+    :param host: address to listen at, for whoever wants another interface all the same.
     :param port: where to listen; 0 takes a free one.
     """
 
-    def __init__(self, application: Application, *, port: int = 0) -> None:
-        self._server = _Server(application, port)
+    def __init__(self, application: Application, *, host: str = _HOST, port: int = 0) -> None:
+        self._server = _Server(application, host, port)
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, name="loopback"
         )
@@ -123,19 +124,19 @@ class _Server(ThreadingHTTPServer):
     block_on_close = True
     request_queue_size = 128
 
-    def __init__(self, application: Application, port: int) -> None:
+    def __init__(self, application: Application, host: str, port: int) -> None:
         self.application = application
         self.failures: list[Exception] = []
         self.origin = ""
         self._connections: set[socket.socket] = set()
         self._doomed: set[socket.socket] = set()
-        super().__init__((_HOST, port), _Handler)
+        super().__init__((host, port), _Handler)
 
     def server_bind(self) -> None:
         # Not HTTPServer's, which asks the name service who 127.0.0.1 is.
         TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
-        self.origin = f"http://{_HOST}:{self.server_port}"
+        self.origin = f"http://{self.server_name}:{self.server_port}"
 
     def get_request(self) -> tuple[socket.socket, Any]:
         connection, address = super().get_request()

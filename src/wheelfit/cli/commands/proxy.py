@@ -1,0 +1,89 @@
+"""Serve an index from which any installer takes the variant that fits.
+
+The proxy stands in front of the indexes that are configured. It lists variants under names that
+installers understand, each in the build that fits this machine, or the one that the URL names:
+/simple/ is for this machine, /for/cuda-12.8-sm90/simple/ for another one. It runs until it is
+interrupted.
+
+By default it knows projects with variants only, and is named beside the usual index. Whoever sets
+WHEELFIT_PROXY_SECRET has a secret in the path, before everything else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options import add_proxying, given, port_number
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
+
+    from wheelfit.cli.output import Output
+
+_PORT = 8941
+SECRET = "WHEELFIT_PROXY_SECRET"  # noqa: S105 - the name of a variable
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    group = parser.add_argument_group("server")
+    group.add_argument(
+        "--host",
+        dest="listen_at",
+        type=given,
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="listen at this address (default: 127.0.0.1, which only this machine reaches)",
+    )
+    group.add_argument(
+        "--port",
+        type=port_number,
+        default=_PORT,
+        metavar="N",
+        help=f"listen at this port (default: {_PORT}; 0: any that is free)",
+    )
+    add_proxying(parser)
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Serve until interrupted."""
+    import re
+    import threading
+
+    from wheelfit.cli.indexes import read_settings
+    from wheelfit.cli.proxying import mode_of, open_proxy, serving
+    from wheelfit.errors import InvalidConfiguration
+    from wheelfit.server.proxy.application import Guarded
+    from wheelfit.sources.urls import is_loopback
+
+    secret = environ.get(SECRET, "")
+    if secret and not re.fullmatch(r"[A-Za-z0-9_-]{16,200}", secret):
+        raise InvalidConfiguration(
+            f"{SECRET} needs 16 letters or digits and more, nothing else but - and _"
+        )
+    settings = read_settings(arguments, environ)
+    with open_proxy(arguments, settings, environ, output) as opened:
+        if not secret and opened.has_logins:
+            output.warn(
+                "an index behind the proxy is asked with your login, so whoever reaches the "
+                f"proxy sees what you see there; {SECRET} keeps others out"
+            )
+        if not is_loopback(arguments.listen_at):
+            output.warn(
+                f"others may reach the proxy at {arguments.listen_at}; it speaks plain HTTP, so "
+                "put a server with TLS in front of it where the network is not yours"
+            )
+        application = Guarded(opened.application, secret) if secret else opened.application
+        with serving(application, host=arguments.listen_at, port=arguments.port) as server:
+            base = f"{server.origin}/{secret}" if secret else server.origin
+            output.result_json({"version": 1, "url": f"{base}/simple/", "mode": mode_of(arguments)})
+            output.result(f"{base}/simple/")
+            output.say(f"for another machine: {base}/for/PRESET/simple/", "dim")
+            try:
+                threading.Event().wait()
+            except KeyboardInterrupt:
+                output.say("stopped", "dim")
+            finally:
+                opened.cut()
+    return 0

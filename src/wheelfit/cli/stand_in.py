@@ -1,0 +1,94 @@
+"""Run a program in our place: it gets our signals, and its exit code is ours."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import FileProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import FrameType
+
+__all__ = ["run_in_our_place"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
+
+
+def run_in_our_place(command: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run a program and return its exit code; of one that a signal ended, 128 and its number.
+
+    :param command: the program with its arguments.
+    :param environ: its environment.
+    :raises FileProblem: it cannot be started.
+    """
+    import shutil
+
+    # As a shell: the program is looked for where the environment of the command says.
+    program = shutil.which(command[0], path=environ.get("PATH"))
+    try:
+        if program is None:
+            raise FileNotFoundError(None, "there is no such program")
+        process = subprocess.Popen([program, *command[1:]], env=dict(environ))
+    except OSError as error:
+        raise FileProblem(
+            f"the command cannot be started: {error.strerror or type(error).__name__}",
+            where=command[0],
+        ) from None
+    try:
+        with _passing_on(process):
+            code = process.wait()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    return 128 - code if code < 0 else code
+
+
+@contextmanager
+def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Let a process get the signals that we get, while we wait for it."""
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGINT and _has_terminal():
+            return  # the terminal has told both of us
+        with suppress(OSError):
+            process.send_signal(number)
+
+    before = {}
+    for name in _PASSED_ON:
+        number = getattr(signal, name, None)
+        if number is not None:
+            with suppress(ValueError, OSError):  # this is not the main thread
+                before[number] = signal.signal(number, pass_on)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _has_terminal() -> bool:
+    """Tell whether keys that are pressed reach all of our process group."""
+    if sys.platform == "win32":
+        return True
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

@@ -1,0 +1,83 @@
+"""Variables that send installers to the proxy, and nothing else of what the user has set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+__all__ = ["environment_for", "indexes_of_uv"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_HERE = ("127.0.0.1", "localhost")
+
+
+def environment_for(
+    environ: Mapping[str, str],
+    base: str,
+    *,
+    whole: bool = False,
+    extra_index_urls: Iterable[str] = (),
+) -> dict[str, str]:
+    """Return an environment in which pip, uv and pdm ask the proxy.
+
+    In place of all other indexes, or beside them: then it is asked first by uv, and pip takes
+    the variant by its build tag. pdm has one index only, so it gets all projects from the proxy.
+
+    :param environ: the environment as it is.
+    :param base: URL of the proxy, ending with a slash.
+    :param whole: whether the proxy takes the place of all indexes.
+    :param extra_index_urls: what pip is configured to ask besides; a variable replaces all of
+        them, so they are named in it.
+    """
+    changed = dict(environ)
+    simple = f"{base}simple/"
+    if whole:
+        for name in ("UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"):
+            changed.pop(name, None)
+        # Of an empty variable pip would think that it is not there, and use its configuration.
+        changed |= {
+            "PIP_INDEX_URL": simple,
+            "PIP_EXTRA_INDEX_URL": simple,
+            "UV_DEFAULT_INDEX": simple,
+            "PDM_PYPI_URL": simple,
+        }
+    else:
+        changed |= {
+            "PIP_EXTRA_INDEX_URL": " ".join([*extra_index_urls, simple]),
+            "UV_INDEX": " ".join([simple, *environ.get("UV_INDEX", "").split()]),
+            "PDM_PYPI_URL": f"{base}full/simple/",
+        }
+    for name in ("NO_PROXY", "no_proxy"):
+        known = [one.strip() for one in _first(environ, name).split(",") if one.strip()]
+        changed[name] = ",".join(dict.fromkeys((*known, *_HERE)))
+    return changed
+
+
+def indexes_of_uv(environ: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
+    """Return what variables tell uv: the indexes that go first, and the last one.
+
+    >>> indexes_of_uv({"UV_INDEX": "own=https://a.example/simple", "UV_INDEX_URL": ""})
+    (('https://a.example/simple',), None)
+
+    :param environ: the environment.
+    """
+    listed = (*environ.get("UV_INDEX", "").split(), *environ.get("UV_EXTRA_INDEX_URL", "").split())
+    default = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL")
+    return tuple(map(_without_name, listed)), _without_name(default) if default else None
+
+
+def _without_name(text: str) -> str:
+    name, equals, url = text.partition("=")
+    return url if equals and ":" not in name and "/" not in name else text
+
+
+def _first(environ: Mapping[str, str], name: str) -> str:
+    """Return a variable, in whatever case it is."""
+    return environ.get(name) or environ.get(name.swapcase()) or ""
