@@ -6,18 +6,19 @@ its library takes longer than all the hashing of a command that finds everything
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hashlib import sha256 as _own
 else:
     try:
-        from _sha2 import sha256 as _own
-    except ImportError:
-        try:
-            from _sha256 import sha256 as _own  # before Python 3.12
-        except ImportError:  # not CPython, or built without
-            from hashlib import sha256 as _own
+        if sys.version_info >= (3, 12):
+            from _sha2 import sha256 as _own
+        else:
+            from _sha256 import sha256 as _own
+    except ImportError:  # not CPython, or built without
+        from hashlib import sha256 as _own
 
 __all__ = ["sha256_of"]
 

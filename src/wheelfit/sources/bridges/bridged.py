@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.core.digests import sha256_of
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import FileProblem
 from wheelfit.sources.at_once import at_once
@@ -160,7 +160,7 @@ class Bridged:
         from wheelfit.wheels.unpacking import unpack  # noqa: PLC0415 - start-up
 
         data = self._selector(file)
-        digest = hashlib.sha256(data).hexdigest()
+        digest = sha256_of(data).hex()
         inside = Path(tempfile.mkdtemp(prefix="bridge-", dir=folder))
         filename = parse_wheel_filename(file.filename)
         with WheelArchive(io.BytesIO(data), filename, where=file.filename) as archive:
