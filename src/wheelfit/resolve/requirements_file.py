@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import shlex
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NoReturn
 
@@ -236,6 +235,8 @@ class _OptionParser(argparse.ArgumentParser):
         self.add_argument("--only-binary", action="append", default=[])
 
     def parse(self) -> argparse.Namespace:
+        import shlex  # noqa: PLC0415 - start-up
+
         try:
             words = shlex.split(self._line)
         except ValueError as error:  # an open quotation
