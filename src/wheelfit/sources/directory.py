@@ -35,7 +35,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_HTML = frozenset({".html", ".htm"})
+_HTML = (".html", ".htm")
 
 
 class _FlatListing(ReadsFiles):
@@ -77,16 +77,18 @@ class DirectoryIndex(_FlatListing):
         notes: list[str] = []
         base = file_url(self._path)
         try:
-            entries = sorted(each for each in self._path.iterdir() if each.is_file())
+            with os.scandir(self._path) as listed:
+                names = sorted(each.name for each in listed if _is_file(each))
         except OSError as error:
             raise problem(self._path, error) from error
-        for path in entries:
-            if path.suffix.lower() in _HTML:
+        for name in names:
+            if name.lower().endswith(_HTML):
+                path = self._path / name
                 more, other = _links(_page(path), "text/html", file_url(path), self.name)
                 found.extend(more)
                 notes.extend(other)
             else:
-                found.append(_local_file(path, base, self.name))
+                found.append(_local_file(name, base, self.name))
         return found, tuple(notes)
 
 
@@ -133,7 +135,7 @@ class LinkPage(_FlatListing):
 
     def _list_local(self, path: Path) -> tuple[Iterable[File], tuple[str, ...]]:
         if path.suffix.lower() not in _HTML:
-            return [_local_file(path, file_url(path.parent), self.name)], ()
+            return [_local_file(path.name, file_url(path.parent), self.name)], ()
         return _links(_page(path), "text/html", file_url(path), self.name)
 
     def _fetch(self, url: str) -> tuple[Iterable[File], tuple[str, ...]]:
@@ -176,7 +178,7 @@ class FileIndex(ReadsFiles):
                 return None
             base = file_url(folder)
             files = tuple(
-                _local_file(path, base, self.name)
+                _local_file(path.name, base, self.name)
                 for path in sorted(folder.iterdir())
                 if path.is_file()
             )
@@ -194,8 +196,15 @@ def _links(
     return parse_links(body, content_type, url, source=source)
 
 
-def _local_file(path: Path, base: str, source: str) -> File:
-    return File(filename=path.name, url=f"{base}/{_quoted(path.name)}", source=source)
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link that leads nowhere, or where nobody may look
+        return False
+
+
+def _local_file(name: str, base: str, source: str) -> File:
+    return File(filename=name, url=f"{base}/{_quoted(name)}", source=source)
 
 
 def _page(path: Path) -> bytes:
