@@ -80,6 +80,20 @@ class TestMetadata:
         assert make_files().metadata(listed(server, wheel, metadata_hashes=promised)) == body
         assert server.paths == [f"/{wheel.name}.metadata"]
 
+    def test_it_is_kept_once(
+        self, server: Any, make_files: Any, wheel: Path, tmp_path: Path
+    ) -> None:
+        """What is kept by its hash is not kept as an answer of the server as well."""
+        body = b"Metadata-Version: 2.1\n"
+        answer = server.reply(body, headers={"etag": '"1"', "cache-control": "max-age=600"})
+        server.replies[f"/{wheel.name}.metadata"] = answer
+        entry = listed(server, wheel, metadata_hashes={"sha256": hashlib.sha256(body).hexdigest()})
+        for _ in range(2):
+            assert make_files(Store(tmp_path / "cache")).metadata(entry) == body
+        assert len(server.requests) == 1
+        kept = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+        assert len([path for path in kept if path.name != "CACHEDIR.TAG"]) == 1
+
     def test_beside_the_wheel_but_wrong(self, server: Any, make_files: Any, wheel: Path) -> None:
         """Metadata that is not the promised one is an error, not a reason to look elsewhere."""
         server.replies[f"/{wheel.name}.metadata"] = server.reply(b"evil")

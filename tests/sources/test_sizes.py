@@ -99,6 +99,20 @@ def test_kept(server: Any, make_files: Any, wheel: Path, tmp_path: Path) -> None
     assert len(server.requests) == 1
 
 
+def test_a_kept_wheel_is_looked_into_once(
+    server: Any, make_files: Any, wheel: Path, tmp_path: Path
+) -> None:
+    """What was seen in a kept wheel is remembered, for its hash says that it stays the same."""
+    store = Store(tmp_path / "cache")
+    files, entry = make_files(store), listed(server, wheel)
+    files.download(entry, tmp_path)
+    first = files.size(entry, unpacked=True)
+    kept = store.wheel(entry.hashes["sha256"])
+    assert kept is not None
+    kept.write_bytes(b"what nobody looks into")
+    assert files.size(entry, unpacked=True) == first
+
+
 def test_without_ranges(server: Any, make_files: Any, wheel: Path) -> None:
     """The head of an answer tells the size of the file; no body is read for what is inside."""
     files = make_files()
