@@ -7,7 +7,6 @@ policy limits that; it can never be loosened by a user.
 
 from __future__ import annotations
 
-import shlex
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -315,6 +314,8 @@ def command_that_trusts(requirement: Requirement, question: PluginQuestion) -> s
     :param question: who asks for it, and at which endpoint.
     """
     # A stranger wrote the specifier, and people paste what they read into a shell.
+    import shlex  # noqa: PLC0415 - start-up
+
     wanted = shlex.quote(f"{requirement.name}{requirement.specifier}")
     return (
         f"wheelfit providers trust {wanted} --namespace {question.namespace} "

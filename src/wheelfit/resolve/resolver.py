@@ -24,7 +24,6 @@ from wheelfit.resolve.admission import Admission
 from wheelfit.resolve.catalogue import Catalogue, needs_of
 from wheelfit.resolve.cautions import about_mixture
 from wheelfit.resolve.joint_choice import Attempt, Chosen, Effort, Refused, held_by, settle
-from wheelfit.resolve.lack import Lack, unknown_project
 from wheelfit.resolve.lookahead import Lookahead
 from wheelfit.resolve.problem import Need, Package
 from wheelfit.resolve.proof import Kind, is_long, steps, tell, tell_newest
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from wheelfit.resolve.builds import ReleaseBuild
     from wheelfit.resolve.candidates import Candidates
     from wheelfit.resolve.joint_choice import Held, Settled
+    from wheelfit.resolve.lack import Lack
     from wheelfit.resolve.proof import Step
     from wheelfit.resolve.release_choice import ReleaseChoice
     from wheelfit.resolve.request import Present, Request
@@ -524,6 +524,8 @@ class _Resolving:
     def _explained(
         self, top: Step, catalogue: Catalogue, roots: Sequence[Need]
     ) -> NoFit | HashMismatch:
+        from wheelfit.resolve.lack import Lack, unknown_project  # noqa: PLC0415 - start-up
+
         lack = Lack(self._candidates, catalogue, prereleases=self._request.prereleases)
         nothing = [fact for fact in top.facts() if fact.kind is Kind.NOTHING]
         asked = {need.package.name for need in roots}
