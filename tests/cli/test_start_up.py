@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,10 +40,11 @@ NEVER = {
     "asyncio", "ctypes", "dataclasses", "email", "http", "http.client", "multiprocessing",
     "unittest", "xml", "sqlite3", "importlib.metadata", "pkg_resources", "setuptools", "zipfile",
     "rich", "truststore", "urllib3", "tomli_w", "installer", "ssl", "socket", "pydoc",
+    "hashlib", "isal", "shlex",
 }  # fmt: skip
 """Nothing that only looks needs these, nor does an installation that is resolved from the cache."""
 LITTLE = NEVER | {
-    "packaging", "msgspec", "nab_resolver", "filelock", "hashlib", "json", "tempfile", "subprocess",
+    "packaging", "msgspec", "nab_resolver", "filelock", "json", "tempfile", "subprocess",
     "logging", "platform", "concurrent.futures", "tomllib", "decimal",
 }  # fmt: skip
 """Help and the like need none of these either."""
@@ -125,13 +127,15 @@ def counted(names: set[str]) -> int:
     return sum(name.partition(".")[0] == "wheelfit" for name in names)
 
 
+MOST = 140
+"""Modules of wheelfit for one plain wheel."""
 COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     # What is run, what it must not import, and how many modules of wheelfit it may.
     "version": (["--version"], LITTLE, 8),
     "help": (["--help"], LITTLE, 8),
-    "help of install": (["install", "--help"], LITTLE, 14),
-    "cache dir": (["cache", "dir"], LITTLE | CHANGING, 20),
-    "list": (["list", "--target", "t"], NEVER | CHANGING | DETECTING, 75),
+    "help of install": (["install", "--help"], LITTLE, 12),
+    "cache dir": (["cache", "dir"], LITTLE | CHANGING, 18),
+    "list": (["list", "--target", "t"], NEVER | CHANGING | DETECTING, 45),
     "satisfied": (
         ["install", "--dry-run", "packaging", "-i", "{url}"],
         NEVER | CHANGING | DETECTING | VARIED | {"msgspec", "datetime"},
@@ -140,14 +144,32 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "resolved": (
         ["install", "--dry-run", "plain", "--target", "{folder}/t", "-i", "{url}"],
         NEVER | CHANGING | DETECTING | VARIED,
-        140,
+        MOST,
     ),
     "resolved, with variants": (
         ["install", "--dry-run", "varied", "--target", "{folder}/t", "-i", "{url}"],
         NEVER | CHANGING | {"wheelfit.platforms.providers.nvidia"},
-        180,
+        160,
     ),
 }
+
+
+def test_no_interpreter_is_started_again(place: tuple[Path, str], tmp_path: Path) -> None:
+    """For another environment nothing is asked that is known: its interpreter may be slow."""
+    folder, url = place
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    python.symlink_to(base)
+    (tmp_path / "venv" / "pyvenv.cfg").write_text(f"home = {base.parent}\n")
+    time.sleep(2.1)  # what was made just now is not remembered
+    words = ("install", "--dry-run", "-i", url, "--python", python, "plain")
+    modules(folder, *words)
+    names = modules(folder, *words)
+    assert {"wheelfit.install.known_interpreters", "wheelfit.sources.cache"} <= names
+    # Only where something is written does the store import this.
+    assert sorted((NEVER | CHANGING | DETECTING | VARIED) & names) == []
+    assert counted(names) <= MOST, sorted(names)
 
 
 @pytest.mark.parametrize("what", COMMANDS)
