@@ -279,6 +279,11 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
 ELSEWHERE = {
     "long-filename",  # no folder can hold such a file
     "metadata-differs",
+    "no-known-machine",  # these five are looked for in whole indexes only
+    "shadowed-variant",
+    "strange-answer",
+    "unhashed-files",
+    "unmet-pin",
     "pypi-closed-release",
     "pypi-project-size",
     "unsupported-here",

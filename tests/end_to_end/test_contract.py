@@ -39,6 +39,7 @@ COMMANDS = [
     "uninstall",
     "demo",
     "check",
+    "index-check",
     "index-generate",
     "providers",
     "cache",

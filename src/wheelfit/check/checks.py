@@ -545,19 +545,47 @@ METADATA_DIFFERS = _check(
     "the METADATA served beside a wheel is not the one inside it, so installers refuse it",
     "extract it from the wheel again",
 )
-METADATA_DIFFERS = _check(
-    _ERROR,
-    "metadata-differs",
-    "F-95",
-    "the METADATA served beside a wheel is not the one inside it, so installers refuse it",
-    "extract it from the wheel again",
-)
 STRANGE_ENTRY = _check(
     _WARNING,
     "strange-entry",
     "F-131",
     "something on an index page cannot be used, and clients pass over it",
     "correct or remove the entry",
+)
+STRANGE_ANSWER = _check(
+    _WARNING,
+    "strange-answer",
+    "F-136",
+    "the index answers in a way that installers take differently",
+    "let the server answer 404 for what it does not have, and serve whatever its pages promise",
+)
+UNHASHED_FILES = _check(
+    _WARNING,
+    "unhashed-files",
+    "F-71",
+    "files are listed without a hash, so nobody can tell whether what arrives is what was meant",
+    "publish the SHA-256 of every file",
+)
+UNMET_PIN = _check(
+    _ERROR,
+    "unmet-pin",
+    "F-92",
+    "a wheel requires a version that is nowhere to be had, so it cannot be installed",
+    "publish that version again, or name the index that has it with --index-url",
+)
+NO_KNOWN_MACHINE = _check(
+    _WARNING,
+    "no-known-machine",
+    "F-28",
+    "none of the machines that wheelfit knows takes the variant",
+    "correct the properties; no hardware, driver or toolkit supports them together",
+)
+SHADOWED_VARIANT = _check(
+    _WARNING,
+    "shadowed-variant",
+    "F-66",
+    "wherever the variant fits another label stands above it, so it is never chosen by itself",
+    "remove the variant, or let properties or priorities set it apart",
 )
 
 # --- installed -------------------------------------------------------------------------

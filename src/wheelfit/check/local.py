@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from wheelfit.sources.urls import file_path, file_url, redact
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from wheelfit.check.findings import Finding
     from wheelfit.check.listings import Release
@@ -60,6 +61,7 @@ def check_paths(
     full: bool = False,
     profiles: frozenset[Profile] = frozenset(),
     progress: Progress = NO_PROGRESS,
+    seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
 ) -> Report:
     """Check wheels, documents and folders, each by itself and those of a release together.
 
@@ -70,11 +72,12 @@ def check_paths(
         on pages.
     :param profiles: tools whose rules count too.
     :param progress: told of bytes as files are done.
+    :param seen: is given each release, and yields what it finds there.
     """
     found = _Found()
     for path in paths:
         found.add(path)
-    work = _Work(found, profiles, full=full)
+    work = _Work(found, profiles, full=full, seen=seen)
     return work.report(progress)
 
 
@@ -170,7 +173,15 @@ class _Group:
 class _Work:
     """Check what was found."""
 
-    def __init__(self, found: _Found, profiles: frozenset[Profile], *, full: bool) -> None:
+    def __init__(
+        self,
+        found: _Found,
+        profiles: frozenset[Profile],
+        *,
+        full: bool,
+        seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
+    ) -> None:
+        self._seen = seen
         self._found = found
         self._profiles = profiles
         self._full = full
@@ -289,6 +300,7 @@ class _Work:
                 findings, facts = checked
                 self._findings += findings
                 if facts is not None:
+                    self._findings += self._beside(path, facts)
                     release = (facts.filename.name, facts.filename.version)
                     self._group(release, path).wheels.append(facts)
         progress.done()
@@ -305,6 +317,25 @@ class _Work:
             message = f"the wheel cannot be read: {error.strerror or type(error).__name__}"
             return Unchecked(str(path), FileProblem.reference, message)
         return checked
+
+    def _beside(self, path: Path, facts: WheelFacts) -> Iterator[Finding]:
+        """Yield what is wrong with the METADATA that a page promises beside a wheel (F-95)."""
+        file = self._promises.get(os.path.realpath(path))
+        if file is None or file.metadata_hashes is None:
+            return
+        place = Place(str(path), "METADATA")
+        data = None
+        with suppress(OSError):
+            data = Path(f"{path}.metadata").read_bytes()
+        if data is None:
+            yield place.found(checks.MISSING_FILE, f"{path.name}.metadata is not there")
+            return
+        try:
+            check_bytes(data, file.metadata_hashes, None, where=f"{path}.metadata")
+        except IntegrityError as error:
+            yield wrong_hash(error, f"{path}.metadata")
+        if facts.metadata and data != facts.metadata:
+            yield place.found(checks.METADATA_DIFFERS, "the file beside the wheel has other bytes")
 
     def _unread(self, path: Path) -> None:
         """Count a wheel that cannot be read among those of its release all the same."""
@@ -385,6 +416,7 @@ class _Work:
                     is_whole=group.is_whole,
                 )
                 self._findings += check_release(facts, profiles=self._profiles)
+                self._findings += self._seen(facts)
             self._findings += check_snapshots(self._snapshots[name, version])
         return len(self._groups)
 

@@ -46,7 +46,7 @@ from wheelfit.sources.urls import (
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from packaging.specifiers import SpecifierSet
@@ -78,11 +78,13 @@ def check_project(
     full: bool = False,
     profiles: frozenset[Profile] = frozenset(),
     progress: Progress = NO_PROGRESS,
+    everything: bool = False,
+    seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
 ) -> Report:
     """Check the published releases of a project.
 
     Of each variant wheel a few ranges of bytes are read. Releases without variants are
-    looked into only if ``versions`` limits what is meant.
+    looked into only if ``versions`` limits what is meant, or everything is.
 
     :param repository: where the project is.
     :param name: of the project.
@@ -91,6 +93,8 @@ def check_project(
     :param full: fetch every wheel and compare all of it with RECORD and with the page.
     :param profiles: tools whose rules count too.
     :param progress: told of files as they are done.
+    :param everything: look into releases without variants too.
+    :param seen: is given each release that was looked into, and yields what it finds there.
     """
     try:
         page = repository.project(name)
@@ -108,13 +112,15 @@ def check_project(
         reason = f"{name} has no release that {versions} admits"
         return Report.of((), [Unchecked(page.source, "project-not-found", reason)], Count())
     chosen = {
-        version: listed for version, listed in releases.items() if limited or listed.has_variants
+        version: listed
+        for version, listed in releases.items()
+        if everything or limited or listed.has_variants
     }
     meant = page.files
     if limited:
         wanted = {file for listed in releases.values() for file in listed.files}
         meant = tuple(file for file in page.files if file in wanted)
-    work = _Work(repository, page.source, profiles, full=full)
+    work = _Work(repository, page.source, profiles, full=full, seen=seen)
     work.findings += check_listing(meant, page.notes, page.source, profiles, called=_called)
     return work.report(name, chosen, now, progress)
 
@@ -180,8 +186,15 @@ class _Work:
     """Look at the files of some releases, several at a time."""
 
     def __init__(
-        self, repository: Files, source: str, profiles: frozenset[Profile], *, full: bool
+        self,
+        repository: Files,
+        source: str,
+        profiles: frozenset[Profile],
+        *,
+        full: bool,
+        seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
     ) -> None:
+        self._seen = seen
         self._repository = repository
         self._source = source
         self._profiles = profiles
@@ -225,6 +238,7 @@ class _Work:
                     is_listed=True,
                 )
                 self.findings += check_release(facts, profiles=self._profiles)
+                self.findings += self._seen(facts)
                 if Profile.PYPI in self._profiles and is_closed(listed.files, now):
                     self.findings.append(closed_finding(facts))
                 count += Count(wheels=len(listed.wheels), index_files=len(listed.index_files))

@@ -10,5 +10,6 @@ if TYPE_CHECKING:
 # Each is a module beside this one, named after both words; only the chosen one is imported.
 SUBCOMMANDS: Mapping[str, str] = {
     "generate": "make a static index of a folder of wheels, there or on an object store",
+    "check": "find what is wrong with everything that an index has",
 }
 """The subcommands with one line each."""

@@ -1,0 +1,133 @@
+"""Who could ever take a variant: asked of all machines that can be described (F-28, F-66)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.check import checks
+from wheelfit.check.findings import Place, Severity
+from wheelfit.core.abi_dependency import KnownVersions
+from wheelfit.core.labels import NULL
+from wheelfit.core.ordering import order_labels
+from wheelfit.core.providers import BuiltinProvider, StaticProvider
+from wheelfit.core.support import namespaces_used, support_for
+from wheelfit.platforms.discovery import BUILT_IN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from packaging.tags import Tag
+
+    from wheelfit.check.findings import Finding
+    from wheelfit.check.releases import ReleaseFacts
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.labels import Label
+    from wheelfit.resolve.overview import Onlooker
+
+    Machines = Callable[[VariantDocument], Iterable[Onlooker]]
+
+
+__all__ = ["reach_findings"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def reach_findings(
+    release: ReleaseFacts, document: VariantDocument, machines: Machines
+) -> Iterator[Finding]:
+    """Yield variants that no machine takes, and those that are never the best.
+
+    :param release: its wheels.
+    :param document: what its labels need.
+    :param machines: yields the machines that differ in what a document asks for.
+    """
+    tags: dict[Label, set[Tag]] = {}
+    where: dict[Label, str] = {}
+    for wheel in release.variants:
+        if wheel.filename.label is not None:
+            tags.setdefault(wheel.filename.label, set()).update(wheel.filename.tags)
+            where.setdefault(wheel.filename.label, wheel.where)
+    judged = {
+        label: of
+        for label, of in tags.items()
+        if document.properties(label) is not None and _is_known(document, label)
+    }
+    if not judged:
+        return
+    fitting: dict[Label, dict[Label, None]] = {}
+    """Labels that fit some machine, with those that stand above wherever they do."""
+    chosen: set[Label] = set()
+    for machine in machines(document):
+        ordered = _in_order(document, machine, tags)
+        covered: dict[str, Label] = {}
+        for label in ordered:
+            places = _places(tags[label], machine)
+            if not places:
+                continue
+            above = dict.fromkeys(covered[one] for one in places if one in covered)
+            if len(places) > sum(one in covered for one in places):
+                chosen.add(label)
+            fitting.setdefault(label, {}).update(above)
+            for one in places:
+                covered.setdefault(one, label)
+    for label in sorted(judged):
+        place = Place(where[label])
+        what = f"{release.name} {release.version}: {label}"
+        if label not in fitting:
+            yield place.found(checks.NO_KNOWN_MACHINE, f"{what} fits none of the presets")
+        elif label not in chosen and label != NULL:  # which is there for those who want nothing
+            others = list(fitting[label])
+            static = _is_static(document, [label, *others])
+            yield place.found(
+                checks.SHADOWED_VARIANT,
+                f"{what} is below {', '.join(others[:5])} wherever it fits"
+                + ("; who asks for it gets it" if static else ""),
+                severity=Severity.NOTE if static else None,
+            )
+
+
+def _in_order(
+    document: VariantDocument, machine: Onlooker, tags: dict[Label, set[Tag]]
+) -> Iterator[Label]:
+    support = support_for(
+        document,
+        None,
+        environment=machine.target.environment,
+        user_lists=machine.detector,
+        namespaces=namespaces_used(document.variants.values()),
+        known=KnownVersions(is_open=True),
+    )
+    for ranked in order_labels(document, support):
+        if ranked.label in tags:
+            yield ranked.label
+
+
+def _places(tags: set[Tag], machine: Onlooker) -> frozenset[str]:
+    """Return the kinds of interpreters of a machine that tags are for."""
+    platforms = {tag.platform for tag in machine.target.tags} | {"any"}
+    return frozenset(f"{tag.interpreter}-{tag.abi}" for tag in tags if tag.platform in platforms)
+
+
+def _is_known(document: VariantDocument, label: Label) -> bool:
+    """Say whether of everything that a label needs it is known who has it."""
+    properties = document.properties(label)
+    for namespace in () if properties is None else properties.namespaces:
+        provider = document.providers.get(namespace)
+        if not isinstance(provider, StaticProvider | BuiltinProvider) and namespace not in BUILT_IN:
+            return False
+    return True
+
+
+def _is_static(document: VariantDocument, labels: Iterable[Label]) -> bool:
+    """Say whether no machine decides between labels: they differ in static lists only."""
+    decided = {
+        tuple(
+            item
+            for item in document.properties(label) or ()
+            if not isinstance(document.providers.get(item.namespace), StaticProvider)
+        )
+        for label in labels
+    }
+    return len(decided) == 1

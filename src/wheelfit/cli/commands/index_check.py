@@ -1,0 +1,181 @@
+"""Find what is wrong with everything that an index has.
+
+All releases of all projects are looked at as `wheelfit check` looks at one: documents, wheels by a
+few ranges of bytes, hashes, metadata. Besides, INDEX is asked which variants nobody can ever take,
+which are always below another one, and which versions that wheels pin are not to be had, from it or
+from the indexes that are named with --index-url.
+
+INDEX is a URL, or a folder with the pages or the wheels.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.check_report import add_reporting
+from wheelfit.cli.options import add_interpreter, add_sources, given
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.check.findings import Report
+    from wheelfit.check.indexes import Demands
+    from wheelfit.check.reach import Machines
+    from wheelfit.cli.output import Output
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.resolve.overview import Onlooker
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("index", type=given, metavar="INDEX", help="the index: a URL or a folder")
+    parser.add_argument(
+        "--project",
+        dest="only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="look at this project only",
+    )
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="compare all content with RECORD and with the hashes on pages",
+    )
+    add_reporting(parser)
+    add_sources(parser)
+    add_interpreter(parser)
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Check the index; the exit code is 9 for faults and 10 if something was left unchecked."""
+    from contextlib import ExitStack
+
+    from wheelfit.check.indexes import Demands
+    from wheelfit.check.profile import Profile
+    from wheelfit.cli.check_report import check_options, deliver, exit_code
+    from wheelfit.cli.indexes import open_indexes, read_settings
+
+    check_options(arguments)
+    arguments.targets = [arguments.index]
+    with ExitStack() as stack:
+        upstream = None
+        if arguments.index_url or arguments.extra_index_url or arguments.find_links:
+            settings = read_settings(arguments, environ)
+            upstream = stack.enter_context(open_indexes(arguments, settings, environ, output))
+        demands = Demands(
+            _machines(arguments, environ, output),
+            upstream,
+            frozenset(map(Profile, arguments.profile)),
+            full=arguments.full,
+        )
+        is_remote = arguments.index.startswith(("https://", "http://"))
+        look = _remote if is_remote else _local
+        report = look(arguments, demands, output, environ).without(arguments.ignore)
+    deliver(report, arguments, output)
+    return exit_code(report, strict=arguments.strict)
+
+
+def _machines(arguments: Namespace, environ: Mapping[str, str], output: Output) -> Machines:
+    """Return what yields the machines that may be asked about a document."""
+    from wheelfit.cli.environments import open_environment_of
+    from wheelfit.cli.overviews import onlookers
+
+    current = open_environment_of(arguments, environ).target()
+
+    def machines(document: VariantDocument) -> Iterator[Onlooker]:
+        return onlookers(document, current, environ, output)
+
+    return machines
+
+
+def _local(
+    arguments: Namespace, demands: Demands, output: Output, environ: Mapping[str, str]
+) -> Report:
+    del environ
+    from pathlib import Path
+
+    from wheelfit.check.indexes import check_index_folder
+    from wheelfit.cli.check_report import Bar
+    from wheelfit.errors import FileProblem, UsageError
+    from wheelfit.sources.urls import file_path
+
+    text = arguments.index
+    folder = Path(file_path(text) if text.startswith("file:") else text)
+    if not folder.is_dir():
+        raise FileProblem("there is no such folder", where=text)
+    if arguments.only:
+        raise UsageError("--project is for an index that has a URL", hint="name its folder instead")
+    with Bar(output, "checking") as bar:
+        return check_index_folder(folder, demands, progress=bar)
+
+
+def _remote(
+    arguments: Namespace, demands: Demands, output: Output, environ: Mapping[str, str]
+) -> Report:
+    from datetime import UTC, datetime
+
+    from wheelfit.check import checks
+    from wheelfit.check.findings import Count, Place, Report
+    from wheelfit.check.indexes import check_index
+    from wheelfit.cli.cache_folder import cache_folder
+    from wheelfit.cli.check_report import Bar
+    from wheelfit.cli.configuration import home
+    from wheelfit.cli.indexes import read_settings
+    from wheelfit.sources.open import open_sources, open_web
+    from wheelfit.sources.project_list import fetch_project_list
+    from wheelfit.sources.urls import redact
+    from wheelfit.values import replace
+
+    url = arguments.index
+    settings = replace(
+        read_settings(arguments, environ),
+        index_url=url,
+        extra_index_urls=(),
+        find_links=(),
+        no_index=False,
+        compare_sources=False,
+    )
+    folder = cache_folder(arguments.cache_dir, environ) if settings.cache else None
+    notes: list[str] = []
+    if arguments.only:
+        names = tuple(_name(text) for text in arguments.only)
+    else:
+        web = open_web(
+            settings,
+            cache_folder=folder,
+            environ=environ,
+            home=home(),
+            offline=arguments.offline,
+            refresh=True,
+            note=notes.append,
+        )
+        try:
+            names = fetch_project_list(web.pages, url)
+        finally:
+            web.close()
+    with open_sources(
+        settings,
+        cache_folder=folder,
+        environ=environ,
+        home=home(),
+        offline=arguments.offline,
+        refresh=True,
+        note=notes.append,
+    ) as repository:
+        # Answers to what is not there differ most, and installers with them.
+        repository.project(_name("wheelfit-asks-for-what-is-not-there"))
+        with Bar(output, "checking") as bar:
+            report = check_index(repository, names, demands, now=datetime.now(UTC), progress=bar)
+    place = Place(redact(url))
+    strange = [place.found(checks.STRANGE_ANSWER, note) for note in dict.fromkeys(notes)]
+    return report + Report.of(strange, (), Count())
+
+
+def _name(text: str) -> NormalizedName:
+    from packaging.utils import canonicalize_name
+
+    return canonicalize_name(text)

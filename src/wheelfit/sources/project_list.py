@@ -1,0 +1,70 @@
+"""The list of all projects of an index (PEP 503, PEP 691)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.errors import InvalidPage
+from wheelfit.sources.client import unexpected
+from wheelfit.sources.html_links import read_links
+from wheelfit.sources.page import ACCEPT
+from wheelfit.sources.urls import redact, split_userinfo
+
+if TYPE_CHECKING:
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.cached import CachedPages
+
+
+__all__ = ["fetch_project_list", "parse_project_list"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def fetch_project_list(pages: CachedPages, url: str) -> tuple[NormalizedName, ...]:
+    """Ask an index for its projects.
+
+    :param pages: fetches.
+    :param url: of the index.
+    :raises InvalidPage: the answer is no list of projects.
+    :raises NetworkError: there is none.
+    """
+    answer = pages.get(f"{split_userinfo(url)[0].rstrip('/')}/", accept=ACCEPT)
+    if answer.status != 200:
+        raise unexpected(answer.status, answer.url)
+    return parse_project_list(
+        answer.body, answer.headers.get("content-type", ""), where=redact(url)
+    )
+
+
+def parse_project_list(body: bytes, content_type: str, *, where: str) -> tuple[NormalizedName, ...]:
+    """Read a list of projects; links that lead elsewhere are no projects.
+
+    >>> parse_project_list(b'<a href="Fast.FFT/">Fast.FFT</a>', "text/html", where="index")
+    ('fast-fft',)
+
+    :param body: the page.
+    :param content_type: of the answer.
+    :param where: the index, for errors.
+    :return: normalised names, sorted, each once.
+    :raises InvalidPage: it is no list of projects.
+    """
+    names: list[str] = []
+    if "json" in content_type:
+        try:
+            names = [str(one["name"]) for one in json.loads(body)["projects"]]
+        except (ValueError, LookupError, TypeError, RecursionError):
+            raise InvalidPage("the answer is no list of projects", where=where) from None
+    else:
+        for link in read_links(body.decode("utf-8", "replace")).links:
+            path = link.href.partition("#")[0].partition("?")[0]
+            name = unquote(path.rstrip("/").rpartition("/")[2])
+            if path.endswith("/") and name not in ("", ".", ".."):
+                names.append(name)
+    return tuple(sorted({canonicalize_name(name) for name in names}))

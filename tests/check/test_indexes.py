@@ -1,0 +1,236 @@
+"""What is found in whole indexes only: variants for nobody, pins that cannot be met."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, Said
+
+from wheelfit.server.folder import FolderIndex
+from wheelfit.server.loopback import LoopbackServer
+from wheelfit.server.messages import Answer, Request
+from wheelfit.testing.wheels import build_wheel, release_document
+
+NVIDIA: dict[str, dict[str, object]] = {
+    "nvidia": {
+        "requires": ["nvidia-variant-provider>=0.0.1,<1"],
+        "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+    },
+    "x86_64": {"requires": ["x86-64-variant-provider>=0.2.1,<1"]},
+}
+
+
+@pytest.fixture
+def run(
+    capsys: pytest.CaptureFixture[str],
+    bare_environment: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Runner:
+    """Return what runs a command."""
+    del bare_environment
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
+    return Runner(capsys)
+
+
+def found(said: Said, code: str) -> list[str]:
+    """Return the messages of a check."""
+    return [one["message"] for one in said.object["findings"] if one["code"] == code]
+
+
+def release(folder: Path, variants: dict[str, dict[str, dict[str, list[str]]]]) -> None:
+    """Write a release with these variants, a plain wheel and an index file."""
+    document = release_document(variants, providers=NVIDIA)
+    for label in (None, *variants):
+        build_wheel(folder, "fast", "1.0", label=label, document=document if label else None)
+    (folder / "fast-1.0-variants.json").write_text(json.dumps(document))
+
+
+class TestReach:
+    """Who could take a variant."""
+
+    def test_no_machine_has_it_all(self, run: Runner, tmp_path: Path) -> None:
+        """F-28: a GPU that no driver for such a CUDA knows is no machine."""
+        release(
+            tmp_path,
+            {
+                "null": {},
+                "cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}},
+                "odd": {"nvidia": {"cuda_version_upper_bound": ["12.0"], "sm_arch": ["120_real"]}},
+            },
+        )
+        said = run("index", "check", tmp_path, "--json")
+        (message,) = found(said, "no-known-machine")
+        assert "odd" in message
+        assert not found(said, "shadowed-variant")
+
+    def test_another_label_is_always_above(self, run: Runner, tmp_path: Path) -> None:
+        """F-66: with equal best values the label decides, so one of both is never taken."""
+        levels = {"v3": ["v3"], "avx2": ["v1", "v3"]}
+        release(
+            tmp_path,
+            {"null": {}} | {name: {"x86_64": {"level": of}} for name, of in levels.items()},
+        )
+        (message,) = found(run("index", "check", tmp_path, "--json"), "shadowed-variant")
+        assert message == "fast 1.0: v3 is below avx2 wherever it fits"
+
+    def test_other_pythons_are_no_shadow(self, run: Runner, tmp_path: Path) -> None:
+        """A label above that has no wheel for this Python is not in the way."""
+        levels = {"v3": ["v3"], "avx2": ["v1", "v3"]}
+        document = release_document(
+            {name: {"x86_64": {"level": of}} for name, of in levels.items()}, providers=NVIDIA
+        )
+        for label, tag in (("v3", "cp313-cp313-any"), ("avx2", "cp312-cp312-any")):
+            build_wheel(tmp_path, "fast", "1.0", label=label, document=document, tag=tag)
+        assert not found(run("index", "check", tmp_path, "--json"), "shadowed-variant")
+
+    def test_static_lists_are_for_those_who_ask(self, run: Runner, tmp_path: Path) -> None:
+        """Where no machine decides it is a note: a wish does."""
+        static = {"blas": {"library": ["openblas", "mkl"]}}
+        document = release_document(
+            {
+                "mkl": {"blas": {"library": ["mkl"]}},
+                "open": {"blas": {"library": ["openblas"]}},
+            },
+            static=static,
+        )
+        for label in ("mkl", "open"):
+            build_wheel(tmp_path, "fast", "1.0", label=label, document=document)
+        said = run("index", "check", tmp_path, "--json")
+        (finding,) = (one for one in said.object["findings"] if one["code"] == "shadowed-variant")
+        assert finding["severity"] == "note"
+        assert "mkl is below open" in finding["message"]
+
+
+class TestPins:
+    """F-92: versions that wheels pin."""
+
+    @pytest.mark.parametrize(
+        ("need", "finding"),
+        [
+            ("plain==1.0", None),
+            ("plain==1", None),
+            ("plain>=1", None),
+            ("plain>=7", None),  # no pin
+            ("plain==1.*", None),
+            ("plain==9.1; platform_system == 'Linux'", "plain==9.1 is required, and there is only"),
+            ("gone===1", "no source that was asked has it"),
+        ],
+    )
+    def test_they_are_met_from_the_folder(
+        self, run: Runner, tmp_path: Path, need: str, finding: str | None
+    ) -> None:
+        """A pin is met by that version, whatever needs it."""
+        build_wheel(tmp_path, "plain", "1.0")
+        build_wheel(tmp_path, "fast", "1.0", requires=[need])
+        code = 9 if need.startswith("plain==9") else 0
+        messages = found(run("index", "check", tmp_path, "--json", code=code), "unmet-pin")
+        assert len(messages) == (finding is not None)
+        assert all((finding or "") in message for message in messages)
+
+    def test_another_index_may_have_them(self, run: Runner, tmp_path: Path) -> None:
+        """What is named with ``--index-url`` counts; what is nowhere then is an error."""
+        build_wheel(tmp_path / "other", "needed", "2.0")
+        folder = tmp_path / "dist"
+        build_wheel(folder, "fast", "1.0", requires=["needed==2.0", "lost==1"])
+        words = ["--json", "--no-index", "-f", str(tmp_path / "other")]
+        (message,) = found(run("index", "check", folder, *words, code=9), "unmet-pin")
+        assert message.startswith("lost==1 is required")
+
+
+class Untidy:
+    """Answer as servers do that were not made for installers.
+
+    :param folder: its wheels.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._index = FolderIndex(folder)
+
+    def __call__(self, request: Request) -> Answer:
+        """Answer 403 for what is not there, and promise metadata that is not there either."""
+        if request.path.endswith(".metadata"):
+            return Answer.text(404, "no")
+        answer = self._index(request)
+        return Answer.text(403, "no") if answer.status == 404 else answer
+
+
+@pytest.fixture
+def untidy(tmp_path: Path) -> Iterator[Callable[[], str]]:
+    """Return what starts the server."""
+    servers: list[LoopbackServer] = []
+
+    def start() -> str:
+        server = LoopbackServer(Untidy(tmp_path / "dist"))
+        server.__enter__()
+        servers.append(server)
+        return f"{server.origin}/simple/"
+
+    yield start
+    for server in servers:
+        server.__exit__(None, None, None)
+
+
+def test_strange_answers(run: Runner, tmp_path: Path, untidy: Callable[[], str]) -> None:
+    """403 for what is not there, and metadata that is promised in vain, are told."""
+    build_wheel(tmp_path / "dist", "fast", "1.0", requires=["gone==1"])
+    said = run("index", "check", untidy(), "--json")
+    messages = found(said, "strange-answer")
+    assert any("403 for wheelfit-asks-for-what-is-not-there" in one for one in messages)
+    assert any("promises a metadata file" in one for one in messages)
+    assert said.object["checked"]["wheels"] == 1
+    assert found(said, "unmet-pin")
+
+
+def test_files_without_hashes(run: Runner, tmp_path: Path) -> None:
+    """F-71: pages that promise no hashes are told, once for each project."""
+    folder = tmp_path / "pages" / "fast"
+    for version in ("1.0", "2.0"):
+        build_wheel(folder, "fast", version)
+    names = sorted(path.name for path in folder.iterdir())
+    (folder / "index.html").write_text("".join(f'<a href="{one}">{one}</a>' for one in names))
+    (tmp_path / "pages" / "index.html").write_text('<a href="fast/">fast</a><a href="..">up</a>')
+    handler = functools.partial(_Quiet, directory=str(tmp_path / "pages"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            said = run("index", "check", f"http://127.0.0.1:{server.server_port}/", "--json")
+        finally:
+            server.shutdown()
+    (message,) = found(said, "unhashed-files")
+    assert message.startswith("2 of 2 files of fast have no hash")
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serve files, and say nothing."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_metadata_beside_a_wheel(run: Runner, tmp_path: Path) -> None:
+    """F-95: what a page of this machine promises of METADATA is held against it, and the wheel."""
+    wheel = build_wheel(tmp_path, "fast", "1.0")
+    run("index", "generate", tmp_path)
+    beside = Path(f"{wheel}.metadata")
+    assert not run("index", "check", tmp_path, "--json").object["findings"]
+    beside.write_bytes(beside.read_bytes() + b"\n")
+    codes = {
+        one["code"] for one in run("index", "check", tmp_path, "--json", code=9).object["findings"]
+    }
+    assert codes == {"wrong-hash", "metadata-differs"}
+    beside.unlink()
+    said = run("index", "check", tmp_path, "--json", code=9)
+    assert found(said, "missing-file") == ["fast-1.0-py3-none-any.whl.metadata is not there"]
+
+
+def test_wrong_usage(run: Runner, tmp_path: Path) -> None:
+    """A folder that is not there is an error, as is a project of a folder."""
+    run("index", "check", tmp_path / "none", code=1)
+    run("index", "check", tmp_path, "--project", "fast", code=2)
