@@ -14,6 +14,7 @@ WheelfitError
 │   ├── InvalidRequirement                invalid-requirement
 │   ├── InvalidDocument                   invalid-document
 │   │   ├── UnsupportedSchema             unsupported-schema
+│   │   ├── InvalidBridge                 invalid-bridge
 │   │   ├── InvalidLock                   invalid-lock
 │   │   └── InvalidProject                invalid-project
 │   ├── InconsistentDocuments             inconsistent-documents

@@ -48,6 +48,7 @@ COMMANDS: Mapping[str, str] = {
     "probe": "show what this machine supports, and how that was found",
     "host": "list, show, compare and write descriptions of other machines",
     "providers": "see who says what is supported, and which plugins may be asked",
+    "bridges": "see which distributions can be presented as variants, and by what rule",
     "check-env": "say which installed variants do not fit this machine any more",
     "cache": "see what is kept between two runs, and remove some of it",
     "config": "show which settings are in effect, and who set them",
@@ -208,9 +209,6 @@ def _dispatch(words: list[str]) -> int:
     # It is put together anew for every parser that names none, and only help shows it.
     if not any(word == "--help" or _is_short_help(word) for word in words):
         parser.usage = parser.prog
-    # It is put together anew for every parser that names none, and only help shows it.
-    if not any(word == "--help" or _is_short_help(word) for word in words):
-        parser.usage = parser.prog
     # Options may stand between names, as with pip; not where ``--`` says that no more come.
     parse = parser.parse_args if "--" in words else parser.parse_intermixed_args
     arguments = parse(words[1:])
@@ -219,11 +217,6 @@ def _dispatch(words: list[str]) -> int:
     return _guarded(
         lambda: command.run(arguments, output, os.environ), lambda: output, debug=arguments.debug
     )
-
-
-def _is_short_help(word: str) -> bool:
-    """Tell whether a word may ask for help, alone or together with other letters."""
-    return word[:1] == "-" and word[1:2] != "-" and "h" in word
 
 
 def _is_short_help(word: str) -> bool:

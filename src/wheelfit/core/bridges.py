@@ -108,6 +108,18 @@ class Family:
             member for member in self.members if member.versions.contains(version, prereleases=True)
         )
 
+    def notes(self, version: Version) -> tuple[str, ...]:
+        """Return what to tell whoever gets a release: whose builds these are.
+
+        :param version: of the release.
+        """
+        builds = dict.fromkeys(
+            f"{one.label} is {one.index or one.distribution}"
+            for one in self.members_of(version)
+            if one.label is not None and version.local in (None, one.local)
+        )
+        return (f"{self.name} {version} is bridged: {', '.join(builds)}",) if builds else ()
+
     def member_of(self, label: Label, version: Version) -> Member | None:
         """Return the member that a label of a release stands for; None if there is none.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.bridges import Family
 
-__all__ = ["ALL_KNOWN", "Shelf", "shipped", "shipped_names"]
+__all__ = ["ALL_KNOWN", "Shelf", "find_family", "shipped", "shipped_names"]
 
 
 def __dir__() -> list[str]:
@@ -48,6 +48,28 @@ def shipped(name: str) -> Family | None:
     if "/" in name or not path.is_file():
         return None
     return _parsed(path.read_bytes(), path.name)
+
+
+def find_family(text: str) -> Family:
+    """Return the family that somebody names.
+
+    :param text: the name of a shipped one, or the path of a file that ends with ``.toml``.
+    :raises UserError: there is no such family.
+    :raises FileProblem: the file cannot be read.
+    :raises InvalidBridge: the file breaks its rules.
+    """
+    if text.endswith(_SUFFIX):
+        return _read(Path(text))
+    family = shipped(canonicalize_name(text))
+    if family is None:
+        from difflib import get_close_matches  # noqa: PLC0415 - start-up
+
+        close = get_close_matches(text, shipped_names(), n=3)
+        meant = f"did you mean {' or '.join(close)}? " if close else ""
+        raise UserError(
+            f"there is no bridge {text[:80]!r}", hint=f"{meant}wheelfit bridges lists them"
+        )
+    return family
 
 
 class Shelf:
@@ -101,19 +123,8 @@ class Shelf:
             for name in shipped_names():
                 self._put(shipped(name))
             return
-        if text.endswith(_SUFFIX):
-            self._put(_read(Path(text)))
-            return
         name, _, base = text.partition("@")
-        family = shipped(canonicalize_name(name))
-        if family is None:
-            from difflib import get_close_matches  # noqa: PLC0415 - start-up
-
-            close = get_close_matches(name, shipped_names(), n=3)
-            meant = f"; do you mean {' or '.join(close)}?" if close else ""
-            raise UserError(
-                f"there is no bridge {name!r}", hint=f"wheelfit bridges lists them{meant}"
-            )
+        family = find_family(name)
         if base:
             if not family.is_of_indexes:
                 raise UserError(f"the bridge {family.name} has no indexes that could be elsewhere")
