@@ -40,6 +40,7 @@ COMMANDS = [
     "demo",
     "check",
     "index-check",
+    "index-convert",
     "index-generate",
     "providers",
     "cache",

@@ -11,5 +11,6 @@ if TYPE_CHECKING:
 SUBCOMMANDS: Mapping[str, str] = {
     "generate": "make a static index of a folder of wheels, there or on an object store",
     "check": "find what is wrong with everything that an index has",
+    "convert": "write an index of an old layout anew in the current one",
 }
 """The subcommands with one line each."""

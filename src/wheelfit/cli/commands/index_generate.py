@@ -19,7 +19,6 @@ from wheelfit.cli.options import given
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Mapping
-    from pathlib import Path
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -80,6 +79,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from pathlib import Path
 
     from wheelfit.cli.check_report import FAULTS, Bar
+    from wheelfit.cli.index_targets import open_target
     from wheelfit.errors import FileProblem
     from wheelfit.server.generate.generation import FILES, Wishes, generate
     from wheelfit.server.generate.memory import Memory
@@ -95,7 +95,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         prune=arguments.prune,
         full=arguments.full,
     )
-    target, place = _target(arguments.to or arguments.folder)
+    target, place = open_target(arguments.to or arguments.folder)
     in_place = place is not None and place.absolute() == folder.absolute()
     if arguments.memory:
         memory = Path(arguments.memory)
@@ -136,22 +136,6 @@ def _release(text: str) -> tuple[NormalizedName, Version]:
     except InvalidVersion:
         raise UsageError(f"{text!r} is no release", hint="write --release torch==2.8.0") from None
     return canonicalize_name(name.strip()), parsed
-
-
-def _target(text: str) -> tuple[Target, Path | None]:
-    """Return the target that is named, and its folder if it is one."""
-    from pathlib import Path
-
-    from wheelfit.server.generate.targets import FolderTarget
-    from wheelfit.sources.urls import file_path
-
-    if text.startswith("file:"):
-        text = file_path(text)
-    if "://" in text:
-        from wheelfit.server.generate.object_store import open_store
-
-        return open_store(text), None
-    return FolderTarget(Path(text)), Path(text)
 
 
 def _tell(generated: Generated, arguments: Namespace, target: Target, output: Output) -> None:

@@ -1,0 +1,227 @@
+"""Write an index of an old layout anew in the current one.
+
+Every -variants.json of SOURCE, whatever published layout it has, is written as the current layout
+has it, and new pages list it beside the same files. What lies on this machine is copied along; what
+lies elsewhere stays where it is. Wheels are never changed, unless --rewrite-wheels is given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options import add_sources, given
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
+    from contextlib import ExitStack
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.cli.output import Output
+    from wheelfit.server.generate.conversion import Converted
+    from wheelfit.server.generate.generation import Generated
+    from wheelfit.server.generate.targets import Target
+    from wheelfit.sources.repository import Repository
+
+LOSSES = 32
+"""The exit code when something was lost, with consent (F-56)."""
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "source", type=given, metavar="SOURCE", help="the old index: a URL, or the folder of it"
+    )
+    parser.add_argument(
+        "--to",
+        type=given,
+        required=True,
+        metavar="TARGET",
+        help="a folder, or a URL as s3://bucket/prefix, that gets the new index",
+    )
+    parser.add_argument(
+        "--rewrite-wheels",
+        action="store_true",
+        help="write wheels of this machine anew whose variant.json has an old layout",
+    )
+    parser.add_argument(
+        "--accept-losses",
+        action="store_true",
+        help="let go what the current layout cannot say",
+    )
+    parser.add_argument(
+        "--keep-going",
+        action="store_true",
+        help="publish what could be converted although something could not",
+    )
+    add_sources(parser)
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Convert the index; 9 if something was left out, 32 if something was lost with consent."""
+    from contextlib import ExitStack
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from wheelfit.cli.check_report import FAULTS, Bar
+    from wheelfit.cli.index_targets import open_target
+    from wheelfit.errors import UsageError
+    from wheelfit.server.generate.conversion import convert_project
+    from wheelfit.server.generate.generation import Generated, publish
+    from wheelfit.server.generate.manifest import MANIFEST, read_manifest
+
+    target, place = open_target(arguments.to)
+    if place is not None and place.absolute() == Path(arguments.source).absolute():
+        raise UsageError(
+            "an index is not written over itself", hint="name another folder with --to"
+        )
+    done: dict[str, Converted] = {}
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(TemporaryDirectory(prefix="wheelfit-")))
+        repository, names = _open(arguments, output, environ, stack)
+        bar = stack.enter_context(Bar(output, "converting"))
+        bar.start(len(names))
+        for name in names:
+            page = repository.project(name)
+            if page is not None:
+                folder = scratch / name
+                folder.mkdir()
+                done[name] = convert_project(
+                    repository,
+                    page,
+                    folder,
+                    rewrite_wheels=arguments.rewrite_wheels,
+                    accept_losses=arguments.accept_losses,
+                )
+            bar.advance(1)
+        bar.done()
+        findings = tuple(finding for one in done.values() for finding in one.findings)
+        generated = Generated(refused=findings)
+        if not findings or arguments.keep_going:
+            with target.opened():
+                before = read_manifest(target.read(MANIFEST), where=target.name)
+                generated = publish(
+                    {name: one.files for name, one in done.items()},
+                    [part for one in done.values() for part in one.parts],
+                    target,
+                    before,
+                    generated,
+                )
+    _tell(done, generated, arguments, target, output)
+    if findings:
+        return FAULTS
+    return LOSSES if any(one.lost for one in done.values()) else 0
+
+
+def _open(
+    arguments: Namespace, output: Output, environ: Mapping[str, str], stack: ExitStack
+) -> tuple[Repository, tuple[NormalizedName, ...]]:
+    """Open the old index; return it and the names of its projects."""
+    from pathlib import Path
+
+    from packaging.utils import canonicalize_name
+
+    from wheelfit.cli.cache_folder import cache_folder
+    from wheelfit.cli.configuration import home
+    from wheelfit.cli.indexes import read_settings
+    from wheelfit.errors import FileProblem
+    from wheelfit.server.generate.conversion import names_in
+    from wheelfit.sources.open import open_sources, open_web
+    from wheelfit.sources.project_list import fetch_project_list
+    from wheelfit.sources.urls import file_path
+    from wheelfit.values import replace
+
+    source = arguments.source
+    is_remote = source.startswith(("https://", "http://"))
+    if not is_remote:
+        folder = Path(file_path(source) if source.startswith("file:") else source)
+        if not folder.is_dir():
+            raise FileProblem("there is no such folder", where=source)
+        if (folder / "simple").is_dir():
+            folder /= "simple"
+        source = str(folder.absolute())
+    settings = replace(
+        read_settings(arguments, environ),
+        index_url=source,
+        extra_index_urls=(),
+        find_links=(),
+        no_index=False,
+        compare_sources=False,
+    )
+    kept = cache_folder(arguments.cache_dir, environ) if settings.cache else None
+    if is_remote:
+        web = open_web(
+            settings,
+            cache_folder=kept,
+            environ=environ,
+            home=home(),
+            offline=arguments.offline,
+            note=output.warn,
+        )
+        try:
+            names = fetch_project_list(web.pages, source)
+        finally:
+            web.close()
+    else:
+        names = tuple(canonicalize_name(name) for name in names_in(Path(source)))
+    repository = stack.enter_context(
+        open_sources(
+            settings,
+            cache_folder=kept,
+            environ=environ,
+            home=home(),
+            offline=arguments.offline,
+            note=output.warn,
+        )
+    )
+    return repository, names
+
+
+def _tell(
+    done: Mapping[str, Converted],
+    generated: Generated,
+    arguments: Namespace,
+    target: Target,
+    output: Output,
+) -> None:
+    from wheelfit.check.findings import Count, Report
+    from wheelfit.cli.check_report import count_of, report_lines
+    from wheelfit.sources.urls import redact
+
+    documents = {name: layout for one in done.values() for name, layout in one.documents.items()}
+    rewritten = {old: new for one in done.values() for old, new in one.rewritten.items()}
+    lost = [text for one in done.values() for text in one.lost]
+    output.result_json(
+        {
+            "version": 1,
+            "source": redact(arguments.source),
+            "target": target.name,
+            "published": generated.is_published,
+            "projects": len(done),
+            "documents": documents,
+            "rewritten": rewritten,
+            "findings": [one.to_mapping() for one in generated.refused],
+            "lost": lost,
+            "written": list(generated.written),
+        }
+    )
+    if generated.refused:
+        report = Report.of(generated.refused, (), Count())
+        for line, style in report_lines(report, verbose=output.verbosity > 0):
+            output.result(line, style)
+        output.result()
+    for text in lost:
+        output.result(f"lost: {text}", "warning")
+    layouts: dict[str, int] = {}
+    for layout in documents.values():
+        layouts[layout] = layouts.get(layout, 0) + 1
+    told = ", ".join(f"{layouts[layout]} of layout {layout}" for layout in sorted(layouts))
+    output.result(f"{count_of(len(documents), 'index file')} read" + (f" ({told})" if told else ""))
+    for old, new in rewritten.items():
+        output.result(f"  {old} → {new}" if old != new else f"  {old} is written anew")
+    if generated.is_published:
+        what = count_of(len(done), "project")
+        output.result(f"{target.name}/simple/: {what}; {len(generated.written)} written", "good")
+    else:
+        output.result("nothing is published; --keep-going publishes the rest", "bad")

@@ -1,0 +1,302 @@
+"""An index of an old layout, written anew in the current one.
+
+What its pages say of files stays: URLs, hashes, yanks, times. What its documents say is read as
+readers of that layout do, and written as the current one has it (F-56). Wheels stay as they are,
+unless somebody asks for theirs to be written anew too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from packaging.version import Version
+
+from wheelfit.check.findings import Check, Place, Severity
+from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.core.index_metadata import combine, read_wheel_document
+from wheelfit.core.labels import NULL
+from wheelfit.core.metadata import losses, read_document, write_document
+from wheelfit.core.properties import EMPTY
+from wheelfit.errors import InvalidDocument, InvalidFilename, WheelfitError
+from wheelfit.server.generate.generation import FILES, index_entry
+from wheelfit.server.generate.targets import Part
+from wheelfit.sources.at_once import at_once
+from wheelfit.sources.urls import file_path, redact
+from wheelfit.values import dataclass, field, replace
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.dist_info import header_value
+from wheelfit.wheels.rewrite import rewrite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.check.findings import Finding
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.repository import Repository
+
+    Release = tuple[NormalizedName, Version]
+
+
+__all__ = ["Converted", "convert_project", "names_in"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+CURRENT = "L7"
+OLD_NULL = "00000000"
+"""What the null variant was called once (F-53)."""
+_AT_ONCE = 8
+
+LOSSY = Check(
+    "lossy-conversion",
+    "F-56",
+    Severity.ERROR,
+    "the document says something that the current layout cannot say",
+    "give --accept-losses if that may go",
+)
+UNCONVERTIBLE = Check(
+    "unconvertible",
+    "F-131",
+    Severity.ERROR,
+    "the document, or the wheel, cannot be read or may not be written",
+    "correct it first; wheelfit check says how",
+)
+
+
+@dataclass(slots=True)
+class Converted:
+    """Hold what became of a project."""
+
+    files: tuple[File, ...] = ()
+    parts: list[Part] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    """What could not be converted, and is left out."""
+    lost: list[str] = field(default_factory=list)
+    """What was lost with consent, one sentence each."""
+    documents: dict[str, str] = field(default_factory=dict)
+    """By name of an index file: the layout it had."""
+    rewritten: dict[str, str] = field(default_factory=dict)
+    """By name of a wheel that was written anew: its name now."""
+
+
+def convert_project(
+    repository: Repository,
+    page: ProjectPage,
+    scratch: Path,
+    *,
+    rewrite_wheels: bool = False,
+    accept_losses: bool = False,
+) -> Converted:
+    """Convert one project.
+
+    :param repository: reads its files.
+    :param page: its page.
+    :param scratch: a folder that stays until what was converted is published.
+    :param rewrite_wheels: write wheels anew whose document has an old layout.
+    :param accept_losses: whether what the current layout cannot say may go.
+    :raises NetworkError: a file cannot be read.
+    """
+    work = _Work(repository, scratch, rewrite_wheels=rewrite_wheels, accept_losses=accept_losses)
+    return work.convert(page)
+
+
+class _Work:
+    """Convert the files of one page."""
+
+    def __init__(
+        self, repository: Repository, scratch: Path, *, rewrite_wheels: bool, accept_losses: bool
+    ) -> None:
+        self._repository = repository
+        self._scratch = scratch
+        self._rewrite = rewrite_wheels
+        self._accept = accept_losses
+        self._done = Converted()
+        self._entries: list[tuple[Release, File]] = []
+        self._of_wheels: dict[Release, list[tuple[str, VariantDocument]]] = {}
+        """Documents of wheels that were written anew."""
+
+    def convert(self, page: ProjectPage) -> Converted:
+        index_files: dict[Release, list[File]] = {}
+        wheels: list[tuple[File, WheelFilename]] = []
+        for file in page.files:
+            if (release := parse_index_file_name(file.filename)) is not None:
+                index_files.setdefault(release, []).append(file)
+            elif file.filename.endswith(".whl"):
+                with suppress(InvalidFilename):
+                    wheels.append((file, parse_wheel_filename(file.filename)))
+            else:
+                self._entries.append(((page.name, Version("0")), self._place(file)))
+        for file, name in wheels:
+            self._wheel(file, name)
+        with_labels = {(name.name, name.version) for _, name in wheels if name.is_variant}
+        read = at_once(
+            [file for files in index_files.values() for file in files],
+            self._repository.read,
+            most=_AT_ONCE,
+        )
+        bodies = iter(read)
+        for release, files in index_files.items():
+            documents = [(file, next(bodies)) for file in files]
+            self._release(release, documents)
+        for release in sorted(with_labels - index_files.keys()):
+            self._release(release, [])
+        self._entries.sort(key=lambda pair: (pair[0][1], pair[1].filename))
+        self._done.files = tuple(file for _, file in self._entries)
+        return self._done
+
+    # --- documents ------------------------------------------------------------------------
+
+    def _release(self, release: Release, given: list[tuple[File, bytes]]) -> None:
+        """Write the document of a release as the current layout has it."""
+        where = redact(given[0][0].url) if given else f"{release[0]} {release[1]}"
+        place = Place(where)
+        try:
+            documents = [
+                (redact(file.url), read_document(data, where=redact(file.url)))
+                for file, data in given
+            ]
+            for file, data in given:
+                del data
+                self._done.documents[file.filename] = documents[0][1].layout
+            documents = [(at, _renamed(one) if self._rewrite else one) for at, one in documents]
+            documents += self._of_wheels.get(release, [])
+            if not documents:
+                return  # its wheels speak for themselves, or nobody does
+            document = combine(documents)
+            written = self._write(document, place)
+        except WheelfitError as error:
+            note = f": {error.note}" if error.note else ""
+            self._done.findings.append(
+                place.found(UNCONVERTIBLE, " ".join(f"{error.message}{note}".split()))
+            )
+            return
+        if written is not None:
+            entry, part = index_entry(release, written)
+            self._done.parts.append(part)
+            self._entries.append((release, entry))
+
+    def _write(self, document: VariantDocument, place: Place) -> bytes | None:
+        lost = losses(document)
+        if lost and not self._accept:
+            self._done.findings += [place.found(LOSSY, text) for text in lost]
+            return None
+        self._done.lost += [f"{place.where}: {text}" for text in lost]
+        return write_document(document, accept_losses=True)
+
+    # --- files ------------------------------------------------------------------------------
+
+    def _wheel(self, file: File, name: WheelFilename) -> None:
+        path = _local(file)
+        if path is not None and self._rewrite and name.is_variant:
+            try:
+                new = self._written_anew(path, name)
+            except (WheelfitError, InvalidDocument) as error:
+                self._done.findings.append(Place(str(path)).found(UNCONVERTIBLE, error.message))
+                return
+            if new is None:
+                return  # a loss nobody agreed to
+            if new != path:
+                self._done.rewritten[file.filename] = new.name
+                file = replace(
+                    file, filename=new.name, url=new.as_uri(), hashes={}, size=None,
+                    metadata_hashes=None, provenance=None,
+                )  # fmt: skip
+                name = parse_wheel_filename(new.name)
+        self._entries.append(((name.name, name.version), self._place(file)))
+
+    def _written_anew(self, path: Path, name: WheelFilename) -> Path | None:
+        """Return a wheel with a document of the current layout; the wheel itself if it has one."""
+        with WheelArchive(path, name) as archive:
+            data = archive.variant_document()
+            member = f"{archive.dist_info}/variant.json"
+        label = name.label
+        if label is None:
+            return path
+        document = read_wheel_document(data, label, where=str(path))
+        if document.layout == CURRENT:
+            return path
+        document = _renamed(document)
+        written = self._write(document, Place(str(path), "variant.json"))
+        if written is None:
+            return None
+        filename = path.name
+        if label == OLD_NULL and NULL in document.variants:
+            filename = f"{filename.removesuffix(f'-{OLD_NULL}.whl')}-{NULL}.whl"
+        new = self._scratch / filename
+        rewrite(path, new, replace_members={member: written}, overwrite=True, verify_content=True)
+        release = (name.name, name.version)
+        self._of_wheels.setdefault(release, []).append((filename, document))
+        return new
+
+    def _place(self, file: File) -> File:
+        """Return an entry as the new page has it; a file of this machine goes along."""
+        file = replace(file, source="", forbidden=(), origin=None)
+        path = _local(file)
+        if path is None:
+            return file
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        size = path.stat().st_size
+        place = f"{FILES}/{digest[:16]}/{file.filename}"
+        self._done.parts.append(Part(place, digest, size, path))
+        metadata = _metadata(path)
+        hashes = None
+        requires_python = file.requires_python
+        if metadata is not None:
+            hashes = {"sha256": hashlib.sha256(metadata).hexdigest()}
+            beside = Part(
+                f"{place}.metadata", hashes["sha256"], len(metadata), lambda: metadata or b""
+            )
+            self._done.parts.append(beside)
+            requires_python = requires_python or header_value(metadata, "Requires-Python")
+        return replace(
+            file,
+            url=f"../../{quote(place)}",
+            hashes={"sha256": digest},
+            size=size,
+            metadata_hashes=hashes,
+            requires_python=requires_python,
+            provenance=None,
+        )
+
+
+def _renamed(document: VariantDocument) -> VariantDocument:
+    """Call the null variant by its name (F-53)."""
+    variants = dict(document.variants)
+    old = next((label for label in variants if label == OLD_NULL), None)
+    if old is None or any(variants[old].features()):
+        return document
+    del variants[old]
+    return replace(document, variants={**variants, NULL: EMPTY})
+
+
+def _local(file: File) -> Path | None:
+    if not file.is_local:
+        return None
+    with suppress(ValueError):
+        path = Path(file_path(file.url))
+        return path if path.is_file() else None
+    return None
+
+
+def _metadata(path: Path) -> bytes | None:
+    if path.suffix != ".whl":
+        return None
+    with suppress(WheelfitError), WheelArchive(path, lenient=True) as wheel:
+        return wheel.metadata()
+    return None
+
+
+def names_in(folder: Path) -> Iterable[str]:
+    """Return the projects of an index that lies on this machine."""
+    return sorted(one.name for one in folder.iterdir() if one.is_dir() and one.name[0] != ".")

@@ -1,0 +1,174 @@
+"""``wheelfit index convert``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.running import Runner, tree
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from wheelfit.core.metadata import read_document
+from wheelfit.testing.wheels import build_wheel
+from wheelfit.wheels.archive import WheelArchive
+
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "schemas"
+OLD: dict[str, Any] = {
+    "$schema": "https://variants-schema.wheelnext.dev/v0.0.3.json",
+    "default-priorities": {"namespace": ["blas"]},
+    "providers": {"blas": {"install-time": False}},
+    "static-properties": {"blas": {"library": ["openblas", "mkl"]}},
+    "variants": {
+        "00000000": {},
+        "mkl": {"blas": {"library": ["mkl"]}},
+    },
+}
+
+
+@pytest.fixture
+def run(
+    capsys: pytest.CaptureFixture[str],
+    bare_environment: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Runner:
+    """Return what runs a command."""
+    del bare_environment
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
+    return Runner(capsys)
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """Write an index of an old layout, as published ones are: pages, documents, wheels."""
+    folder = tmp_path / "old" / "fast"
+    for label in (None, *OLD["variants"]):
+        build_wheel(folder, "fast", "1.0", label=label, document=OLD if label else None)
+    (folder / "fast-1.0-variants.json").write_text(json.dumps(OLD))
+    links = [f'<a href="{path.name}">{path.name}</a>' for path in sorted(folder.iterdir())]
+    links.append(
+        '<a href="https://files.example.org/fast-0.9-py3-none-any.whl#sha256=00ff" '
+        'data-yanked="bad" data-requires-python="&gt;=3.9">fast-0.9-py3-none-any.whl</a>'
+    )
+    (folder / "index.html").write_text("\n".join(links))
+    return tmp_path / "old"
+
+
+def entries(place: Path) -> dict[str, dict[str, Any]]:
+    """Return the entries of the new page."""
+    document = json.loads((place / "simple/fast/index.json").read_bytes())
+    return {one["filename"]: one for one in document["files"]}
+
+
+def document(place: Path) -> dict[str, Any]:
+    """Return the new document."""
+    url = entries(place)["fast-1.0-variants.json"]["url"]
+    found: dict[str, Any] = json.loads((place / "simple/fast" / url).read_bytes())
+    return found
+
+
+def check(value: object) -> None:
+    """Hold an object against its schema."""
+    schemas = {path.name: json.loads(path.read_text()) for path in REFERENCE.glob("*.json")}
+    resources = [(name, Resource.from_contents(schema)) for name, schema in schemas.items()]
+    registry: Registry[Any] = Registry().with_resources(resources)
+    Draft202012Validator({"$ref": "index-convert.json"}, registry=registry).validate(value)
+
+
+def test_documents_are_written_anew_and_files_stay(run: Runner, old: Path, tmp_path: Path) -> None:
+    """F-53, F-56: the document is of the current layout, with the labels that the wheels have."""
+    before = tree(old)
+    new = tmp_path / "new"
+    said = run("index", "convert", old, "--to", new, "--json").object
+    check(said)
+    assert said["documents"] == {"fast-1.0-variants.json": "L3"}
+    assert tree(old) == before
+    made = document(new)
+    assert made["$schema"].endswith("/peps/850/v0.2.0.json")
+    assert made["variants"].keys() == {"00000000", "mkl"}
+    page = entries(new)
+    for path in (old / "fast").glob("*.whl"):
+        copy = (new / "simple/fast" / page[path.name]["url"]).resolve()
+        assert copy.read_bytes() == path.read_bytes()
+        assert Path(f"{copy}.metadata").exists()
+    elsewhere = page["fast-0.9-py3-none-any.whl"]
+    assert elsewhere["url"] == "https://files.example.org/fast-0.9-py3-none-any.whl"
+    assert (elsewhere["yanked"], elsewhere["requires-python"]) == ("bad", ">=3.9")
+    assert elsewhere["hashes"] == {"sha256": "00ff"}
+
+
+def test_wheels_are_written_anew_when_asked(run: Runner, old: Path, tmp_path: Path) -> None:
+    """F-53: inside too the layout is the current one, and the null variant is called null."""
+    new = tmp_path / "new"
+    said = run("index", "convert", old, "--to", new, "--rewrite-wheels", "--json").object
+    check(said)
+    assert said["rewritten"] == {
+        "fast-1.0-py3-none-any-00000000.whl": "fast-1.0-py3-none-any-null.whl",
+        "fast-1.0-py3-none-any-mkl.whl": "fast-1.0-py3-none-any-mkl.whl",
+    }
+    assert document(new)["variants"].keys() == {"null", "mkl"}
+    page = entries(new)
+    for label in ("null", "mkl"):
+        path = (new / "simple/fast" / page[f"fast-1.0-py3-none-any-{label}.whl"]["url"]).resolve()
+        with WheelArchive(path) as wheel:
+            wheel.verify()
+            inside = read_document(wheel.variant_document() or b"", where="wheel")
+        assert (inside.layout, list(inside.variants)) == ("L7", [label])
+    codes = {one["code"] for one in run("check", new, "--json").object["findings"]}
+    assert "old-layout" not in codes
+
+
+def test_a_second_run_changes_nothing(run: Runner, old: Path, tmp_path: Path) -> None:
+    """Equal input gives equal bytes, and nothing is written twice."""
+    new = tmp_path / "new"
+    run("index", "convert", old, "--to", new)
+    before = tree(new)
+    assert "0 written" in run("index", "convert", old, "--to", new).out
+    assert tree(new) == before
+
+
+def test_losses_need_consent(run: Runner, old: Path, tmp_path: Path) -> None:
+    """F-56: what the current layout cannot say stops it, or is told and ends with 32."""
+    lossy = json.loads(json.dumps(OLD))
+    lossy["providers"]["gpu"] = {"requires": ["gpu-provider"], "plugin-api": "gpu:Plugin"}
+    lossy["default-priorities"] = {"namespace": ["gpu", "blas"], "feature": {"gpu": ["arch"]}}
+    (old / "fast/fast-1.0-variants.json").write_text(json.dumps(lossy))
+    new = tmp_path / "new"
+    said = run("index", "convert", old, "--to", new, "--json", code=9).object
+    assert [one["code"] for one in said["findings"]] == ["lossy-conversion"]
+    assert not (new / "simple").exists()
+    said = run("index", "convert", old, "--to", new, "--accept-losses", "--json", code=32).object
+    check(said)
+    assert "preferred features of gpu" in said["lost"][0]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"$schema": "https://evil.example/v9.0.0.json"}'])
+def test_documents_that_cannot_be_read(run: Runner, old: Path, tmp_path: Path, text: str) -> None:
+    """One that nobody can read is told; with ``--keep-going`` it is left out."""
+    (old / "fast/fast-1.0-variants.json").write_text(text)
+    new = tmp_path / "new"
+    said = run("index", "convert", old, "--to", new, code=9)
+    assert "unconvertible" in said.out
+    run("index", "convert", old, "--to", new, "--keep-going", code=9)
+    assert "fast-1.0-variants.json" not in entries(new)
+
+
+def test_the_published_index(run: Runner, shared_data: Path, tmp_path: Path) -> None:
+    """The mirrored public index: each of its documents becomes a sound one of today."""
+    new = tmp_path / "new"
+    said = run("index", "convert", shared_data / "variants-index", "--to", new, "--json").object
+    assert len(said["documents"]) == 132
+    assert set(said["documents"].values()) == {"L2", "L3"}
+    for path in new.rglob("*-variants.json"):
+        assert read_document(path.read_bytes(), where=path.name).layout == "L7"
+    names = {path.name for path in (shared_data / "variants-index").rglob("*-variants.json")}
+    assert {path.name for path in new.rglob("*-variants.json")} == names
+
+
+def test_wrong_usage(run: Runner, old: Path, tmp_path: Path) -> None:
+    """An index is not written over itself, and has to be there."""
+    run("index", "convert", old, "--to", old, code=2)
+    run("index", "convert", tmp_path / "none", "--to", tmp_path / "new", code=1)
