@@ -100,6 +100,8 @@ def plan(
         install.append(pin)
         # What lies outside stays and is hidden by the new one, as pip does it.
         remove += [entry for entry in entries if not entry.outside]
+    for name in sorted(resolution.leaving):
+        remove += [entry for entry in present.get(name, ()) if not entry.outside]
     return Plan(tuple(install), tuple(remove), tuple(sorted(keep, key=lambda entry: entry.name)))
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document
 from wheelfit.core.support import namespaces_used
 from wheelfit.errors import NoFit, NoSolution
-from wheelfit.values import dataclass
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -24,23 +25,31 @@ if TYPE_CHECKING:
     from wheelfit.core.bridges import Family
     from wheelfit.core.labels import Label
     from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.request import Present
     from wheelfit.resolve.resolution import Pin, Resolution
 
-__all__ = ["alone", "favoured", "stands_for"]
+__all__ = ["alone", "favoured", "stands_for", "superseded"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-def favoured(candidates: Candidates, name: NormalizedName, *, prereleases: bool) -> Version | None:
+def favoured(
+    candidates: Candidates,
+    name: NormalizedName,
+    installed: Mapping[NormalizedName, Present],
+    *,
+    prereleases: bool,
+) -> Version | None:
     """Return the newest release of a family with a member that wants what the machine has.
 
     Members keep pace badly: a newer release that only the member for any machine has would
-    otherwise cost an accelerator.
+    otherwise cost an accelerator. A member that is installed need not be replaced by a newer one.
 
     :param candidates: what the machine has, and what the user wishes.
     :param name: the project that the family stands for.
+    :param installed: what may stay.
     :param prereleases: whether they count.
     :return: None where that is no question.
     :raises NetworkError: a source cannot be read.
@@ -49,18 +58,36 @@ def favoured(candidates: Candidates, name: NormalizedName, *, prereleases: bool)
     labels = None if family is None else _fitting(candidates, name, family)
     if not labels or listing is None:
         return None
-    for version, release in listing.releases.items():
-        if version.is_prerelease and not prereleases:
-            continue
-        if any(
+    fitting = [
+        version
+        for version, release in listing.releases.items()
+        if (prereleases or not version.is_prerelease)
+        and any(
             wheel.rejection is None
             and not wheel.is_yanked
             and wheel.filename.label in labels
             and not candidates.is_rejected(wheel.filename)
             for wheel in release.wheels
-        ):
-            return version
-    return None
+        )
+    ]
+    if not candidates.is_for_one_machine:
+        # One release for all of them: it must have something for any machine, if one has.
+        everybody = [
+            version
+            for version, release in listing.releases.items()
+            if (prereleases or not version.is_prerelease)
+            and any(
+                wheel.rejection is None and wheel.filename.label in (None, NULL)
+                for wheel in release.wheels
+            )
+        ]
+        best = [version for version in everybody if version in fitting] or everybody or fitting
+        return best[0] if best else None
+    for member in () if family is None else family.distributions:
+        present = installed.get(member)
+        if present is not None and member != name and present.version in fitting:
+            return present.version
+    return fitting[0] if fitting else None
 
 
 def _fitting(candidates: Candidates, name: NormalizedName, family: Family) -> set[Label]:
@@ -112,35 +139,65 @@ class _Clash:
     """All of them."""
 
 
+def superseded(
+    resolution: Resolution, around: Mapping[NormalizedName, Present], candidates: Candidates
+) -> frozenset[NormalizedName]:
+    """Return the members that leave because a family's name gets another one.
+
+    Only what a selector brought, which is replaced itself.
+
+    :param resolution: what was resolved.
+    :param around: what is installed.
+    :param candidates: by which it was resolved.
+    """
+    staying = {pin.name for pin in resolution.pins} | {kept.name for kept in resolution.kept}
+    found = set()
+    for pin in resolution.pins:
+        family, old = candidates.bridge(pin.name), around.get(pin.name)
+        if family is None or not family.exclusive or old is None or old.label is None:
+            continue
+        former = family.member_of(old.label, old.version)
+        if former is not None and former.distribution not in staying:
+            found.add(former.distribution)
+    return frozenset(found & around.keys())
+
+
 def alone(
-    resolution: Resolution, again: Callable[[], Resolution], candidates: Candidates
+    resolution: Resolution,
+    again: Callable[[], Resolution],
+    candidates: Candidates,
+    around: Mapping[NormalizedName, Present],
 ) -> Resolution:
     """Resolve so that of a family whose members own the same files there is only one.
 
-    Where something needs a member by its name, that is also what the family's name gets.
+    Where something needs a member by its name, or it is installed without the family having
+    asked for it, that is also what the family's name gets.
 
     :param resolution: what was resolved.
     :param again: resolves once more.
     :param candidates: what there is to choose from.
+    :param around: what is installed.
     :raises NoSolution: two members are needed by their names, or the one that is needed does
         not fit.
     """
     if not candidates.is_for_one_machine:
         return resolution
-    while (clash := next(_clashes(resolution, candidates), None)) is not None:
-        asked = _asked_by_name(clash, resolution)
+    while (clash := next(_clashes(resolution, candidates, around), None)) is not None:
+        asked = _asked_by_name(clash, resolution, around)
         if len(asked) != 1 or not _only(clash, asked[0], candidates):
             raise _refusal(clash)
         try:
             resolution = again()
         except NoFit as error:
             raise _refusal(clash, error.message) from None
-    return resolution
+    return replace(resolution, leaving=superseded(resolution, around, candidates))
 
 
-def _clashes(resolution: Resolution, candidates: Candidates) -> Iterator[_Clash]:
-    pins = {pin.name: pin for pin in resolution.pins}
-    there = {*pins, *(kept.name for kept in resolution.kept)}
+def _clashes(
+    resolution: Resolution, candidates: Candidates, around: Mapping[NormalizedName, Present]
+) -> Iterator[_Clash]:
+    there = {*around, *(pin.name for pin in resolution.pins)}
+    there -= superseded(resolution, around, candidates)
     for pin in resolution.pins:
         family = candidates.bridge(pin.name)
         if family is None or not family.exclusive or family.is_of_indexes:
@@ -152,11 +209,13 @@ def _clashes(resolution: Resolution, candidates: Candidates) -> Iterator[_Clash]
             yield _Clash(family, tuple(found))
 
 
-def _asked_by_name(clash: _Clash, resolution: Resolution) -> list[NormalizedName]:
-    """Return the members that something else needs than the family."""
+def _asked_by_name(
+    clash: _Clash, resolution: Resolution, around: Mapping[NormalizedName, Present]
+) -> list[NormalizedName]:
+    """Return the members that are there, or needed by something else than the family."""
     needed = {edge.needed for edge in resolution.edges if edge.needing != clash.family.name}
     needed |= {pin.name for pin in resolution.pins if pin.requested}
-    needed |= {kept.name for kept in resolution.kept}
+    needed |= around.keys()
     own = clash.family.name
     return [name for name in clash.members if name in needed and name != own]
 

@@ -175,7 +175,8 @@ class Catalogue:
             return None
         from wheelfit.resolve.bridges import favoured  # noqa: PLC0415 - start-up
 
-        return favoured(self._candidates, name, prereleases=self._request.prereleases)
+        request = self._request
+        return favoured(self._candidates, name, request.installed, prereleases=request.prereleases)
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
         """Tell whether a release has a wheel that fits, its core metadata read."""

@@ -95,6 +95,8 @@ class Resolution:
     """Projects of which the user says himself what is needed of them, or leaves them out."""
     unmet: tuple[str, ...] = ()
     """Needs that are not met because of that, one sentence each."""
+    leaving: frozenset[NormalizedName] = frozenset()
+    """What is installed and must go, since something comes in its place by another name."""
 
     def pin(self, name: NormalizedName) -> Pin | None:
         """Return the pin of a project, or None if it has none."""

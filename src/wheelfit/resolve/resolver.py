@@ -85,7 +85,12 @@ def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> R
         return resolution
     from wheelfit.resolve.bridges import alone  # noqa: PLC0415 - start-up
 
-    return alone(resolution, lambda: _Resolving(request, candidates).resolve(threads), candidates)
+    return alone(
+        resolution,
+        lambda: _Resolving(request, candidates).resolve(threads),
+        candidates,
+        request.around,
+    )
 
 
 class _Found(NamedTuple):

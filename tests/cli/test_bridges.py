@@ -1,0 +1,346 @@
+"""Families of distributions as variants, by the real command line, with real wheels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+from jsonschema import validate
+
+from wheelfit.sources.bridges.shelf import shipped_names
+from wheelfit.testing.wheels import build_wheel
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
+CPU, CUDA_11, CUDA_12, CUDA_13 = "cpu-x86_64-v3", "cuda-11.8", "cuda-12.8", "cuda-13.0"
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with small wheels of some families, and of what needs them."""
+    folder = tmp_path_factory.mktemp("wheels")
+
+    def add(name: str, version: str, module: str, *requires: str, extras: str = "") -> None:
+        files = {f"{module}/__init__.py": f"build = {name!r}\nversion = {version!r}\n"}
+        build_wheel(
+            folder, name, version, files=files, requires=requires, provides_extra=extras.split()
+        )
+
+    for major, version in ((11, "13.6.0"), (12, "13.6.0"), (12, "14.2.0"), (13, "14.2.0")):
+        needs = () if major == 11 else ("toolkit; extra == 'ctk'",)
+        add(f"cupy-cuda{major}x", version, "cupy", *needs, extras="ctk" if needs else "")
+    for version in ("1.26.0", "1.32.0"):
+        add("onnxruntime", version, "onnxruntime")
+    for version in ("1.20.0", "1.26.0", "1.31.1"):
+        add("onnxruntime-gpu", version, "onnxruntime")
+    add("xgboost", "3.4.1", "xgboost", "nccl")
+    add("xgboost", "3.3.0", "xgboost", "nccl")
+    add("xgboost-cpu", "3.4.1", "xgboost")
+    add("xgboost-cu12", "3.4.1", "xgboost", "nccl")
+    add("faiss-cpu", "1.15.1", "faiss")
+    add("faiss-gpu-cu12", "1.14.1", "faiss")
+    add("toolkit", "1", "toolkit")
+    add("nccl", "2", "nccl")
+    add("magika", "1", "magika", "onnxruntime>=1.17")
+    add("greedy", "1", "greedy", "onnxruntime-gpu")
+    add("modest", "1", "modest", "xgboost-cpu")
+    return folder
+
+
+class Bridges:
+    """Install from the wheels into a folder.
+
+    :param run: runs the command line.
+    :param wheels: the folder with the wheels.
+    :param folder: where to install.
+    """
+
+    def __init__(self, run: Runner, wheels: Path, folder: Path) -> None:
+        self.run = run
+        self.wheels = wheels
+        self.folder = folder
+
+    def sources(self) -> list[str]:
+        """Return the options that name the wheels."""
+        return ["--no-index", "--find-links", str(self.wheels)]
+
+    def install(self, machine: str, *words: str, code: int = 0) -> dict[str, str]:
+        """Return what a machine would get: names with versions, and labels behind a colon."""
+        command = ["install", *words, "--for", machine, "--target", str(self.folder)]
+        said = self.run(*command, *self.sources(), "--dry-run", "--json", code=code)
+        if code:
+            return {"error": said.error["code"], "text": json.dumps(said.error)}
+        return {
+            pin["name"]: pin["version"] + (f":{pin['label']}" if pin["label"] else "")
+            for pin in said.object["install"]
+        }
+
+
+@pytest.fixture
+def bridges(run: Runner, wheels: Path, tmp_path: Path) -> Bridges:
+    """Return what installs from the wheels."""
+    return Bridges(run, wheels, tmp_path / "target")
+
+
+@pytest.mark.parametrize(
+    ("machine", "member", "version"),
+    [
+        (CUDA_13, "cupy-cuda13x", "14.2.0"),
+        (CUDA_12, "cupy-cuda12x", "14.2.0"),
+        (CUDA_11, "cupy-cuda11x", "13.6.0"),
+    ],
+)
+def test_each_machine_gets_its_member(
+    bridges: Bridges, machine: str, member: str, version: str
+) -> None:
+    """The member for the driver is installed, in the newest release that has it."""
+    label = member.removeprefix("cupy-").removesuffix("x")
+    assert bridges.install(machine, "cupy") == {member: version, "cupy": f"{version}:{label}"}
+
+
+def test_no_member_fits(bridges: Bridges) -> None:
+    """Where no member fits, the error says in the words of the family what is needed."""
+    said = bridges.install(CPU, "cupy", code=3)
+    assert said["error"] == "no-compatible-wheel"
+    assert "CuPy needs an NVIDIA GPU with a driver for CUDA 11.2 or newer" in said["text"]
+    assert "none was found on preset cpu-x86_64-v3" in said["text"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [
+        (CUDA_13, {"onnxruntime-gpu": "1.31.1", "onnxruntime": "1.31.1:cuda13", "magika": "1"}),
+        (CUDA_12, {"onnxruntime-gpu": "1.26.0", "onnxruntime": "1.26.0:cuda12", "magika": "1"}),
+        (CUDA_11, {"onnxruntime": "1.32.0", "magika": "1"}),
+        (CPU, {"onnxruntime": "1.32.0", "magika": "1"}),
+    ],
+)
+def test_dependents_follow(bridges: Bridges, machine: str, expected: dict[str, str]) -> None:
+    """What needs the name gets the member of the machine; a GPU outweighs a newer release."""
+    assert bridges.install(machine, "magika") == expected
+
+
+def test_specifiers_count_for_the_member(bridges: Bridges) -> None:
+    """A release is preferred that has the GPU, and a requirement outweighs that."""
+    assert bridges.install(CUDA_12, "onnxruntime>=1.30") == {"onnxruntime": "1.32.0"}
+    assert bridges.install(CUDA_12, "cupy<14") == {
+        "cupy-cuda12x": "13.6.0",
+        "cupy": "13.6.0:cuda12",
+    }
+
+
+def test_rules_of_releases(bridges: Bridges) -> None:
+    """A member counts for those releases only that its rule names."""
+    assert bridges.install(CUDA_12, "onnxruntime<1.21", code=3)["error"] == "no-solution"
+    found = bridges.install(CUDA_12, "xgboost==3.3.0", "--bridge", "xgboost")
+    assert found == {"nccl": "2", "xgboost": "3.3.0:cuda12"}
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [
+        (CUDA_13, {"xgboost": "3.4.1:cuda13", "nccl": "2"}),
+        (CUDA_12, {"xgboost": "3.4.1:cuda12", "xgboost-cu12": "3.4.1", "nccl": "2"}),
+        (CPU, {"xgboost": "3.4.1:null", "xgboost-cpu": "3.4.1"}),
+    ],
+)
+def test_the_project_is_a_member_itself(
+    bridges: Bridges, machine: str, expected: dict[str, str]
+) -> None:
+    """A member that has the family's name is presented by its very wheels."""
+    assert bridges.install(machine, "xgboost", "--bridge", "xgboost") == expected
+
+
+def test_a_family_counts_when_somebody_says_so(bridges: Bridges) -> None:
+    """Nothing is shadowed that nobody agreed to, and nothing at all with --no-bridges."""
+    assert bridges.install(CPU, "xgboost") == {"nccl": "2", "xgboost": "3.4.1"}
+    assert bridges.install(CUDA_13, "onnxruntime", "--no-bridges") == {"onnxruntime": "1.32.0"}
+    assert bridges.install(CUDA_13, "cupy", "--no-bridges", code=3)["error"] == "project-not-found"
+
+
+def test_by_configuration(
+    bridges: Bridges, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user's file can agree to families, for good."""
+    settings = tmp_path / "wheelfit.toml"
+    settings.write_text('bridge = ["faiss"]\n', encoding="utf-8")
+    monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
+    assert bridges.install(CPU, "faiss") == {"faiss-cpu": "1.15.1", "faiss": "1.15.1:null"}
+    assert bridges.install(CUDA_12, "faiss") == {
+        "faiss-gpu-cu12": "1.14.1",
+        "faiss": "1.14.1:cuda12",
+    }
+
+
+def test_extras_are_passed_on(bridges: Bridges) -> None:
+    """An extra of the family is the extra of the member."""
+    assert bridges.install(CUDA_13, "cupy[ctk]") == {
+        "toolkit": "1",
+        "cupy-cuda13x": "14.2.0",
+        "cupy": "14.2.0:cuda13",
+    }
+
+
+class TestOwnTheSameFiles:
+    """Two distributions that own the same files are never both installed."""
+
+    def test_what_is_needed_by_name_wins(self, bridges: Bridges) -> None:
+        """Where something needs a member by its name, everybody gets that member."""
+        found = bridges.install(CUDA_13, "greedy", "magika")
+        assert found["onnxruntime"] == "1.31.1:cuda13"
+        found = bridges.install(CUDA_13, "modest", "xgboost", "--bridge", "xgboost")
+        assert found == {"modest": "1", "xgboost-cpu": "3.4.1", "xgboost": "3.4.1:null"}
+
+    def test_that_does_not_fit(self, bridges: Bridges) -> None:
+        """A member that is needed by name and does not fit is an error that names both."""
+        said = bridges.install(CPU, "greedy", "magika", code=3)
+        assert said["error"] == "no-solution"
+        assert "onnxruntime-gpu and onnxruntime own the same files" in said["text"]
+
+    def test_two_by_name(self, bridges: Bridges) -> None:
+        """Two members asked for by name are an error."""
+        said = bridges.install(
+            CUDA_12, "xgboost-cpu", "xgboost-cu12", "xgboost", "--bridge", "xgboost", code=3
+        )
+        assert "own the same files" in said["text"]
+
+    def test_what_is_installed_counts(self, bridges: Bridges) -> None:
+        """A member that is there already is the one that the name gets."""
+        target = ["--target", str(bridges.folder), *bridges.sources()]
+        bridges.run("install", "onnxruntime-gpu==1.26.0", "--no-bridges", "--for", CUDA_12, *target)
+        assert bridges.install(CUDA_12, "magika") == {
+            "magika": "1",
+            "onnxruntime": "1.26.0:cuda12",
+        }
+
+
+def test_really_installed_and_exchanged(bridges: Bridges) -> None:
+    """The member is what is imported; with another driver it gives way in one transaction."""
+    target = ["--target", str(bridges.folder), *bridges.sources()]
+    bridges.run("install", "cupy", "--for", CUDA_12, *target)
+    names = {path.name for path in bridges.folder.iterdir()}
+    assert names >= {"cupy", "cupy-14.2.0.dist-info", "cupy_cuda12x-14.2.0.dist-info"}
+    assert "cupy-cuda12x" in (bridges.folder / "cupy/__init__.py").read_text("utf-8")
+    bridges.run("install", "cupy", "--for", CUDA_13, "--allow-variant-change", "-U", *target)
+    names = {path.name for path in bridges.folder.iterdir()}
+    assert "cupy_cuda12x-14.2.0.dist-info" not in names
+    assert "cupy_cuda13x-14.2.0.dist-info" in names
+    assert "cupy-cuda13x" in (bridges.folder / "cupy/__init__.py").read_text("utf-8")
+
+
+def test_a_declared_wheel_says_what_it_is(bridges: Bridges) -> None:
+    """A wheel under a label has a variant.json when installed, and keeps its own RECORD rows."""
+    target = ["--target", str(bridges.folder), *bridges.sources()]
+    bridges.run("install", "xgboost", "--bridge", "xgboost", "--for", CUDA_13, *target)
+    info = bridges.folder / "xgboost-3.4.1.dist-info"
+    document = json.loads((info / "variant.json").read_text("utf-8"))
+    assert list(document["variants"]) == ["cuda13"]
+    assert "variant.json" in (info / "RECORD").read_text("utf-8")
+    listed = bridges.run("list", "--json", "--target", bridges.folder).object["packages"]
+    assert {one["name"]: one["label"] for one in listed} == {"nccl": None, "xgboost": "cuda13"}
+
+
+def test_explained(bridges: Bridges) -> None:
+    """``explain`` shows each member with the reason why it is taken or not."""
+    said = bridges.run("explain", "cupy", "--for", CUDA_12, *bridges.sources())
+    assert "cupy 14.2.0 is bridged: cuda13 is cupy-cuda13x, cuda12 is cupy-cuda12x" in said.err
+    assert "needs CUDA driver >= 13.0, preset cuda-12.8 has 12.8" in said.out
+
+
+@pytest.mark.parametrize(
+    ("machine", "wanted"),
+    [
+        (CUDA_11, {"cupy_cuda11x", "xgboost", "xgboost_cpu"}),
+        (CUDA_12, {"cupy_cuda12x", "xgboost", "xgboost_cu12", "nccl"}),
+    ],
+)
+def test_locked_for_every_machine(
+    bridges: Bridges, tmp_path: Path, machine: str, wanted: set[str]
+) -> None:
+    """F-120: one lock, made without looking at a machine, gives each its own member."""
+    lock = tmp_path / "pylock.toml"
+    options = ["--platform", "linux-x86_64", "--python-version", "3.11", *bridges.sources()]
+    bridges.run("lock", "xgboost", "cupy<14", "--bridge", "xgboost", "-o", lock, *options)
+    target = ["--target", str(bridges.folder), "--for", machine]
+    bridges.run("sync", lock, *target)
+    there = {path.name.partition("-")[0] for path in bridges.folder.glob("*.dist-info")}
+    assert there == {"cupy", *wanted}
+
+
+def test_a_lock_serves_every_machine(bridges: Bridges, tmp_path: Path) -> None:
+    """F-120: a lock has a release that is there for machines without GPU too."""
+    lock = tmp_path / "pylock.toml"
+    options = ["--platform", "linux-x86_64", "--python-version", "3.11", *bridges.sources()]
+    bridges.run("lock", "magika", "-o", lock, *options)
+    for machine, wanted in ((CPU, "onnxruntime"), (CUDA_12, "onnxruntime_gpu")):
+        folder = tmp_path / machine
+        bridges.run("sync", lock, "--target", folder, "--for", machine)
+        text = (folder / "onnxruntime/__init__.py").read_text("utf-8")
+        assert repr(wanted.replace("_", "-")) in text
+        assert "1.26.0" in text
+
+
+class TestCommand:
+    """``wheelfit bridges`` lists and shows families."""
+
+    def test_list(self, run: Runner) -> None:
+        """Every shipped family is listed."""
+        said = run("bridges", "--json").object
+        assert [one["name"] for one in said["families"]] == list(shipped_names())
+        validate(said, json.loads((SCHEMAS / "bridges.json").read_text("utf-8")))
+        assert "always" in run("bridges").out
+
+    def test_show(self, run: Runner) -> None:
+        """A family is shown with rules and source."""
+        out = run("bridges", "show", "cupy", "onnxruntime").out
+        assert "cupy-cuda12x: nvidia :: cuda_version_lower_bound :: 12.0" in out
+        assert "onnxruntime-gpu, releases >=1.27: nvidia" in out
+        assert "https://docs.cupy.dev/" in out
+
+    @pytest.mark.parametrize(
+        ("words", "code", "error", "text"),
+        [
+            (["show", "cupi"], 1, "user-error", "did you mean cupy"),
+            (["show"], 2, "usage", "names them"),
+            (["list", "cupy"], 2, "usage", "show FAMILY"),
+            (["show", "nowhere/x.toml"], 1, "file-problem", "cannot be read"),
+        ],
+    )
+    def test_mistakes(
+        self, run: Runner, words: list[str], code: int, error: str, text: str
+    ) -> None:
+        """What is not there is said clearly."""
+        said = run("bridges", *words, "--json", code=code)
+        assert said.error["code"] == error
+        assert text in said.out
+
+    def test_a_family_of_ones_own(self, bridges: Bridges, tmp_path: Path) -> None:
+        """A file of one's own is checked, shown and used."""
+        file = tmp_path / "fastlib.toml"
+        file.write_text(
+            'name = "fastlib"\nsource = "https://fast.example/"\nchecked = 2026-11-22\n'
+            'says = "one of two"\n[[member]]\ndistribution = "xgboost-cu12"\nlabel = "gpu"\n'
+            'when = ["nvidia :: cuda_version_lower_bound :: 12.0"]\n'
+            '[[member]]\ndistribution = "xgboost-cpu"\nlabel = "null"\n',
+            encoding="utf-8",
+        )
+        assert "xgboost-cu12" in bridges.run("bridges", "show", file).out
+        found = bridges.install(CPU, "fastlib", "--bridge", str(file))
+        assert found == {"xgboost-cpu": "3.4.1", "fastlib": "3.4.1:null"}
+
+    def test_a_hostile_file(self, run: Runner, tmp_path: Path) -> None:
+        """A file with errors is refused before anything is asked, and each is named."""
+        file = tmp_path / "bad.toml"
+        file.write_text(
+            'name = "Bad Name"\nsource = "ftp://x/"\nwhere = 1\n'
+            '[[member]]\ndistribution = "../x"\nlabel = "nul"\nwhen = ["moon :: phase :: full"]\n',
+            encoding="utf-8",
+        )
+        said = run("install", "bad", "--bridge", file, "--json", "--target", tmp_path, code=1)
+        assert said.error["code"] == "invalid-bridge"
+        paths = {fault["path"] for fault in said.error["faults"]}
+        assert paths >= {
+            "where", "name", "source", "says", "checked", "no-fit",
+            "member[0].distribution", "member[0].label", "member[0].when[0]",
+        }  # fmt: skip
