@@ -256,17 +256,15 @@ class _Reading:
             self._fault(f"{path}.distribution", "a family of indexes has only one name")
         label = self._label(row, path)
         when = self._when(row, path)
-        if label is None and distribution != name:
+        if "label" not in row and (distribution != name or base):
             self._fault(f"{path}.label", "is missing")
+        elif "label" not in row and when:
+            self._fault(f"{path}.label", "is missing: what has a condition is a variant")
         if label is not None and bool(when) == (label == NULL):
             self._fault(
                 f"{path}.label",
                 "must be 'null' for a member without conditions, and for no other",
             )
-        if label is None and when:
-            self._fault(f"{path}.label", "is missing: what has a condition is a variant")
-        if label is None and base:
-            self._fault(f"{path}.label", "is missing")
         local = self._text(row, "local", path, needed=bool(base))
         index = self._text(row, "index", path, needed=bool(base))
         if (local or index) and not base:

@@ -1,0 +1,152 @@
+"""The files of families: what they say, and what is wrong with them."""
+
+from __future__ import annotations
+
+import pytest
+from packaging.version import Version
+from sources.bridge_table import HEAD, PAGE, table
+
+from wheelfit.core.bridges import parse_family
+from wheelfit.core.index_metadata import combine
+from wheelfit.core.labels import Label
+from wheelfit.core.metadata import read_document
+from wheelfit.errors import InvalidBridge
+from wheelfit.sources.bridges.shelf import shipped, shipped_names
+
+SOUND = """
+name = "acme"
+source = "https://acme.example/install"
+checked = 2026-11-22
+says = "acme-gpu has the files of acme"
+extras = ["plots"]
+
+[[member]]
+distribution = "acme-gpu"
+label = "cuda12"
+when = ["nvidia :: cuda_version_lower_bound :: 12.0"]
+versions = ">=2"
+
+[[member]]
+distribution = "acme"
+"""
+
+
+def faults(text: str) -> dict[str, str]:
+    """Return what is wrong with a file, by path."""
+    with pytest.raises(InvalidBridge) as raised:
+        parse_family(text.encode())
+    return {fault.path: fault.message for fault in raised.value.faults}
+
+
+def test_a_sound_file() -> None:
+    """Everything that a file says is there."""
+    family = parse_family(SOUND.encode())
+    gpu, plain = family.members
+    assert (family.name, family.projects, family.extras) == ("acme", ("acme",), ("plots",))
+    assert family.distributions == ("acme-gpu", "acme")
+    assert (gpu.label, plain.label) == ("cuda12", None)
+    assert gpu.condition == "nvidia :: cuda_version_lower_bound :: 12.0"
+    assert plain.condition == "any machine"
+    assert family.members_of(Version("1.9")) == (plain,)
+    assert family.member_of(Label("cuda12"), Version("2")) == gpu
+    assert family.member_of(Label("cuda12"), Version("1")) is None
+    assert not family.by_default
+    assert family.exclusive
+
+
+def test_notes_name_members() -> None:
+    """What is told of a release names the distribution of each label."""
+    family = parse_family(SOUND.encode())
+    assert family.notes(Version("2")) == ("acme 2 is bridged: cuda12 is acme-gpu",)
+    assert family.notes(Version("1")) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path", "message"),
+    [
+        ('name = "acme"', "", "name", "is missing"),
+        ('name = "acme"', 'name = "Ac_me"', "name", "is spelled ac-me"),
+        ("https://acme", "http://acme", "source", "is no https address"),
+        ("checked = 2026-11-22", 'checked = "soon"', "checked", "is no date"),
+        ("checked = 2026-11-22", "checked = 2026-11-22T10:00:00Z", "checked", "is no date"),
+        ("says = ", "sais = ", "sais", "there is no such key"),
+        ('"acme-gpu has', '"acme-gpu\\u001b[2J has', "says", "is no text of one line"),
+        ("extras = [", "extras = [1, ", "extras", "is no list of texts"),
+        ('"plots"', '"no/name"', "extras[0]", "is no name of a project"),
+        ('label = "cuda12"', "", "member[0].label", "is missing"),
+        ('label = "cuda12"', 'label = "CUDA"', "member[0].label", "is not a valid variant label"),
+        ('label = "cuda12"', 'label = "nul"', "member[0].label", "reserved device name"),
+        ('label = "cuda12"', 'label = "null"', "member[0].label", "must be 'null' for a member"),
+        ("nvidia ::", "moon ::", "member[0].when[0]", "nobody tells what is supported of moon"),
+        (" :: 12.0", "", "member[0].when[0]", ""),
+        ('">=2"', '"about 2"', "member[0].versions", "cannot be read"),
+        ("versions =", "index =", "member[0]", "only a family of indexes"),
+        ('"acme-gpu"', '"../../etc"', "member[0].distribution", "is no name of a project"),
+        ('distribution = "acme"', 'distribution = "other"', "member[1].label", "is missing"),
+        ("[[member]]", "[member.x]", "", ""),
+        ('says = "acme-gpu has the files of acme"', 'says = "x"\nprojects = ["y"]', "projects", ""),
+        ('says = "acme-gpu has the files of acme"', 'says = "x"\nby-default = 1', "by-default", ""),
+    ],
+)
+def test_faults(old: str, new: str, path: str, message: str) -> None:
+    """A fault is named with the place where it is."""
+    assert old in SOUND
+    found = faults(SOUND.replace(old, new))
+    assert path in found, found
+    assert message in found[path]
+
+
+def test_all_faults_at_once() -> None:
+    """A file with several faults is refused once."""
+    assert set(faults("")) == {"name", "member", "source", "checked", "says"}
+
+
+def test_who_gets_nothing() -> None:
+    """Where every member has a condition, the file says what to tell the others."""
+    assert "no-fit" in faults(SOUND.rpartition("[[member]]")[0])
+
+
+def test_one_label_means_one_thing() -> None:
+    """Two members may share a label for different releases, with equal conditions only."""
+    again = SOUND.rpartition("[[member]]")[0].partition("[[member]]")[2]
+    text = f"{SOUND}\n[[member]]{again.replace('12.0', '12.8').replace('>=2', '<2')}"
+    assert "with other conditions" in faults(text)["member[2].label"]
+    same = f"{SOUND}\n[[member]]{again.replace('>=2', '<2')}"
+    assert len(parse_family(same.encode()).members) == 3
+
+
+@pytest.mark.parametrize("name", shipped_names())
+class TestShipped:
+    """What holds for every family that is shipped."""
+
+    def test_is_sound(self, name: str) -> None:
+        """Its file has its name, a source and something to tell everybody."""
+        family = shipped(name)
+        assert family is not None
+        assert family.name == name
+        assert len(family.members) > 1
+        assert family.source.startswith("https://")
+
+    def test_documents_agree(self, name: str) -> None:
+        """F-65: what is said of each label alone is what is said of all together."""
+        family = shipped(name)
+        assert family is not None
+        labelled = [member for member in family.members if member.label is not None]
+        whole = read_document(family.document(labelled), where=name)
+        assert not whole.unusable
+        alone = [
+            (str(member.label), read_document(family.document([member]), where=name))
+            for member in labelled
+        ]
+        assert combine([(name, whole), *alone]).variants == whole.variants
+
+
+def test_few_count_without_consent() -> None:
+    """Only families that their projects name as the way to install them count by default."""
+    names = [name for name in shipped_names() if (one := shipped(name)) and one.by_default]
+    assert names == ["cupy", "onnxruntime"]
+
+
+def test_the_page_has_them() -> None:
+    """The page lists exactly the shipped families, as the files have them."""
+    assert PAGE.read_text(encoding="utf-8").partition(HEAD)[2] == table().removeprefix(HEAD)
