@@ -87,10 +87,6 @@ def addresses(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]
 
 
 @pytest.fixture
-def store(
-    addresses: tuple[str, str], opened: Callable[[str | None, str | None], Store]
-) -> Store:
+def store(addresses: tuple[str, str], opened: Callable[[str | None, str | None], Store]) -> Store:
     """Give a new, empty store."""
     return opened(*addresses)
-
-

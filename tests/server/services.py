@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import itertools
 import os
 import shutil
@@ -46,7 +45,7 @@ def find_postgresql() -> Path:
 
 
 def _programs() -> Path | None:
-    places = [Path(path) for path in sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)]
+    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     on_path = shutil.which("initdb")
     places += [Path(os.path.realpath(on_path)).parent] if on_path is not None else []
     return next((one for one in places if all((one / name).exists() for name in _NEEDED)), None)
@@ -68,9 +67,9 @@ class Postgresql:
         if user is not None:  # PostgreSQL never runs as root
             shutil.chown(self._folder, user)
         data = self._folder / "data"
-        command = [programs / "initdb", "--auth=trust", "--no-sync", "-U", "postgres", "-D", data]
+        command = [str(programs / "initdb"), "--auth=trust", "--no-sync", "-U", "postgres"]
         made = subprocess.run(
-            [*command, "--encoding=UTF8", "--no-locale"],
+            [*command, "--encoding=UTF8", "--no-locale", "-D", str(data)],
             capture_output=True, text=True, check=False, user=user, cwd=self._folder,
         )  # fmt: skip
         if made.returncode:
@@ -79,13 +78,14 @@ class Postgresql:
         settings = {"listen_addresses": "", "unix_socket_directories": str(self._folder)}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         # Nothing here shall outlive the machine.
-        self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
-            [programs / "postgres", "-F", "-D", data, *options],
-            stdout=subprocess.DEVNULL,
-            stderr=(self._folder / "log").open("wb"),
-            user=user,
-            cwd=self._folder,
-        )
+        with (self._folder / "log").open("wb") as log:
+            self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
+                [programs / "postgres", "-F", "-D", data, *options],
+                stdout=log,
+                stderr=log,
+                user=user,
+                cwd=self._folder,
+            )
         self._wait()
 
     def database(self) -> str:

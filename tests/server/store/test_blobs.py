@@ -123,7 +123,7 @@ def test_drafts_of_the_dead_are_removed(blobs_url: str, tmp_path: Path) -> None:
             draft.write(b"half a wh")
             os.kill(os.getpid(), signal.SIGKILL)
     """
-    arguments = [sys.executable, "-c", textwrap.dedent(child), blobs_url, tmp_path / "spool"]
+    arguments = [sys.executable, "-c", textwrap.dedent(child), blobs_url, str(tmp_path / "spool")]
     assert subprocess.run(arguments, check=False).returncode == -signal.SIGKILL
     (left,) = tmp_path.rglob("*.part")
     blobs = open_blobs(blobs_url, spool=tmp_path / "spool")

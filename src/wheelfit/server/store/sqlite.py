@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections import deque
 from contextlib import closing, contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -47,8 +48,8 @@ class SqliteDatabase:
         self._patience = patience
         self._idle: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
-        # Threads of one process wait here, in their order; SQLite lets others try again and again.
-        self._turn = threading.Lock()
+        # Threads of one process wait here; SQLite itself lets all try again and again.
+        self._turns = _Turns()
         self._closed = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,13 +67,13 @@ class SqliteDatabase:
     @contextmanager
     def writing(self) -> Iterator[Execute]:
         """Give a transaction that changes all or nothing."""
-        if not self._turn.acquire(timeout=self._patience):
+        if not self._turns.wait(self._patience):
             raise self._error("others write all the time")
         try:
             with self._transaction("BEGIN IMMEDIATE") as execute:
                 yield execute
         finally:
-            self._turn.release()
+            self._turns.done()
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -133,3 +134,36 @@ class SqliteDatabase:
 
     def _error(self, reason: str) -> StorageUnavailable:
         return StorageUnavailable(f"the database says: {reason}", where=str(self._path))
+
+
+class _Turns:
+    """Let threads in one after the other, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[threading.Event] = deque()
+        self._is_taken = False
+
+    def wait(self, patience: float) -> bool:
+        """Wait for a turn; False: it did not come in time."""
+        with self._lock:
+            if not self._is_taken:
+                self._is_taken = True
+                return True
+            own = threading.Event()
+            self._waiting.append(own)
+        if own.wait(patience):
+            return True
+        with self._lock:
+            if own.is_set():
+                return True  # it came in this very moment
+            self._waiting.remove(own)
+            return False
+
+    def done(self) -> None:
+        """End a turn."""
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().set()
+            else:
+                self._is_taken = False

@@ -131,4 +131,4 @@ def stage_of(records: Records, secret: str, *, now: datetime) -> Stage | None:
 
 def _digest(secret: str) -> bytes:
     # 256 bits of chance need no slow hash, and nothing is compared byte by byte but digests.
-    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,199 @@
+"""Many at once: threads of one process, and processes that share a store like replicas do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from threading import Barrier, Event
+
+from packaging.utils import canonicalize_name
+from server.uploading import DOCUMENT, NOW, refused, upload
+
+from wheelfit.server.store.cleaning import clean
+from wheelfit.server.store.opening import Store
+from wheelfit.server.store.stored_index import StoredIndex
+from wheelfit.server.uploads.accepting import Accepted
+from wheelfit.testing.wheels import build_wheel
+
+SOME = canonicalize_name("some")
+MANY = 6
+
+REPLICA = """
+    import json, sys
+    from pathlib import Path
+    sys.path.insert(0, sys.argv[1])
+    from server.uploading import upload
+    from wheelfit.server.store.opening import open_store
+    from wheelfit.server.uploads.accepting import Accepted
+
+    _, _, folder, records, blobs, *wheels = sys.argv
+    with open_store(Path(folder), records=records, blobs=blobs) as store:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        answers = []
+        for wheel in wheels:
+            answer = upload(store, Path(wheel))
+            if isinstance(answer, Accepted):
+                answers.append("new" if answer.is_new else "there")
+            else:
+                answers.append(",".join(one.reference for one in answer))
+        print(json.dumps(answers), flush=True)
+"""
+
+
+def replicas(folder: Path, addresses: tuple[str, str], wheels: list[list[Path]]) -> list[list[str]]:
+    """Let processes upload at the same moment, each its wheels; return what each was told."""
+    command = [sys.executable, "-c", textwrap.dedent(REPLICA), str(Path(__file__).parents[2])]
+    running = [
+        subprocess.Popen(
+            [*command, str(folder / str(number)), *addresses, *map(str, own)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number, own in enumerate(wheels)
+    ]
+    for process in running:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    answers = []
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in running:
+        said, _ = process.communicate()
+        answers.append(json.loads(said))
+    return answers
+
+
+def contents(folder: Path, count: int) -> list[Path]:
+    """Build wheels of one name with different content."""
+    return [
+        build_wheel(folder / str(number), "some", "1.0", files={"some.py": f"n = {number}"})
+        for number in range(count)
+    ]
+
+
+def assert_nothing_is_lost(store: Store) -> None:
+    """Check that every listed file has its bytes, and the page agrees with all that it lists."""
+    index = StoredIndex(store)
+    for project in index.projects():
+        page = index.project(project)
+        assert page is not None
+        for file in page.files:
+            content = index.content(file.filename)
+            assert content is not None
+            data = b"".join(content.parts(0, content.size))
+            assert hashlib.sha256(data).hexdigest() == file.hashes["sha256"] == content.sha256
+            assert len(data) == file.size
+
+
+def test_one_name_and_many_contents_in_threads(store: Store, tmp_path: Path) -> None:
+    """Of several contents of one name exactly one wins; the others are told so."""
+    barrier = Barrier(MANY)
+
+    def send(path: Path) -> Accepted | tuple[object, ...]:
+        barrier.wait()
+        return upload(store, path)
+
+    with ThreadPoolExecutor(MANY) as pool:
+        answers = list(pool.map(send, contents(tmp_path, MANY)))
+    winners = [one for one in answers if isinstance(one, Accepted)]
+    assert [one.is_new for one in winners] == [True]
+    losers = [refused(one) for one in answers if not isinstance(one, Accepted)]  # type: ignore[arg-type]
+    assert losers == [{"name-taken"}] * (MANY - 1)
+    assert_nothing_is_lost(store)
+
+
+def test_one_name_and_one_content_in_threads(store: Store, tmp_path: Path) -> None:
+    """The same file many times at once is there once, and a success for all."""
+    (path,) = contents(tmp_path, 1)
+    barrier = Barrier(MANY)
+
+    def send(_: int) -> bool:
+        barrier.wait()
+        answer = upload(store, path)
+        assert isinstance(answer, Accepted)
+        return answer.is_new
+
+    with ThreadPoolExecutor(MANY) as pool:
+        assert sorted(pool.map(send, range(MANY))) == [False] * (MANY - 1) + [True]
+    assert_nothing_is_lost(store)
+
+
+def test_two_replicas_and_one_name(
+    addresses: tuple[str, str], opened: Callable[..., Store], tmp_path: Path
+) -> None:
+    """Two processes that send one name with two contents: exactly one wins, nothing is lost."""
+    first, second = contents(tmp_path, 2)
+    answers = replicas(tmp_path, addresses, [[first], [second]])
+    assert sorted(answers) == [["name-taken"], ["new"]]
+    store = opened(*addresses)
+    assert_nothing_is_lost(store)
+    page = StoredIndex(store).project(SOME)
+    assert page is not None
+    assert len(page.files) == 1
+    # What the loser sent is nobody's, and goes.
+    assert len(list(store.blobs.stored())) in (1, 2)
+    clean(store, now=NOW + timedelta(days=9999), grace=timedelta(days=1))
+    assert [one.sha256 for one in store.blobs.stored()] == [page.files[0].hashes["sha256"]]
+
+
+def test_two_replicas_and_one_release(
+    addresses: tuple[str, str], opened: Callable[..., Store], tmp_path: Path
+) -> None:
+    """F-70, F-74: wheels of a release that come to both at once are all in its document."""
+
+    def wheels(tag: str) -> list[Path]:
+        return [
+            build_wheel(tmp_path / tag, "some", "1.0", label=label, document=DOCUMENT, tag=tag)
+            for label in ("mkl", "open", "null")
+        ]
+
+    own = [wheels("py3-none-any"), wheels("py2-none-any")]
+    answers = replicas(tmp_path, addresses, own)
+    assert answers == [["new"] * 3] * 2
+    store = opened(*addresses)
+    assert_nothing_is_lost(store)
+    document = store.records.release_document("some-1.0-variants.json")
+    assert document is not None
+    assert set(json.loads(document.content)["variants"]) == {"mkl", "null", "open"}
+    assert [one.serial for one in store.records.changes(0)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_cleaning_up_while_others_upload(store: Store, tmp_path: Path) -> None:
+    """However short the grace, what is recorded has its bytes."""
+    paths = [
+        build_wheel(tmp_path, "some", f"{number}.0", files={"some.py": "same"})
+        for number in range(8)
+    ]
+    is_done = Event()
+
+    def tidy() -> int:
+        count = 0
+        while not is_done.is_set():
+            kept = [one.sha256 for one in store.blobs.stored()]
+            count += len(store.records.forget_unused(kept, store.blobs.delete))
+        return count
+
+    with ThreadPoolExecutor(4) as pool:
+        cleaner = pool.submit(tidy)
+        try:
+            answers = list(pool.map(partial(upload, store), paths))
+        finally:
+            is_done.set()
+        cleaner.result()
+    assert all(isinstance(one, Accepted) for one in answers), answers
+    page = StoredIndex(store).project(SOME)
+    assert page is not None
+    assert len(page.files) == len(paths)
+    assert_nothing_is_lost(store)

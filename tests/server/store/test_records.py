@@ -1,0 +1,456 @@
+"""What is known of projects and files: the same in SQLite and in PostgreSQL."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+from server.uploading import DOCUMENT, NOW
+
+from wheelfit.core.labels import Label
+from wheelfit.errors import InvalidConfiguration, StorageUnavailable, UploadRefused
+from wheelfit.server.store.opening import open_records
+from wheelfit.server.store.records import MissingBlob, NewFile, Records, Token
+from wheelfit.server.store.schema import MIGRATIONS
+from wheelfit.server.store.tokens import holder, issue, may, open_stage, stage_of, written
+from wheelfit.testing.wheels import single_label_document
+
+TIME = written(NOW)
+LATER = written(NOW + timedelta(days=1))
+SOME = canonicalize_name("some")
+OTHER = canonicalize_name("other")
+
+
+@pytest.fixture
+def records(records_url: str) -> Any:
+    """Give empty records."""
+    opened = open_records(records_url)
+    yield opened
+    opened.close()
+
+
+def new(filename: str = "some-1.0-py3-none-any.whl", content: bytes = b"x", **more: Any) -> NewFile:
+    """Return a file."""
+    name, version = filename.split("-")[:2]
+    label = filename.removesuffix(".whl").split("-")[5:]
+    return NewFile(
+        filename=filename,
+        project=canonicalize_name(name),
+        version=Version(version),
+        sha256=hashlib.sha256(content).hexdigest(),
+        size=len(content),
+        uploaded=TIME,
+        label=Label(label[0]) if label else None,
+        **more,
+    )
+
+
+def variant(label: str, document: Any = DOCUMENT, version: str = "1.0", **more: Any) -> NewFile:
+    """Return a variant wheel that says what a document of the release says of its label."""
+    own = json.dumps(single_label_document(document, label)).encode()
+    filename = f"some-{version}-py3-none-any-{label}.whl"
+    return new(filename, label.encode(), document=own, **more)
+
+
+def add(records: Records, file: NewFile, **more: Any) -> bool:
+    """Add a file whose bytes are there."""
+    return records.add(file, is_kept=lambda: True, **more)
+
+
+def references(error: pytest.ExceptionInfo[UploadRefused]) -> set[object]:
+    """Return why something was refused."""
+    return {one["reference"] for one in error.value.details}
+
+
+def test_a_file_is_known_as_it_was_added(records: Records) -> None:
+    """Everything that was said of a file comes back."""
+    file = new(requires_python=">=3.9", metadata=b"Name: some", provenance=b"{}")
+    assert records.projects() == ()
+    assert add(records, file)
+    listing = records.listing(SOME)
+    assert listing is not None
+    (stored,) = listing.files
+    assert (stored.filename, stored.sha256, stored.size) == (file.filename, file.sha256, 1)
+    assert (stored.version, stored.uploaded, stored.requires_python) == ("1.0", TIME, ">=3.9")
+    assert stored.metadata_sha256 == hashlib.sha256(b"Name: some").hexdigest()
+    assert stored.has_provenance
+    assert stored.yanked is None
+    assert records.metadata(file.filename) == b"Name: some"
+    assert records.provenance(file.filename) == b"{}"
+    assert records.file(file.filename) == stored
+    assert records.projects() == (SOME,)
+    assert listing.documents == ()
+
+
+def test_what_is_not_known(records: Records) -> None:
+    """Of what there is not, there is nothing; and that is no error."""
+    assert records.listing(SOME) is None
+    assert records.file("some-1.0.tar.gz") is None
+    assert records.metadata("x") is records.provenance("x") is None
+    assert records.release_document("some-1.0-variants.json") is None
+    assert records.release_document("../../x") is None
+    assert records.serial(SOME) == records.serial() == 0
+    assert records.changes(0) == ()
+    assert records.yank(["x"], "", time=TIME) == records.delete(["x"], time=TIME) == 0
+    assert records.publish("x", time=TIME) == ()
+    assert records.drop("x") == 0
+    assert not records.revoke("x")
+
+
+def test_the_same_bytes_again_are_a_success(records: Records) -> None:
+    """The very same file can be added any number of times, and nothing changes."""
+    assert add(records, new())
+    serial = records.serial(SOME)
+    assert not add(records, new())
+    assert records.serial(SOME) == serial
+
+
+def test_other_bytes_of_a_name_are_refused(records: Records) -> None:
+    """A name stands for one content for ever."""
+    add(records, new())
+    with pytest.raises(UploadRefused) as caught:
+        add(records, new(content=b"y"))
+    assert references(caught) == {"name-taken"}
+    with pytest.raises(UploadRefused):
+        records.check(new(content=b"y"))
+
+
+def test_names_that_fall_together_are_refused(records: Records) -> None:
+    """Two names may not differ in case only, or in what normalisation makes equal."""
+    add(records, new("some-1.0-py3-none-any.whl"))
+    for filename, folded in (
+        ("Some-1.0-py3-none-any.whl", ""),
+        ("so.me-1.0-py3-none-any.whl", "some-1.0-py3-none-any.whl"),
+    ):
+        with pytest.raises(UploadRefused) as caught:
+            add(records, new(filename, b"other", folded=folded))
+        assert "name-collision" in references(caught)
+
+
+def test_a_deleted_name_never_comes_back(records: Records) -> None:
+    """Neither the same bytes nor others, in no spelling."""
+    add(records, new())
+    assert records.delete([new().filename], time=LATER) == 1
+    assert records.listing(SOME) is None
+    assert records.projects() == ()
+    for file in (new(), new(content=b"y"), new("Some-1.0-py3-none-any.whl")):
+        with pytest.raises(UploadRefused) as caught:
+            add(records, file)
+        assert references(caught) == {"name-deleted"}
+
+
+def test_a_release_is_spelled_in_one_way(records: Records) -> None:
+    """F-70, F-78: 1.0 and 1.0.0 are one release, so its document has one name."""
+    add(records, new("some-1.0-py3-none-any.whl"))
+    with pytest.raises(UploadRefused) as caught:
+        add(records, new("some-1.0.0-py2-none-any.whl"))
+    assert references(caught) == {"other-spelling"}
+
+
+def test_everything_wrong_is_told_at_once(records: Records) -> None:
+    """F-131: all that keeps a file out is in one error."""
+    add(records, new(), by="ann")
+    add(records, variant("mkl"))
+    other = {**DOCUMENT, "variants": {"mkl": {"blas": {"library": ["openblas"]}}}}
+    file = replace(variant("mkl", other), sha256="0" * 64)
+    with pytest.raises(UploadRefused) as caught:
+        add(records, file, by="bob", stage="gone")
+    assert references(caught) == {"name-taken", "not-an-owner", "no-such-stage"}
+    twin = replace(variant("mkl", other), filename="some-1.0-py2-none-any-mkl.whl")
+    with pytest.raises(UploadRefused) as caught:
+        add(records, twin)
+    assert references(caught) == {"inconsistent-variants"}
+
+
+def test_nothing_is_recorded_without_bytes(records: Records) -> None:
+    """If the bytes went away, there is no record of the file."""
+    with pytest.raises(MissingBlob):
+        records.add(new(), is_kept=lambda: False)
+    assert records.listing(SOME) is None
+    assert records.serial() == 0
+
+
+# --- documents of releases ----------------------------------------------------------------
+
+
+def test_the_document_follows_the_wheels(records: Records) -> None:
+    """F-70, F-74: with every change the document has exactly what the wheels say."""
+    assert add(records, variant("mkl"))
+    first = records.release_document("some-1.0-variants.json")
+    assert first is not None
+    assert set(json.loads(first.content)["variants"]) == {"mkl"}
+    add(records, variant("open"))
+    listing = records.listing(SOME)
+    assert listing is not None
+    (second,) = listing.documents
+    assert set(json.loads(second.content)["variants"]) == {"mkl", "open"}
+    assert second.sha256 == hashlib.sha256(second.content).hexdigest()
+    assert records.release_document(second.filename) == second
+    records.delete([variant("open").filename], time=LATER)
+    assert records.release_document(second.filename) == first
+    records.delete([variant("mkl").filename], time=LATER)
+    assert records.release_document(second.filename) is None
+
+
+def test_wheels_that_contradict_each_other(records: Records) -> None:
+    """F-60, F-61: one label means one set of properties in a release, the priorities agree."""
+    add(records, variant("mkl"))
+    other = {**DOCUMENT, "variants": {"mkl": {"blas": {"library": ["openblas"]}}}}
+    file = replace(variant("mkl", other), filename="some-1.0-py2-none-any-mkl.whl")
+    with pytest.raises(UploadRefused) as caught:
+        add(records, file)
+    assert references(caught) == {"inconsistent-variants"}
+    assert "variants.mkl" in str(caught.value.details)
+    add(records, variant("mkl", other, version="2.0"))  # of another release it may mean another
+
+
+# --- yanking, and the log -------------------------------------------------------------------
+
+
+def test_yanking_and_taking_it_back(records: Records) -> None:
+    """A yanked file stays, with its reason, until that is taken back."""
+    add(records, new())
+    name = new().filename
+    assert records.yank([name, "other"], "broken", time=LATER) == 1
+    stored = records.file(name)
+    assert stored is not None
+    assert stored.yanked == "broken"
+    records.yank([name], None, time=LATER)
+    stored = records.file(name)
+    assert stored is not None
+    assert stored.yanked is None
+
+
+def test_the_log_grows_with_every_change(records: Records) -> None:
+    """Each change has a number, larger than all before; a page keeps that of its last one."""
+    add(records, new())
+    before = records.serial(SOME)
+    add(records, new("other-1.0-py3-none-any.whl"))
+    assert records.serial(SOME) == before
+    assert records.serial(OTHER) == records.serial() > before
+    records.yank([new().filename], "", time=LATER)
+    assert records.serial(SOME) == records.serial()
+    records.delete([new().filename], time=LATER)
+    changes = records.changes(0)
+    assert [(one.action, one.project) for one in changes] == [
+        ("upload", SOME),
+        ("upload", OTHER),
+        ("yank", SOME),
+        ("delete", SOME),
+    ]
+    assert [one.serial for one in changes] == sorted({one.serial for one in changes})
+    assert records.changes(changes[1].serial) == changes[2:]
+    assert records.changes(0, most=1) == changes[:1]
+    assert records.changes(changes[-1].serial) == ()
+
+
+# --- stages ----------------------------------------------------------------------------------
+
+
+def test_a_stage_is_seen_by_nobody_else(records: Records) -> None:
+    """What waits in a stage shows with it only, and nothing changes for others."""
+    stage, secret = open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))
+    file = variant("mkl", metadata=b"m", provenance=b"p")
+    add(records, file, stage=stage.id)
+    add(records, new(content=b"plain"))
+    serial = records.serial(SOME)
+    assert [one.filename for one in _files(records)] == [new().filename]
+    assert records.file(file.filename) is None
+    assert records.metadata(file.filename) is records.provenance(file.filename) is None
+    assert records.release_document("some-1.0-variants.json") is None
+    assert len(_files(records, stage.id)) == 2
+    assert records.metadata(file.filename, stage.id) == b"m"
+    seen = records.listing(SOME, stage.id)
+    assert seen is not None
+    assert [one.filename for one in seen.documents] == ["some-1.0-variants.json"]
+    assert records.release_document("some-1.0-variants.json", stage.id) == seen.documents[0]
+    assert records.serial(SOME) == serial
+    assert stage_of(records, secret, now=NOW) == stage
+    assert stage_of(records, secret, now=NOW + timedelta(days=2)) is None
+    assert stage_of(records, "wheelfit-stage-guess", now=NOW) is None
+
+
+def _files(records: Records, stage: str = "") -> tuple[Any, ...]:
+    listing = records.listing(SOME, stage)
+    return listing.files if listing is not None else ()
+
+
+def test_a_stage_is_published_as_one_act(records: Records) -> None:
+    """All its files, of several projects, come with one number and the time of that act."""
+    stage, _ = open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))
+    for file in (variant("mkl"), variant("open"), new("other-1.0-py3-none-any.whl", b"o")):
+        add(records, file, stage=stage.id)
+    assert records.projects() == ()
+    assert records.projects(stage.id) == (OTHER, SOME)
+    published = records.publish(stage.id, time=LATER)
+    assert len(published) == 3
+    assert {one.uploaded for one in published} == {LATER}
+    assert {one.serial for one in records.changes(0)} == {records.serial()}
+    document = records.release_document("some-1.0-variants.json")
+    assert document is not None
+    assert set(json.loads(document.content)["variants"]) == {"mkl", "open"}
+    assert records.stages() == ()
+    assert records.publish(stage.id, time=LATER) == ()
+
+
+def test_publishing_is_all_or_nothing(records: Records) -> None:
+    """F-65: what contradicts what was published meanwhile stays staged, all of it."""
+    stage, _ = open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))
+    add(records, variant("mkl"), stage=stage.id)
+    add(records, new("other-1.0-py3-none-any.whl", b"o"), stage=stage.id)
+    other = {**DOCUMENT, "variants": {"mkl": {"blas": {"library": ["openblas"]}}}}
+    add(records, replace(variant("mkl", other), filename="some-1.0-py2-none-any-mkl.whl"))
+    before = (records.projects(), records.serial(), records.stages())
+    with pytest.raises(UploadRefused) as caught:
+        records.publish(stage.id, time=LATER)
+    assert references(caught) == {"inconsistent-variants"}
+    assert (records.projects(), records.serial(), records.stages()) == before
+    assert len(_files(records, stage.id)) == 2
+
+
+def test_a_dropped_stage_leaves_its_names_free(records: Records) -> None:
+    """What was never published was never promised to anybody."""
+    stage, _ = open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))
+    add(records, new(), stage=stage.id)
+    with pytest.raises(UploadRefused) as caught:
+        add(records, new())
+    assert references(caught) == {"name-taken"}
+    assert records.drop(stage.id) == 1
+    assert add(records, new(content=b"y"))
+    second, _ = open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))
+    add(records, new("some-2.0-py3-none-any.whl"), stage=second.id)
+    assert records.delete(["some-2.0-py3-none-any.whl"], time=LATER) == 1
+    assert add(records, new("some-2.0-py3-none-any.whl"), stage=second.id)
+    with pytest.raises(UploadRefused):
+        add(records, new("some-3.0-py3-none-any.whl"), stage=stage.id)
+
+
+# --- tokens and owners --------------------------------------------------------------------------
+
+
+def test_tokens_open_what_they_are_for(records: Records) -> None:
+    """A secret is known by its digest, for its projects, in its time, until it is revoked."""
+    token, secret = issue(
+        records, "ann", ["upload"], now=NOW, projects=[SOME], lasts=timedelta(days=1), note="ci"
+    )
+    assert holder(records, secret, now=NOW) == token
+    assert records.tokens() == (token,)
+    assert secret not in repr(records.tokens())
+    assert may(records, token, "upload", SOME)
+    assert not may(records, token, "upload", OTHER)
+    assert not may(records, token, "admin", SOME)
+    assert holder(records, secret, now=NOW + timedelta(days=2)) is None
+    assert holder(records, f"{secret}x", now=NOW) is None
+    assert holder(records, "\ud800", now=NOW) is None
+    assert records.revoke(token.id)
+    assert holder(records, secret, now=NOW) is None
+
+
+def test_owners(records: Records) -> None:
+    """Who uploads first owns a project; tokens are good for what their holder owns."""
+    token, _ = issue(records, "ann", ["admin"], now=NOW)
+    assert may(records, token, "upload", SOME)
+    add(records, new(), by="bob")
+    assert records.owners(SOME) == {"bob"}
+    assert not may(records, token, "upload", SOME)
+    with pytest.raises(UploadRefused) as caught:
+        add(records, new("some-2.0-py3-none-any.whl"), by="ann")
+    assert references(caught) == {"not-an-owner"}
+    records.set_owners(SOME, ["ann", "bob"])
+    assert may(records, token, "upload", SOME)
+    assert may(records, token, "admin", SOME)
+    add(records, new("some-2.0-py3-none-any.whl"), by="ann")
+    assert records.owners(SOME) == {"ann", "bob"}
+
+
+def test_a_token_without_projects(records: Records) -> None:
+    """A token for no project at all opens none."""
+    token = Token("id", "ann", frozenset({"admin"}), TIME, frozenset())
+    records.add_token(token, b"x" * 32)
+    assert records.token(b"x" * 32) == token
+    assert not may(records, token, "upload", SOME)
+
+
+# --- opening --------------------------------------------------------------------------------
+
+
+def test_what_was_written_is_there_when_opened_again(records_url: str) -> None:
+    """Records outlive who wrote them, and opening them again changes nothing."""
+    first = open_records(records_url)
+    add(first, variant("mkl"))
+    listing = first.listing(SOME)
+    second = open_records(records_url)
+    assert second.listing(SOME) == listing
+    first.close()
+    first.close()
+    assert second.serial() == 1
+    second.close()
+    with pytest.raises(StorageUnavailable):
+        second.serial()
+
+
+def test_a_newer_schema_is_left_alone(
+    records_url: str, execute: Callable[[str, str], None]
+) -> None:
+    """Tables of a newer wheelfit are not touched, and the error says so."""
+    open_records(records_url).close()
+    execute(records_url, f"UPDATE schema_version SET version = {len(MIGRATIONS) + 1}")
+    with pytest.raises(InvalidConfiguration, match="this wheelfit knows"):
+        open_records(records_url)
+
+
+@pytest.fixture
+def execute() -> Callable[[str, str], None]:
+    """Give a function that runs a statement behind the back of the records."""
+
+    def run(url: str, sql: str) -> None:
+        if url.startswith("sqlite"):
+            import sqlite3
+            from contextlib import closing
+
+            with closing(sqlite3.connect(url.removeprefix("sqlite://"))) as database:
+                database.execute(sql)
+                database.commit()
+        else:
+            import psycopg
+
+            with psycopg.connect(url) as connection:
+                connection.execute(sql.encode())
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["mysql://host/x", "nothing", "sqlite://elsewhere.example/x", "postgresql://%zz%/a b c=d"],
+)
+def test_addresses_that_name_no_database(url: str) -> None:
+    """A wrong address is an error of configuration."""
+    with pytest.raises(InvalidConfiguration):
+        open_records(url)
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    """A file of something else is not touched."""
+    path = tmp_path / "records.sqlite3"
+    path.write_bytes(b"something else entirely" * 100)
+    with pytest.raises(StorageUnavailable, match="not a database"):
+        open_records(f"sqlite://{path}")
+    assert path.read_bytes().startswith(b"something else")
+
+
+def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    """Who cannot be reached is named without its password."""
+    from wheelfit.server.store.postgresql import PostgresqlDatabase
+
+    with pytest.raises(StorageUnavailable) as caught:
+        PostgresqlDatabase(f"postgresql://me:hush@/x?host={tmp_path}", patience=0.5)
+    assert "hush" not in str(caught.value)

@@ -1,0 +1,256 @@
+"""What uploads survive: being killed, a full disk, little memory, and bytes of any size."""
+
+from __future__ import annotations
+
+import io
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from packaging.utils import canonicalize_name
+from server.uploading import BOUNDARY, CONTENT_TYPE, NOW, fields_of, form, upload
+
+from wheelfit.errors import StorageUnavailable, UploadRefused
+from wheelfit.server.messages import Disconnect
+from wheelfit.server.store.cleaning import clean
+from wheelfit.server.store.opening import Store
+from wheelfit.server.store.stored_index import StoredIndex
+from wheelfit.server.uploads.accepting import Accepted
+from wheelfit.server.uploads.form import FormLimits, read_form
+from wheelfit.testing.wheels import build_large_wheel, build_wheel
+
+SOME = canonicalize_name("some")
+TESTS = str(Path(__file__).parents[2])
+
+KILLED = """
+    import os, signal, sys
+    from pathlib import Path
+    sys.path.insert(0, sys.argv[1])
+    from server.uploading import upload
+    from wheelfit.server.store.opening import Store, open_store
+
+    class Dying:
+        \"\"\"Blobs or records that take their process with them at one method.\"\"\"
+
+        def __init__(self, inner, method, *, after):
+            self._inner, self._method, self._after = inner, method, after
+
+        def __getattr__(self, name):
+            inner = getattr(self._inner, name)
+            if name != self._method:
+                return inner
+            def method(*arguments, **named):
+                if self._after:
+                    inner(*arguments, **named)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return method
+
+    _, _, folder, records, blobs, wheel, moment = sys.argv
+    store = open_store(Path(folder), records=records, blobs=blobs)
+    when, kind, method = moment.split()
+    parts = store._asdict()
+    parts[kind] = Dying(parts[kind], method, after=when == "after")
+    upload(Store(**parts), Path(wheel))
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "is_there"),
+    [
+        ("before blobs keep", False),
+        ("after blobs keep", False),
+        ("before records add", False),
+        ("after records add", True),
+    ],
+)
+def test_killed_between_bytes_and_record(
+    moment: str,
+    is_there: bool,  # noqa: FBT001 - of the table above
+    addresses: tuple[str, str],
+    opened: Callable[..., Store],
+    tmp_path: Path,
+) -> None:
+    """Who is killed leaves a file with its bytes or none; what nobody needs is removed later."""
+    wheel = build_wheel(tmp_path, "some", "1.0")
+    command = [sys.executable, "-c", textwrap.dedent(KILLED), TESTS, str(tmp_path / "store")]
+    done = subprocess.run([*command, *addresses, str(wheel), moment], check=False)
+    assert done.returncode == -signal.SIGKILL
+    store = opened(*addresses)
+    page = StoredIndex(store).project(SOME)
+    assert (page is not None) is is_there
+    if not is_there:
+        clean(store, now=NOW + timedelta(days=9999), grace=timedelta(hours=1))
+        assert list(store.blobs.stored()) == []
+    assert not list(tmp_path.rglob("*.part")) or is_there
+    again = upload(store, wheel)
+    assert isinstance(again, Accepted)
+    assert again.is_new is not is_there
+    content = StoredIndex(store).content(wheel.name)
+    assert content is not None
+    assert b"".join(content.parts(0, content.size)) == wheel.read_bytes()
+
+
+LARGE = """
+    import hashlib, io, resource, sys
+    from pathlib import Path
+    sys.path.insert(0, sys.argv[1])
+    from server.uploading import CONTENT_TYPE, NOW, fields_of, form
+    from wheelfit.server.store.opening import open_store
+    from wheelfit.server.uploads.accepting import accept
+    from wheelfit.server.uploads.form import read_form
+
+    _, _, folder, records, blobs, wheel = sys.argv
+    store = open_store(Path(folder), records=records, blobs=blobs)
+
+    class Body:
+        \"\"\"A form around a file that is never in memory as a whole.\"\"\"
+
+        def __init__(self, path, fields):
+            before, after = form(path.name, b"|", fields).split(b"|")
+            self._parts = [io.BytesIO(before), path.open("rb"), io.BytesIO(after)]
+
+        def read(self, size=-1):
+            while self._parts:
+                if data := self._parts[0].read(size):
+                    return data
+                self._parts.pop(0).close()
+            return b""
+
+    def most():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    path = Path(wheel)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    fields = {**fields_of(path.name, b""), "sha256_digest": digest, "blake2_256_digest": ""}
+    small = Path(wheel).with_name("small-1.0-py3-none-any.whl")
+    before = None
+    for path, one in ((small, None), (path, fields)):
+        if one is None:
+            one = fields_of(path.name, path.read_bytes())
+        with read_form(Body(path, one), CONTENT_TYPE, store.blobs) as came:
+            answer = accept(came, store, now=NOW)
+        assert not isinstance(answer, tuple), answer
+        if before is None:
+            before = most()
+    print(most() - before)
+"""
+
+
+def test_a_large_wheel_costs_no_memory(addresses: tuple[str, str], tmp_path: Path) -> None:
+    """A wheel of 300 MB is read, checked and kept with a small part of that in memory."""
+    size = 300 << 20
+    wheel = build_large_wheel(tmp_path, "some", "1.0", size)
+    build_wheel(tmp_path, "small", "1.0")
+    command = [sys.executable, "-c", textwrap.dedent(LARGE), TESTS, str(tmp_path / "store")]
+    done = subprocess.run(
+        [*command, *addresses, str(wheel)], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) * 1024 < size // 3
+
+
+FULL = """
+    import resource, signal, sys
+    from pathlib import Path
+    sys.path.insert(0, sys.argv[1])
+    from server.uploading import upload
+    from wheelfit.errors import StorageUnavailable
+    from wheelfit.server.store.opening import open_store
+    from wheelfit.server.store.stored_index import StoredIndex
+
+    _, _, folder, records, blobs, wheel = sys.argv
+    store = open_store(Path(folder), records=records, blobs=blobs)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+    try:
+        upload(store, Path(wheel))
+    except StorageUnavailable as error:
+        print(error.reference)
+    print(StoredIndex(store).projects())
+    store.close()
+"""
+
+
+def test_a_full_disk(
+    addresses: tuple[str, str], opened: Callable[..., Store], tmp_path: Path
+) -> None:
+    """Without room an upload fails as such, leaves nothing, and works once there is room."""
+    import random
+
+    content = random.Random(1).randbytes(1_000_000)
+    wheel = build_wheel(tmp_path, "some", "1.0", files={"some.bin": content})
+    command = [sys.executable, "-c", textwrap.dedent(FULL), TESTS, str(tmp_path / "store")]
+    done = subprocess.run(
+        [*command, *addresses, str(wheel)], check=False, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ["storage-unavailable", "()"], done.stderr
+    assert not list(tmp_path.rglob("*.part"))
+    store = opened(*addresses)
+    assert list(store.blobs.stored()) == []
+    assert isinstance(upload(store, wheel), Accepted)
+
+
+class Endless:
+    """A body whose file never ends."""
+
+    def __init__(self, start: bytes) -> None:
+        self._start = start
+        self.sent = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return more of it."""
+        piece, self._start = self._start or b"x" * size, b""
+        self.sent += len(piece)
+        return piece
+
+
+def test_an_endless_body_ends(opened: Callable[..., Store], tmp_path: Path) -> None:
+    """A file that is too large is refused with the first byte too many, and leaves nothing."""
+    store = opened()
+    start = form("some-1.0-py3-none-any.whl", b"", fields_of("some-1.0-py3-none-any.whl", b""))
+    body = Endless(start.removesuffix(f"\r\n--{BOUNDARY}--\r\n".encode()))
+    limits = FormLimits(file=1_000_000)
+    with (
+        pytest.raises(UploadRefused, match="1000000") as caught,
+        read_form(body, CONTENT_TYPE, store.blobs, limits=limits),
+    ):
+        pass
+    assert [one["reference"] for one in caught.value.details] == ["too-large"]
+    assert body.sent < 2_000_000
+    assert not list(tmp_path.rglob("*.part"))
+
+
+class Leaving(io.BytesIO):
+    """A body whose client goes away in the middle."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return some of it, then nothing for ever."""
+        return super().read(min(size or 0, 100)) if self.tell() < 2000 else self._gone()
+
+    def _gone(self) -> bytes:
+        raise Disconnect
+
+
+def test_a_client_that_goes_away(opened: Callable[..., Store], tmp_path: Path) -> None:
+    """Whatever came of an upload that was broken off is gone."""
+    store = opened()
+    name = "some-1.0-py3-none-any.whl"
+    body = Leaving(form(name, b"y" * 9000, fields_of(name, b"")))
+    with pytest.raises(Disconnect), read_form(body, CONTENT_TYPE, store.blobs):
+        pass
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_store_that_was_closed(opened: Callable[..., Store], tmp_path: Path) -> None:
+    """What cannot be recorded is an error, and no file of the index."""
+    store = opened()
+    wheel = build_wheel(tmp_path, "some", "1.0")
+    store.close()
+    with pytest.raises(StorageUnavailable):
+        upload(store, wheel)
