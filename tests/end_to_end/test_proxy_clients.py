@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from end_to_end.clients import Scene, installed, stock
@@ -29,21 +30,21 @@ def scene(index: RecordingIndex, tmp_path: Path, fake_driver: FakeDriver) -> Sce
     return Scene(index, tmp_path, fake_driver)
 
 
-def pip_install(scene: Scene, pip: Path, *words: str, cuda: str | None, **more: object) -> str:
+def pip_install(scene: Scene, pip: Path, *words: str, cuda: str | None, **more: Any) -> str:
     """Let pip install into the environment of the scene."""
     python = scene.venv("env") / "bin" / "python"
     command = (pip, "--python", python, "install", *words)
-    return scene.run(*command, cuda=cuda, **more)  # type: ignore[arg-type]
+    return scene.run(*command, cuda=cuda, **more)
 
 
-def uv_install(scene: Scene, uv: Path, *words: str, cuda: str | None, **more: object) -> str:
+def uv_install(scene: Scene, uv: Path, *words: str, cuda: str | None, **more: Any) -> str:
     """Let uv install into the environment of the scene."""
     python = scene.venv("env") / "bin" / "python"
     command = (uv, "pip", "install", "--python", python, *words)
-    return scene.run(*command, cuda=cuda, **more)  # type: ignore[arg-type]
+    return scene.run(*command, cuda=cuda, **more)
 
 
-INSTALL = {"pip": pip_install, "uv": uv_install}
+INSTALL: dict[str, Callable[..., str]] = {"pip": pip_install, "uv": uv_install}
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])

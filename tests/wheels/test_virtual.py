@@ -6,6 +6,7 @@ import io
 import struct
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,7 +39,11 @@ def virtual(path: Path, metadata: bytes = METADATA) -> VirtualWheel:
 @pytest.fixture
 def wheel(tmp_path: Path) -> Path:
     """Give a wheel with some files."""
-    files = {"some/__init__.py": "", "some/data.bin": b"x" * 5000, "some/bin/tool": "#!sh"}
+    files: dict[str, bytes | str] = {
+        "some/__init__.py": "",
+        "some/data.bin": b"x" * 5000,
+        "some/bin/tool": "#!sh",
+    }
     return build_wheel(tmp_path, "some", "1", files=files, executables=["some/bin/tool"])
 
 
@@ -59,11 +64,11 @@ def reordered(path: Path, *, first: bool) -> Path:
         def writable(self) -> bool:
             return True
 
-        def write(self, data: object) -> int:
-            return target.write(data)  # type: ignore[call-overload, no-any-return]
+        def write(self, data: Any) -> int:
+            return target.write(data)
 
     with zipfile.ZipFile(Unseekable(), "w", zipfile.ZIP_DEFLATED) as archive:
-        for info, content in sorted(members, key=key):  # type: ignore[arg-type]
+        for info, content in sorted(members, key=key):
             archive.writestr(
                 zipfile.ZipInfo(info.filename, info.date_time), content, zipfile.ZIP_DEFLATED
             )
@@ -203,7 +208,7 @@ class Sparse:
 
 def test_positions_beyond_four_gigabytes(tmp_path: Path) -> None:
     """ZIP64: positions move in the wide fields, and the new members and the end have such too."""
-    files = {"some/huge.bin": b"x", "some/__init__.py": "here = True\n"}
+    files: dict[str, bytes | str] = {"some/huge.bin": b"x", "some/__init__.py": "here = True\n"}
     hole = 5 << 30
     path = build_wheel(tmp_path, "some", "1", files=files)
     with zipfile.ZipFile(path, "r") as archive:

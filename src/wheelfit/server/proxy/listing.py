@@ -15,7 +15,13 @@ from wheelfit.core.core_metadata import (
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.support import namespaces_used
-from wheelfit.errors import IntegrityError, UserError
+from wheelfit.errors import (
+    IntegrityError,
+    NetworkError,
+    UnexpectedStatus,
+    UserError,
+    WheelfitError,
+)
 from wheelfit.resolve.once import Once
 from wheelfit.server.proxy.choosing import Offer, offer, taken
 from wheelfit.server.proxy.naming import fingerprint, highest_build, proxied_name
@@ -52,6 +58,8 @@ def __dir__() -> list[str]:
 
 Mode: TypeAlias = Literal["additive", "full", "catalogue"]
 _AT_ONCE = 16
+_FAILING = 500
+"""The first status that says nothing of what was asked for."""
 _Needs: TypeAlias = "dict[Platform | None, tuple[str, ...]]"
 
 
@@ -192,6 +200,7 @@ class _Lister:
         """Choose among the wheels of a release."""
         document = self._candidates.document_of(release.name, release.version)
         if document is None:
+            self._refuse_outage(release)
             return _Result()
         ranks, support = self._ranks(release, document)
         if self._mode == "catalogue":
@@ -209,6 +218,22 @@ class _Lister:
             # Whoever locks from it gets one list of what is needed for all machines.
             return self._only_plain(release, offered, contents)
         return self._with_one_metadata(release, offered, ranks, support, contents, number)
+
+    def _refuse_outage(self, release: Release) -> None:
+        """Fail where nothing is known because a server fails: a plain wheel would be no choice.
+
+        What the index names and does not have stays away, and the plain wheels are left (F-130).
+        """
+        for file in release.index_files:
+            try:
+                self._files.read(file)
+            except UnexpectedStatus as error:
+                if error.status >= _FAILING:
+                    raise
+            except NetworkError:
+                raise
+            except WheelfitError:
+                continue
 
     def _ranks(
         self, release: Release, document: VariantDocument

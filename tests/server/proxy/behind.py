@@ -1,0 +1,139 @@
+"""A proxy in front of an index on this machine, asked without a socket of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from wheelfit.core.compatible_tags import (
+    interpreter_values,
+    linux_platforms,
+    platform_values,
+    tags_for,
+)
+from wheelfit.core.target import Target
+from wheelfit.errors import UnknownHost
+from wheelfit.server.messages import Answer, Request
+from wheelfit.server.proxy.admission import Admission
+from wheelfit.server.proxy.application import Proxy
+from wheelfit.server.proxy.profiles import Profile
+from wheelfit.server.proxy.upstream import Upstream
+from wheelfit.sources.open import open_web
+from wheelfit.sources.settings import SourceSettings
+from wheelfit.testing.detectors import FixedDetector
+
+__all__ = ["JSON", "LINUX", "PIP", "UV", "Behind", "body", "target_of", "user_agent"]
+
+JSON = "application/vnd.pypi.simple.v1+json"
+LINUX = linux_platforms("x86_64", glibc=36)
+
+
+def target_of(platforms: Sequence[str] = LINUX, version: str = "3.13.1") -> Target:
+    """Return a target with CPython."""
+    python = Version(version)
+    environment = interpreter_values("cpython", python) | platform_values(platforms[0])
+    return Target.of("the test", environment, tags_for("cpython", python, (), platforms))
+
+
+def user_agent(tool: str, command: str = "install", *, python: str = "3.13.1", **more: Any) -> str:
+    """Return what pip and uv say of themselves."""
+    said: dict[str, Any] = {
+        "cpu": "x86_64",
+        "distro": {"libc": {"lib": "glibc", "version": "2.36"}},
+        "implementation": {"name": "CPython", "version": python},
+        "installer": {"name": tool, "version": "1", "subcommand": command.split()},
+        "python": python,
+        "system": {"name": "Linux"},
+        **more,
+    }
+    return f"{tool}/1 {json.dumps(said)}"
+
+
+PIP = {"accept": JSON, "user-agent": user_agent("pip")}
+UV = {"accept": JSON, "user-agent": user_agent("uv", "pip install")}
+
+
+class Behind:
+    """Hold a proxy.
+
+    :param url: of the index behind it.
+    :param supported: what its machine supports: namespace to feature to values.
+    :param others: further machines by name.
+    :param cache: where things are kept; None keeps nothing.
+    :param reach: of whom the index may speak; by default as near as it is itself.
+    :param options: of `Proxy`.
+    """
+
+    def __init__(
+        self,
+        *urls: str,
+        supported: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+        others: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] | None = None,
+        cache: Path | None = None,
+        admission: Admission | None = None,
+        target: Target | None = None,
+        **options: Any,
+    ) -> None:
+        self.notes: list[str] = []
+        self.webs = []
+        upstreams = []
+        for url in urls:
+            web = open_web(
+                SourceSettings(index_url=url, keyring="disabled", retries=0, resume_retries=1),
+                cache_folder=cache,
+                environ={},
+                home=Path("/nonexistent"),
+                admits=admission or Admission.of(url),
+            )
+            self.webs.append(web)
+            upstreams.append(Upstream(url, web))
+        machines = {"": supported or {}, **(others or {})}
+        self._profiles = {
+            name: Profile(name, target or target_of(), FixedDetector(values))
+            for name, values in machines.items()
+        }
+        self.proxy = Proxy(upstreams, self._profile, note=self.notes.append, **options)
+
+    def _profile(self, name: str) -> Profile:
+        if name not in self._profiles:
+            raise UnknownHost(f"{name!r} is no preset", hint="there are others")
+        return self._profiles[name]
+
+    def ask(
+        self, path: str, headers: Mapping[str, str] | None = None, method: str = "GET"
+    ) -> Answer:
+        """Ask for a path."""
+        return self.proxy(Request(method, path, headers or {"accept": JSON}))
+
+    def page(
+        self, name: str, headers: Mapping[str, str] | None = None, *, before: str = ""
+    ) -> dict[str, dict[str, Any]]:
+        """Return the files of a page by name."""
+        path = f"{before}/simple/{canonicalize_name(name)}/"
+        answer = self.ask(path, {"accept": JSON, **(headers or {})})
+        assert answer.status == 200, b"".join(answer.body)
+        return {file["filename"]: file for file in json.loads(b"".join(answer.body))["files"]}
+
+    def path_of(self, file: Mapping[str, Any], *, before: str = "") -> str:
+        """Return where a file of a page is, from the root of the proxy."""
+        url = str(file["url"])
+        assert url.startswith("../../files/"), url
+        return f"{before}/{url.removeprefix('../../')}"
+
+    def close(self) -> None:
+        """Close everything."""
+        self.proxy.close()
+        for web in self.webs:
+            web.close()
+
+
+def body(answer: Answer) -> bytes:
+    """Return the body, which is as long as it says."""
+    data = b"".join(answer.body)
+    assert len(data) == answer.length
+    return data
