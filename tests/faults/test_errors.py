@@ -75,7 +75,7 @@ def test_some(
     made = prepared(change)
     number = CHANGES.index(change)
     broken = []
-    for trouble in (TROUBLES[number], TROUBLES[(number + 3) % len(TROUBLES)]):
+    for trouble in (TROUBLES[number % len(TROUBLES)], TROUBLES[(number + 3) % len(TROUBLES)]):
         outcome = fail_everywhere(made, trouble, 2)
         broken += outcome.broken
         figures(f"failing system calls   {change.name:10} {outcome}  {trouble.name}")
