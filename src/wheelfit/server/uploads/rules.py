@@ -14,6 +14,7 @@ from packaging.metadata import InvalidMetadata, Metadata, parse_email
 
 from wheelfit.check.findings import Severity
 from wheelfit.check.wheels import check_wheel
+from wheelfit.core.labels import writer_faults
 from wheelfit.errors import WheelfitError
 from wheelfit.patterns import pattern
 from wheelfit.server.store.records import NewFile, Violation
@@ -133,6 +134,10 @@ def _check_wheel(path: Path, filename: str, *, sha256: str, size: int, uploaded:
         return Verdict(tuple(violations), tuple(warnings), None)
     name = facts.filename
     violations += _platform_violations(name)
+    if name.label is not None:
+        violations += [
+            Violation("reserved-label", fault, filename) for fault in writer_faults(name.label)
+        ]
     document = None
     try:
         with WheelArchive(path, name, where=filename) as wheel:

@@ -1,0 +1,125 @@
+"""The form of the upload API, read while it arrives."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from server.uploading import BOUNDARY, CONTENT_TYPE, fields_of, form
+
+from wheelfit.errors import UploadRefused
+from wheelfit.server.store.opening import Store
+from wheelfit.server.uploads.form import FormLimits, read_form
+
+NAME = "some-1.0-py3-none-any.whl"
+CONTENT = b"\r\n--not the boundary\r\n" * 50_000
+
+
+@pytest.fixture
+def store(opened: Callable[[], Store]) -> Store:
+    """Give a store."""
+    return opened()
+
+
+class Drops(io.BytesIO):
+    """A body that comes a few bytes at a time."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the next few bytes."""
+        return super().read(min(size or 1, 977))
+
+
+def refusal(store: Store, body: bytes, kind: str = CONTENT_TYPE, **limits: int) -> str:
+    """Return why a form is refused; there is one reason."""
+    with (
+        pytest.raises(UploadRefused) as caught,
+        read_form(io.BytesIO(body), kind, store.blobs, limits=FormLimits(**limits)),
+    ):
+        pass
+    (reason,) = caught.value.details
+    return str(reason["reference"])
+
+
+@pytest.mark.parametrize("body", [io.BytesIO, Drops])
+def test_a_form_in_pieces_of_any_size(
+    store: Store, body: Callable[[bytes], io.BytesIO], tmp_path: Path
+) -> None:
+    """Fields and file are the same however they are cut into pieces."""
+    fields = fields_of(NAME, CONTENT)
+    with read_form(body(form(NAME, CONTENT, fields)), CONTENT_TYPE, store.blobs) as came:
+        assert came.filename == NAME
+        assert came.draft.path.read_bytes() == CONTENT
+        assert came.draft.sha256 == fields["sha256_digest"]
+        assert came.draft.blake2_256 == fields["blake2_256_digest"]
+        assert {name: values[0] for name, values in came.fields.items()} == fields
+        assert came.first("nothing") == ""
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_several_values_of_a_field(store: Store) -> None:
+    """Fields of metadata can be there many times, in their order."""
+    extra = "".join(
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="Requires-Dist"\r\n\r\n{one}\r\n'
+        for one in ("numpy", "scipy ; extra == 'ü'")
+    )
+    body = extra.encode() + form(NAME, b"", {})
+    with read_form(io.BytesIO(body), CONTENT_TYPE, store.blobs) as came:
+        assert came.fields["requires_dist"] == ("numpy", "scipy ; extra == 'ü'")
+
+
+def altered(old: bytes, new: bytes, fields: Mapping[str, str] = {"name": "some"}) -> bytes:
+    """Write a form with one thing changed."""
+    written = form(NAME, b"abc", fields)
+    assert old in written
+    return written.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"nothing of a form",
+        form(NAME, b"abc", {})[:-8],
+        altered(b'name="content"', b'name="other"'),
+        altered(b'; name="content"', b""),
+        altered(b'; filename="' + NAME.encode() + b'"', b""),
+        altered(b"form-data", b"attachment"),
+        altered(b"some", b"\xff\xfe"),
+        altered(b"Content-Disposition", b"Content Disposition"),
+        form(NAME, b"abc", {}).removesuffix(b"--\r\n") + b"\r\n" + form(NAME, b"abc", {}),
+    ],
+)
+def test_forms_that_cannot_be_read(store: Store, body: bytes, tmp_path: Path) -> None:
+    """Whatever is no form, or half of one, is refused as such, and leaves nothing."""
+    assert refusal(store, body) == "bad-form"
+    assert not list(tmp_path.rglob("*.part"))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["", "application/json", "multipart/form-data", "multipart/form-data; boundary=",
+     f"multipart/form-data; boundary={'x' * 5000}", "multipart/mixed; boundary=x", "\x00é"],
+)  # fmt: skip
+def test_other_types(store: Store, kind: str) -> None:
+    """What does not say that it is a form is none."""
+    assert refusal(store, form(NAME, b"abc", {}), kind) == "bad-form"
+
+
+def test_limits(store: Store) -> None:
+    """Neither the file nor the fields nor their number may be endless."""
+    body = form(NAME, bytes(5000), {f"field{number}": "y" * 100 for number in range(50)})
+    assert refusal(store, body, file=4999) == "too-large"
+    assert refusal(store, body, fields=4999) == "bad-form"
+    assert refusal(store, body, parts=50) == "bad-form"
+    limits = FormLimits(file=5000, fields=5000, parts=51)
+    with read_form(io.BytesIO(body), CONTENT_TYPE, store.blobs, limits=limits) as came:
+        assert came.draft.size == 5000
+
+
+def test_headers_without_end(store: Store) -> None:
+    """A part whose headers never end is refused before it is kept in memory."""
+    body = f"--{BOUNDARY}\r\n".encode() + b"X-Header: y\r\n" * 100_000
+    assert refusal(store, body) == "bad-form"
+    assert refusal(store, f"--{BOUNDARY}\r\nX: ".encode() + b"y" * 1_000_000) == "bad-form"

@@ -1,0 +1,419 @@
+"""Everything that keeps a file from an index is found, all of it at once."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import tarfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from wheelfit.server.uploads.rules import Verdict, check_file, check_name
+from wheelfit.testing.wheels import build_wheel, release_document
+
+DOCUMENT = release_document(
+    {"null": {}, "mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
+)
+
+
+def verdict(path: Path, filename: str | None = None) -> Verdict:
+    """Check a file."""
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    name = path.name if filename is None else filename
+    return check_file(path, name, sha256=digest, size=len(content))
+
+
+def references(found: Verdict) -> set[str]:
+    """Return why it is kept out."""
+    return {one.reference for one in found.violations}
+
+
+def repacked(path: Path, change: Callable[[zipfile.ZipFile, dict[str, bytes]], None]) -> Path:
+    """Write a wheel anew, by a function that is given the archive and what was in it."""
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        change(archive, contents)
+    return path
+
+
+def source(
+    folder: Path,
+    members: Mapping[str, bytes] | None = None,
+    *,
+    name: str = "some-1.0.tar.gz",
+    information: str = "Metadata-Version: 2.1\nName: some\nVersion: 1.0\n",
+) -> Path:
+    """Write a source distribution."""
+    top = name.removesuffix(".tar.gz").removesuffix(".zip")
+    files = {f"{top}/PKG-INFO": information.encode(), f"{top}/setup.py": b"", **(members or {})}
+    path = folder / name
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(path, "w") as archive:
+            for member, content in files.items():
+                archive.writestr(member, content)
+    else:
+        with tarfile.open(path, "w:gz") as tar:
+            for member, content in files.items():
+                header = tarfile.TarInfo(member)
+                header.size = len(content)
+                tar.addfile(header, io.BytesIO(content))
+    return path
+
+
+# --- what is right ------------------------------------------------------------------------
+
+
+def test_a_sound_wheel(tmp_path: Path) -> None:
+    """A wheel without a fault is known with all that is served of it."""
+    path = build_wheel(
+        tmp_path, "Some.Thing", "1.0", label="mkl", document=DOCUMENT, requires_python=">=3.9"
+    )
+    found = verdict(path)
+    assert found.violations == ()
+    assert found.file is not None
+    assert (found.file.project, str(found.file.version)) == ("some-thing", "1.0")
+    assert (found.file.label, found.file.requires_python) == ("mkl", ">=3.9")
+    with zipfile.ZipFile(path) as archive:
+        folder = "some_thing-1.0.dist-info"
+        assert found.file.metadata == archive.read(f"{folder}/METADATA")
+        assert found.file.document == archive.read(f"{folder}/variant.json")
+    assert found.file.size == path.stat().st_size
+    assert found.file.folded == path.name
+
+
+@pytest.mark.parametrize("name", ["some-1.0.tar.gz", "some-1.0.zip"])
+def test_a_sound_source_distribution(tmp_path: Path, name: str) -> None:
+    """A source distribution without a fault is known by its PKG-INFO."""
+    text = "Metadata-Version: 2.1\nName: Some\nVersion: 1.0\nRequires-Python: >=3.9\n"
+    found = verdict(source(tmp_path, name=name, information=text))
+    assert found.violations == ()
+    assert found.file is not None
+    assert (found.file.project, found.file.requires_python) == ("some", ">=3.9")
+    assert found.file.metadata is None
+    assert [path.name for path in tmp_path.iterdir()] == [name]  # what was unpacked is gone
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "cp312-cp312-manylinux_2_28_x86_64",
+        "cp312-cp312-manylinux2014_aarch64.manylinux_2_17_aarch64",
+        "cp312-cp312-musllinux_1_2_x86_64",
+        "cp312-cp312-linux_x86_64",
+        "cp312-cp312-macosx_11_0_arm64",
+        "cp312-cp312-win_arm64",
+        "cp313-cp313-ios_13_0_arm64_iphonesimulator",
+        "cp313-cp313-android_24_arm64_v8a",
+        "cp312-cp312-pyodide_2024_0_wasm32",
+    ],
+)
+def test_platforms_that_are_known(tmp_path: Path, tag: str) -> None:
+    """Wheels for every platform that an installer knows may come in."""
+    assert verdict(build_wheel(tmp_path, "some", "1.0", tag=tag)).violations == ()
+
+
+def test_a_local_version(tmp_path: Path) -> None:
+    """Builds with local versions may come in, unlike at the public registry."""
+    assert verdict(build_wheel(tmp_path, "some", "1.0+cu128")).violations == ()
+
+
+def test_old_but_usual_metadata(tmp_path: Path) -> None:
+    """``License-File`` before metadata 2.4, as setuptools wrote it for years, is a warning."""
+    path = build_wheel(tmp_path, "some", "1.0", metadata_extra=[("License-File", "LICENSE")])
+    found = verdict(path)
+    assert found.violations == ()
+    assert [one.reference for one in found.warnings] == ["invalid-metadata"]
+
+
+# --- names ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".",
+        "..",
+        "../some-1.0-py3-none-any.whl",
+        "..\\some-1.0-py3-none-any.whl",
+        "/etc/some-1.0-py3-none-any.whl",
+        "C:some-1.0-py3-none-any.whl",
+        "some-1.0-py3-none-any.whl\x00.whl",
+        "some-1.0-py3-none-any.whl\r\nX-Header: y.whl",
+        "some-1.0-py3-none-any.whl ",
+        "so\u200dme-1.0-py3-none-any.whl",
+        "söme-1.0-py3-none-any.whl",
+        "some-1.0-py3-none-any.whl:stream",
+        "some-1.0-py3-none-any.WHL",
+        "some-1.0-py3-none-any.whl.",
+        "some%2f-1.0-py3-none-any.whl",
+        "some-1.0.tar.bz2",
+        "some-1.0.exe",
+        "some-1.0.whl",
+        "some.tar.gz",
+        "some-1.0-py3-none-any-CUDA.whl",
+        "some-1.0-py3-none-any-...whl",
+        "some-1.0-py3-none-any-con.whl",
+        "some-x.y-py3-none-any.whl",
+        "con.tar.gz",
+        "-1.0.tar.gz",
+        f"{'s' * 300}-1.0-py3-none-any.whl",
+    ],
+)
+def test_hostile_names(tmp_path: Path, name: str) -> None:
+    """No name that leads elsewhere, or that systems read differently, comes in."""
+    path = build_wheel(tmp_path, "some", "1.0")
+    found = verdict(path, name)
+    assert references(found) & {"invalid-filename", "reserved-label", "long-filename"}
+    assert all(len(one.where) <= 300 for one in found.violations)
+
+
+def test_names_are_looked_at_before_files() -> None:
+    """A name that is right has no fault, whatever the file is."""
+    assert check_name("some-1.0-py3-none-any.whl") == ()
+    assert check_name("some-1.0.tar.gz") == ()
+
+
+# --- wheels ----------------------------------------------------------------------------------
+
+
+def test_all_at_once(tmp_path: Path) -> None:
+    """F-131: what is wrong with name, archive, RECORD, metadata and document is in one answer."""
+    document = {**DOCUMENT, "unknown": 1}
+    path = build_wheel(
+        tmp_path,
+        "some",
+        "1.0",
+        label="mkl",
+        document=document,
+        tag="py3-none-amiga_1_2",
+        metadata_extra=[("Metadata-Version", "2.1"), ("Description-Content-Type", "text/word")],
+        entry_points={"console_scripts": {"python": "some:main"}},
+    )
+
+    def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
+        for name, content in contents.items():
+            archive.writestr(name, content + b"#" if name.endswith(".py") else content)
+
+    found = verdict(repacked(path, change))
+    assert references(found) >= {
+        "unknown-platform",
+        "damaged-content",
+        "invalid-metadata",
+        "wrong-keys",
+        "bad-script",
+    }
+
+
+def test_record_hashes_count(tmp_path: Path) -> None:
+    """A member that is not the one in RECORD keeps the wheel out (no registry looks at that)."""
+
+    def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
+        for name, content in contents.items():
+            archive.writestr(
+                name, content.replace(b"1.0", b"6.6") if name[-3:] == ".py" else content
+            )
+
+    assert references(verdict(repacked(build_wheel(tmp_path, "some", "1.0"), change))) == {
+        "damaged-content"
+    }
+
+
+def test_a_document_of_another_label(tmp_path: Path) -> None:
+    """F-24: the document of a wheel is about the label of its file name."""
+    path = build_wheel(tmp_path, "some", "1.0", label="mkl", document=DOCUMENT)
+    other = path.rename(tmp_path / "some-1.0-py3-none-any-open.whl")
+    assert "wrong-label" in references(verdict(other))
+
+
+def test_null_with_properties(tmp_path: Path) -> None:
+    """F-6: null has no properties."""
+    document = {**DOCUMENT, "variants": {"null": {"blas": {"library": ["mkl"]}}}}
+    path = build_wheel(tmp_path, "some", "1.0", label="null", document=document)
+    assert "null-with-properties" in references(verdict(path))
+
+
+def test_a_label_without_document(tmp_path: Path) -> None:
+    """F-27: a variant wheel has a variant.json."""
+    path = build_wheel(tmp_path, "some", "1.0", label="mkl")
+    assert "missing-document" in references(verdict(path))
+
+
+def test_another_release_inside(tmp_path: Path) -> None:
+    """Name and version are those of METADATA and of the dist-info folder."""
+    path = build_wheel(tmp_path, "some", "1.0")
+    other = path.rename(tmp_path / "other-1.0-py3-none-any.whl")
+    assert "unsound-archive" in references(verdict(other))
+
+
+def test_a_folder_that_is_spelled_otherwise(tmp_path: Path) -> None:
+    """The dist-info folder is spelled as the file name."""
+    path = build_wheel(tmp_path, "Some_Thing", "1.0")
+    other = path.rename(tmp_path / "Some_Thing-1.0-py3-none-any.whl")
+    found = verdict(other)
+    assert references(found) == {"dist-info-spelling"}
+    assert found.file is not None
+    assert found.file.folded == "some_thing-1.0-py3-none-any.whl"
+
+
+def test_a_data_descriptor(tmp_path: Path) -> None:
+    """Sizes stand before the data."""
+    path = build_wheel(tmp_path, "some", "1.0")
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+        def tell(self) -> int:
+            raise OSError
+
+    stream = Pipe()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    path.write_bytes(stream.getvalue())
+    assert references(verdict(path)) == {"data-descriptor"}
+
+
+def with_record(contents: Mapping[str, bytes], more: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the contents of a wheel with more files, all of them in RECORD."""
+    everything = {**contents, **more}
+    record = next(name for name in everything if name.endswith("/RECORD"))
+    rows = [f"{record},,"]
+    for name, content in everything.items():
+        if name != record:
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
+            rows.append(f"{name},sha256={digest.decode()},{len(content)}")
+    return {**everything, record: "\n".join(rows).encode() + b"\n"}
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"some/A.py": b"", "some/a.py": b""}, "unsound-archive"),
+        ({"some/con.py": b""}, "unsound-archive"),
+        ({"../evil.py": b""}, "unsound-archive"),
+        ({"some-1.0.dist-info/entry_points.txt": b"no section"}, "bad-entry-points"),
+        ({"some-1.0.dist-info/entry_points.txt": b"[a]\nx = y\nx = z\n"}, "bad-entry-points"),
+    ],
+)
+def test_members_that_may_not_be(tmp_path: Path, more: dict[str, bytes], expected: str) -> None:
+    """Names that collide, escape or are devices, and entry points that cannot be read."""
+
+    def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
+        for name, content in with_record(contents, more).items():
+            archive.writestr(name, content)
+
+    found = verdict(repacked(build_wheel(tmp_path, "some", "1.0"), change))
+    assert references(found) == {expected}
+
+
+def test_a_promised_licence(tmp_path: Path) -> None:
+    """PEP 639: a licence that METADATA names is there."""
+    headers = [("License-File", "LICENSE"), ("License-Expression", "MIT")]
+    path = build_wheel(tmp_path, "some", "1.0", metadata_extra=headers)
+
+    def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
+        name = "some-1.0.dist-info/METADATA"
+        text = contents[name].replace(b"Metadata-Version: 2.1", b"Metadata-Version: 2.4")
+        for member, content in with_record(contents, {name: text}).items():
+            archive.writestr(member, content)
+
+    assert references(verdict(repacked(path, change))) == {"missing-license"}
+
+
+def test_zip_and_tar_at_once(tmp_path: Path) -> None:
+    """CVE-2026-3219: what two readers see two archives in comes in as neither."""
+    wheel = build_wheel(tmp_path, "some", "1.0").read_bytes()
+    path = source(tmp_path)
+    path.write_bytes(path.read_bytes() + wheel)
+    assert references(verdict(path)) == {"unsound-archive"}
+
+
+def test_a_bomb(tmp_path: Path) -> None:
+    """A small archive that unpacks to very much is refused before it does."""
+    path = source(tmp_path, {"some-1.0/zeros": bytes(80 << 20)})
+    assert references(verdict(path)) == {"unsound-archive"}
+
+
+# --- source distributions ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ({"some-1.0/../../evil": b""}, "unsound-archive"),
+        ({"/etc/evil": b""}, "unsound-archive"),
+        ({"other/file": b""}, "unsound-archive"),
+        ({"some-1.0/A": b"", "some-1.0/a": b""}, "unsound-archive"),
+        ({"some-1.0/nul.txt": b""}, "unsound-archive"),
+    ],
+)
+@pytest.mark.parametrize("name", ["some-1.0.tar.gz", "some-1.0.zip"])
+def test_members_of_source_distributions(
+    tmp_path: Path, name: str, members: dict[str, bytes], expected: str
+) -> None:
+    """The rules by which one would be unpacked hold when it comes in."""
+    assert references(verdict(source(tmp_path, members, name=name))) == {expected}
+
+
+@pytest.mark.parametrize(
+    ("information", "expected"),
+    [
+        ("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n", {"wrong-metadata"}),
+        ("Metadata-Version: 2.1\nName: some\nVersion: 2.0\n", {"wrong-metadata"}),
+        ("Metadata-Version: 2.1\nName: some\n", {"wrong-metadata"}),
+        ("Metadata-Version: 9.0\nName: some\nVersion: 1.0\n", {"wrong-metadata"}),
+        (
+            "Metadata-Version: 2.4\nName: some\nVersion: 1.0\nLicense-File: ../../../etc/passwd\n",
+            {"missing-license", "invalid-metadata"},
+        ),
+        (
+            "Metadata-Version: 2.4\nName: some\nVersion: 1.0\nLicense-File: COPYING\n",
+            {"missing-license"},
+        ),
+    ],
+)
+def test_metadata_of_source_distributions(
+    tmp_path: Path, information: str, expected: set[str]
+) -> None:
+    """PKG-INFO is about this release, and promises nothing that is not there."""
+    assert references(verdict(source(tmp_path, information=information))) == expected
+
+
+def test_a_source_distribution_without_metadata(tmp_path: Path) -> None:
+    """There is a PKG-INFO, in a folder named like the file."""
+    path = source(tmp_path)
+    path = path.rename(tmp_path / "some-1.0.0.tar.gz")
+    assert references(verdict(path)) == {"wrong-folder"}
+    with tarfile.open(path, "w:gz") as tar:
+        header = tarfile.TarInfo("some-1.0.0/setup.py")
+        tar.addfile(header)
+    assert references(verdict(path)) == {"wrong-metadata"}
+
+
+def test_a_link_in_place_of_metadata(tmp_path: Path) -> None:
+    """PKG-INFO is a file, not a way to another one."""
+    path = tmp_path / "some-1.0.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        header = tarfile.TarInfo("some-1.0/setup.py")
+        tar.addfile(header)
+        link = tarfile.TarInfo("some-1.0/PKG-INFO")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    assert references(verdict(path)) == {"unsound-archive"}
+
+
+def test_what_is_no_archive(tmp_path: Path) -> None:
+    """Bytes that are nothing at all are refused under every name."""
+    for name in ("some-1.0-py3-none-any.whl", "some-1.0.tar.gz", "some-1.0.zip"):
+        (tmp_path / name).write_bytes(b"nothing at all")
+        assert references(verdict(tmp_path / name)) == {"unsound-archive"}
