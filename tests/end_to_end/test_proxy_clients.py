@@ -33,14 +33,14 @@ def scene(index: RecordingIndex, tmp_path: Path, fake_driver: FakeDriver) -> Sce
 def pip_install(scene: Scene, pip: Path, *words: str, cuda: str | None, **more: Any) -> str:
     """Let pip install into the environment of the scene."""
     python = scene.venv("env") / "bin" / "python"
-    command = (pip, "--python", python, "install", *words)
+    command: tuple[Any, ...] = (pip, "--python", python, "install", *words)
     return scene.run(*command, cuda=cuda, **more)
 
 
 def uv_install(scene: Scene, uv: Path, *words: str, cuda: str | None, **more: Any) -> str:
     """Let uv install into the environment of the scene."""
     python = scene.venv("env") / "bin" / "python"
-    command = (uv, "pip", "install", "--python", python, *words)
+    command: tuple[Any, ...] = (uv, "pip", "install", "--python", python, *words)
     return scene.run(*command, cuda=cuda, **more)
 
 

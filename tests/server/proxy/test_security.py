@@ -1,0 +1,279 @@
+"""What strangers try: those who ask the proxy, and those whose pages it reads."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from server.proxy.behind import JSON, PIP, Behind, body
+from server.proxy.test_pages import CUDA, LINUX_TAG, NV, release
+
+from wheelfit.server.loopback import LoopbackServer
+from wheelfit.server.messages import Answer, Request
+from wheelfit.server.proxy.admission import Admission
+from wheelfit.server.proxy.application import Guarded
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import release_document
+
+PUBLIC = Admission(frozenset(), 0)
+
+
+class TestAdmission:
+    """Whom pages may name."""
+
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "127.0.0.1",
+            "127.8.9.1",
+            "10.0.0.1",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "::1",
+            "::",
+            "fe80::1%eth0",
+            "fd00::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "224.0.0.1",
+            "255.255.255.255",
+        ],
+    )
+    def test_a_public_index_names_public_addresses(self, address: str) -> None:
+        """Loopback, private, link-local and other special addresses are refused."""
+        admits = Admission.of("https://index.example/simple/")
+        assert not admits("files.example", address)
+        assert admits("index.example", address)  # the operator named that one
+        assert admits("files.example", "93.184.216.34")
+        assert admits("files.example", "2606:2800:220:1::1")
+
+    def test_a_near_index_names_its_like(self) -> None:
+        """A private index names private addresses, and the metadata service nobody."""
+        private = Admission.of("http://10.0.0.5/simple/")
+        assert private("files", "10.0.0.6")
+        assert not private("files", "127.0.0.1")
+        here = Admission.of("http://127.0.0.1:3141/simple/")
+        assert here("localhost", "127.0.0.1")
+        for admits in (private, here):
+            assert not admits("metadata", "169.254.169.254")
+
+    def test_hosts_can_be_named(self) -> None:
+        """What the operator names may be named by pages wherever it is."""
+        admits = Admission.of("https://index.example/", ["Files.Internal"])
+        assert admits("files.internal", "10.0.0.1")
+        assert not admits("other.internal", "10.0.0.1")
+
+
+@pytest.fixture
+def internal() -> Iterator[tuple[str, list[Request]]]:
+    """Run a server that nobody may be sent to, and note who came."""
+    requests: list[Request] = []
+
+    def answer(request: Request) -> Answer:
+        requests.append(request)
+        return Answer.of(200, b"{}", {"content-type": "application/json"})
+
+    with LoopbackServer(answer) as server:
+        yield server.origin, requests
+
+
+class TestSentElsewhere:
+    """An index that sends the proxy to addresses of its network."""
+
+    def test_the_address_of_the_connection_counts(
+        self, internal: tuple[str, list[Request]]
+    ) -> None:
+        """A name that led elsewhere before is no way round: nothing is sent to the address."""
+        origin, requests = internal
+        behind = Behind(f"{origin}/simple/", admission=PUBLIC, mode="full")
+        answer = behind.ask("/simple/some/")
+        assert answer.status == 502
+        assert b"public index" in body(answer)
+        assert requests == []
+        behind.close()
+
+    @pytest.mark.parametrize("what", ["redirect", "document", "wheel", "metadata"])
+    def test_pages_and_redirects_lead_nowhere_near(
+        self, what: str, internal: tuple[str, list[Request]], tmp_path: Path
+    ) -> None:
+        """Whatever a page or a redirect names, the proxy does not ask it for anybody."""
+        origin, requests = internal
+        folder = tmp_path / "index"
+        folder.mkdir()
+        release(folder, "some", {"cu129": [LINUX_TAG]}, requires=('x; variant_label == "cu129"',))
+        # The index is asked as "localhost", which was named; what it names is an address.
+        with RecordingIndex(folder) as index:
+            url = index.url.replace("127.0.0.1", "localhost")
+            behind = Behind(
+                url,
+                supported={"nvidia": CUDA},
+                mode="full",
+                admission=Admission(frozenset({"localhost"}), 0),
+            )
+            (file,) = behind.page("some", PIP).values()
+            path = behind.path_of(file)
+            if what == "redirect":
+                index.faults.redirect["/simple/other/"] = f"{origin}/simple/other/"
+                assert behind.ask("/simple/other/").status == 502
+            elif what == "document":
+                index.faults.redirect["some-1.0-variants.json"] = f"{origin}/x"
+                fresh = Behind(url, mode="full", admission=Admission(frozenset({"localhost"}), 0))
+                assert fresh.ask("/simple/some/").status == 502
+                fresh.close()
+            elif what == "wheel":
+                index.faults.redirect[f"some-1.0-{LINUX_TAG}-cu129.whl"] = f"{origin}/x.whl"
+                assert behind.ask(path).status == 502
+            else:
+                wheel = f"some-1.0-{LINUX_TAG}-cu129.whl"
+                index.faults.redirect[f"{wheel}.metadata"] = f"{origin}/x"
+                fresh = Behind(
+                    url,
+                    supported={"nvidia": CUDA},
+                    mode="full",
+                    admission=Admission(frozenset({"localhost"}), 0),
+                )
+                assert fresh.ask("/simple/some/").status == 502
+                fresh.close()
+            behind.close()
+        assert requests == []
+
+
+class TestPages:
+    """Pages that are made to do harm."""
+
+    def served(self, content: bytes, **headers: str) -> RecordingIndex:
+        """Serve one page for everything."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return RecordingIndex(
+            lambda _request: Answer.of(200, content, {"content-type": JSON, **named})
+        )
+
+    def test_a_page_that_unfolds_into_gigabytes(self) -> None:
+        """A gzip bomb costs no more than the longest page, and is refused."""
+        bomb = gzip.compress(b"[" * (80 << 20))
+        with self.served(bomb, content_encoding="gzip") as index:
+            behind = Behind(index.url, mode="full")
+            answer = behind.ask("/simple/some/")
+            assert answer.status == 502
+            assert b"longer than" in body(answer)
+            behind.close()
+
+    def test_locations_have_no_line_ends(self) -> None:
+        """What a page puts into a URL cannot add headers to an answer."""
+        name = f"some-1.0-{LINUX_TAG}-cu129.whl"
+        document = release_document(
+            {"cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}}}, providers={"nvidia": NV}
+        )
+        page = {
+            "meta": {"api-version": "1.0"},
+            "name": "some",
+            "files": [
+                {
+                    "filename": name,
+                    "url": f"http://evil.example/a\r\nSet-Cookie: b=c\r\n\r\n/{name}",
+                    "hashes": {},
+                },
+                {"filename": "some-1.0-variants.json", "url": "/v", "hashes": {}},
+            ],
+        }
+
+        def answer(request: Request) -> Answer:
+            if request.path.startswith("/simple/"):
+                return Answer.of(200, json.dumps(page).encode(), {"content-type": JSON})
+            return Answer.of(200, json.dumps(document).encode(), {"content-type": JSON})
+
+        with RecordingIndex(answer) as index:
+            behind = Behind(index.url, supported={"nvidia": CUDA}, mode="full")
+            page["files"][0]["url"] = f"{index.origin}/a\r\nSet-Cookie: b=c/{name}"  # type: ignore[index]
+            (file,) = behind.page("some", PIP).values()
+            location = behind.ask(behind.path_of(file)).headers["location"]
+            assert location == f"{index.origin}/aSet-Cookie:%20b=c/{name}"
+            behind.close()
+
+    def test_names_of_projects_are_no_paths(self, tmp_path: Path) -> None:
+        """Traversal, other spellings and odd characters lead to one place or none."""
+        folder = tmp_path / "index"
+        folder.mkdir()
+        release(folder, "some", {"cu129": [LINUX_TAG]})
+        with RecordingIndex(folder) as index:
+            behind = Behind(index.url, supported={"nvidia": CUDA}, mode="full")
+            moved = behind.ask("/simple/SoMe/")
+            assert (moved.status, moved.headers["location"]) == (301, "../some/")
+            before = len(index.requests)
+            for name in ("..", "..%2f..%2fetc", "%00", "a%0d%0ab", "%2e%2e", "a/b", "-", "a%20b"):
+                assert behind.ask(f"/simple/{name}/").status in (301, 404)
+                assert behind.ask(f"/for/{name}/simple/some/").status == 404
+                assert behind.ask(f"/files/{name}/{'0' * 16}/x.whl").status == 404
+            asked = {one.path for one in index.requests[before:]}
+            assert all(path.startswith("/simple/") and ".." not in path for path in asked)
+            behind.close()
+
+
+class TestSecret:
+    """The secret of one run."""
+
+    @pytest.fixture
+    def application(self) -> Guarded:
+        """Give an application that answers with the path it sees."""
+        return Guarded(lambda request: Answer.text(200, request.path), "s3cret-of-this-run")
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/",
+            "",
+            "/simple/",
+            "//simple/",
+            "/s3cret-of-this-ru/simple/",
+            "/s3cret-of-this-run2/simple/",
+            "/s3cret-of-this-run",
+            "/%733cret-of-this-run/simple/",
+            "/ä/simple/",
+        ],
+    )
+    def test_nobody_gets_in_without_it(self, application: Guarded, path: str) -> None:
+        """Any other path is not found, as if there were nothing at all."""
+        answer = application(Request("GET", path))
+        assert answer.status == 404
+        assert body(answer) == b"there is no such page or file\n"
+
+    def test_who_has_it_sees_everything_below_it(self, application: Guarded) -> None:
+        """The application behind it sees no secret."""
+        answer = application(Request("GET", "/s3cret-of-this-run/simple/x/"))
+        assert body(answer) == b"/simple/x/\n"
+
+
+def test_the_host_header_decides_nothing(tmp_path: Path) -> None:
+    """Links are relative: whoever names another host gets the same page, and poisons none."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    release(folder, "some", {"cu129": [LINUX_TAG]})
+    with RecordingIndex(folder) as index:
+        behind = Behind(index.url, supported={"nvidia": CUDA})
+        with LoopbackServer(behind.proxy) as server:
+            port = int(server.origin.rpartition(":")[2])
+            with socket.create_connection(("127.0.0.1", port)) as line:
+                line.sendall(b"GET /simple/some/ HTTP/1.0\r\nHost: evil.example\r\n\r\n")
+                poisoned = b"".join(iter(lambda: line.recv(65536), b"")).partition(b"\r\n\r\n")[2]
+            with urlopen(f"{server.origin}/simple/some/") as answer:
+                assert answer.read() == poisoned
+            assert b"evil" not in poisoned
+        behind.close()
+
+
+def test_only_pages_and_files_are_read() -> None:
+    """Nothing can be written through the proxy."""
+    behind = Behind("http://127.0.0.1:9/simple/")
+    for method in ("POST", "PUT", "DELETE"):
+        assert behind.ask("/simple/x/", method=method).status == 405
+    behind.close()
