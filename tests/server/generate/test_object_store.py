@@ -130,8 +130,8 @@ def test_runs_at_the_same_time_lose_nothing(tmp_path: Path, store: Any) -> None:
                 continue
             return version
 
-    versions = [f"{number}.0" for number in range(1, 7)]
-    with ThreadPoolExecutor(3) as pool:
+    versions = [f"{number}.0" for number in range(1, 13)]
+    with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(add, versions)) == versions
     page = json.loads(bytes(store.get("simple/fast/index.json").bytes()))
     assert page["versions"] == versions

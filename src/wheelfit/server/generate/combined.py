@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 from wheelfit.check import checks
 from wheelfit.check.findings import Place
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import combine, contradictions, read_wheel_document
+from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document, write_document
 from wheelfit.errors import InvalidDocument, InvalidWheel
 from wheelfit.values import dataclass
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.server.generate.collection import Found
-    from wheelfit.server.generate.memory import Memory
 
 
 __all__ = ["VariantWheel", "combined_document", "published_findings"]
@@ -33,41 +32,39 @@ def __dir__() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class VariantWheel:
-    """Hold a wheel with a label, and what stands for its content."""
+    """Hold a wheel with a label."""
 
     found: Found
     filename: WheelFilename
-    sha256: str
+    document: VariantDocument | None = None
+    """What it says, if that was just read."""
 
 
 def combined_document(
-    wheels: Sequence[VariantWheel], memory: Memory
+    wheels: Sequence[VariantWheel],
 ) -> tuple[bytes | None, tuple[Finding, ...]]:
     """Return the document of a release, or why there can be none (F-65).
 
     :param wheels: all variant wheels of one release, each sound by itself.
-    :param memory: knows what the same wheels gave before.
     :raises FileProblem: a wheel cannot be read.
     """
     ordered = sorted(wheels, key=lambda one: one.found.filename)
     name, version = ordered[0].filename.name, ordered[0].filename.version
-    told = "\n".join(f"{one.found.filename} {one.sha256}" for one in ordered)
-    key = hashlib.sha256(told.encode()).hexdigest()
-    known = memory.combined(f"{name}-{version}", key)
-    if known is not None:
-        return known, ()
     # Wheels with the same label and the same bytes of it say the same; reading JSON takes longest.
     read: dict[tuple[str, bytes], VariantDocument] = {}
     documents: list[tuple[str, VariantDocument]] = []
     findings: list[Finding] = []
     for one in ordered:
+        if one.document is not None:
+            documents.append((one.found.name, one.document))
+            continue
         with WheelArchive(one.found.path, one.filename, where=one.found.name) as archive:
             data = archive.variant_document() or b""
-        label = one.filename.label or ""
+        label = one.filename.label or NULL
         if (label, data) in read:
             continue
         try:
-            document = read_wheel_document(data, one.filename.label, where=one.found.name)  # type: ignore[arg-type]
+            document = read_wheel_document(data, label, where=one.found.name)
         except InvalidWheel as error:
             place = Place(one.found.name, "variant.json")
             findings.append(place.found(checks.WRONG_LABEL, error.message))
@@ -96,7 +93,6 @@ def combined_document(
     except InvalidDocument as error:
         where = index_file_name(name, version)
         return None, (Place(where).found(checks.INCONSISTENT_WHEELS, _in_one_line(error)),)
-    memory.learn_combined(f"{name}-{version}", key, written)
     return written, ()
 
 

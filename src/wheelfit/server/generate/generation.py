@@ -148,7 +148,7 @@ def generate(
         facts = {found.name: memory.facts(found) for found in collection.archives}
         new = [found for found in collection.archives if facts[found.name] is None]
         if new:
-            from wheelfit.server.generate.facts import look_at_all  # noqa: PLC0415 - start-up
+            from wheelfit.server.generate.looking import look_at_all  # noqa: PLC0415 - start-up
 
             for found, learnt in look_at_all(new, full=wishes.full, progress=progress):
                 facts[found.name] = learnt
@@ -284,7 +284,7 @@ class _Survey:
         beside = (self._collection.provenance or {}).get(found.name)
         if beside is None:
             return None
-        from wheelfit.server.generate.facts import provenance_fault  # noqa: PLC0415 - start-up
+        from wheelfit.server.generate.looking import provenance_fault  # noqa: PLC0415 - start-up
 
         data = beside.path.read_bytes()
         fault = provenance_fault(data, found.filename, facts.sha256)
@@ -306,28 +306,37 @@ class _Survey:
 
     def _document(self, release: Release, candidates: list[_Candidate]) -> bytes | None:
         """Return the ``-variants.json`` of a release; without one its variants are left out."""
-        from wheelfit.server.generate.combined import (  # noqa: PLC0415 - start-up
-            VariantWheel,
-            combined_document,
-            published_findings,
-        )
-
         variants = [one for one in candidates if one.wheel is not None and one.wheel.is_variant]
         document = None
         if variants:
+            name = f"{release[0]}-{release[1]}"
+            key = "\n".join(sorted(f"{one.found.filename} {one.facts.sha256}" for one in variants))
+            document = self._memory.combined(name, key)
+        if variants and document is None:
+            from wheelfit.server.generate.combined import (  # noqa: PLC0415 - start-up
+                VariantWheel,
+                combined_document,
+            )
+
             wheels = [
-                VariantWheel(one.found, one.wheel, one.facts.sha256)
+                VariantWheel(one.found, one.wheel, one.facts.document)
                 for one in variants
                 if one.wheel is not None
             ]
-            document, findings = combined_document(wheels, self._memory)
-            if document is None:
+            document, findings = combined_document(wheels)
+            if document is not None:
+                self._memory.learn_combined(name, key, document)
+            else:
                 for one in variants:
                     self._refuse(one.found.filename, ())
                     candidates.remove(one)
                 self.refused += findings
         for found in self._collection.index_files:
             if parse_index_file_name(found.filename) == release and (document or not variants):
+                from wheelfit.server.generate.combined import (  # noqa: PLC0415 - start-up
+                    published_findings,
+                )
+
                 self.refused += published_findings(found, document)
         return document
 
@@ -360,7 +369,7 @@ class _Survey:
             content.parts[path] = Part(path, facts.sha256, found.size, found.path)
         if facts.metadata_sha256 is not None:
             beside = f"{path}.metadata"
-            read = partial(_metadata_of, found)
+            read = partial(_metadata_of, found, facts.metadata)
             content.parts[beside] = Part(beside, facts.metadata_sha256, facts.metadata_size, read)
         if one.provenance is not None and not self._in_place:
             data = one.provenance
@@ -562,7 +571,9 @@ def _names(text: str, release: Release) -> bool:
         return False
 
 
-def _metadata_of(found: Found) -> bytes:
+def _metadata_of(found: Found, known: bytes | None) -> bytes:
+    if known is not None:
+        return known
     from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up
 
     with WheelArchive(found.path) as wheel:

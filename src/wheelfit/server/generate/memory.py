@@ -5,6 +5,7 @@ It is a cache: without it everything is looked at again, and the same comes out.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,7 @@ class Memory:
         :param release: its name and version.
         :param key: stays equal as long as its wheels do.
         """
+        key = _digest(key)
         entry = self._combined.get(release)
         try:
             if entry is None or entry[0] != key:
@@ -90,7 +92,7 @@ class Memory:
 
     def learn_combined(self, release: str, key: str, document: bytes) -> None:
         """Remember the document of a release."""
-        self._used_combined[release] = [key, document.decode()]
+        self._used_combined[release] = [_digest(key), document.decode()]
 
     def keep(self) -> str | None:
         """Write down what was used or learnt; return why that could not be done.
@@ -114,3 +116,7 @@ class Memory:
         except (FileProblem, OSError) as error:
             return f"what was learnt of the files cannot be kept: {error}"
         return None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -112,38 +112,49 @@ class StoreTarget:
     @contextmanager
     def turning(self) -> Iterator[None]:
         """Hold the lock, an object that exists only meanwhile."""
-        from obstore.exceptions import AlreadyExistsError  # noqa: PLC0415 - an extra
-
         token = json.dumps({"since": self._now().isoformat()}).encode()
-        for attempt in (1, 2):
-            try:
-                with self._told(_LOCK):
-                    self._store.put(_LOCK, token, mode="create")
-                break
-            except AlreadyExistsError:
-                if attempt == 2 or not self._is_stale():
-                    raise EnvironmentBusy(
-                        "another process is publishing there",
-                        where=f"{self._name}/{_LOCK}",
-                        hint="try again when it has finished; a lock that is left behind counts "
-                        f"for {_STALE.seconds // 60} minutes",
-                    ) from None
-                self.remove([_LOCK])
+        if not (self._take(token, "create") or self._take_over(token)):
+            raise EnvironmentBusy(
+                "another process is publishing there",
+                where=f"{self._name}/{_LOCK}",
+                hint="try again when it has finished; a lock that is left behind counts for "
+                f"{_STALE.seconds // 60} minutes",
+            )
         try:
             yield
         finally:
             with suppress(StorageUnavailable):
                 self.remove([_LOCK])
 
-    def _is_stale(self) -> bool:
-        data = self.read(_LOCK)
-        if data is None:
-            return True  # it has just gone
+    def _take(self, token: bytes, mode: Any) -> bool:
+        """Write the lock, if there is none or it is still the one that was read."""
+        from obstore.exceptions import (  # noqa: PLC0415 - an extra
+            AlreadyExistsError,
+            PreconditionError,
+        )
+
         try:
-            since = datetime.fromisoformat(json.loads(data)["since"])
-            return self._now() - since > _STALE
+            with self._told(_LOCK):
+                self._store.put(_LOCK, token, mode=mode)
+        except (AlreadyExistsError, PreconditionError, FileNotFoundError):
+            return False
+        return True
+
+    def _take_over(self, token: bytes) -> bool:
+        """Write over a lock that somebody left behind; of several who try only one does.
+
+        It is not removed first: what is removed could be the lock of who was quicker.
+        """
+        try:
+            with self._told(_LOCK):
+                found = self._store.get(_LOCK)
+                since = datetime.fromisoformat(json.loads(bytes(found.bytes()))["since"])
+                version = {key: found.meta[key] for key in ("e_tag", "version") if found.meta[key]}
+        except FileNotFoundError:
+            return self._take(token, "create")  # it has just gone
         except (ValueError, LookupError, TypeError):
             return False
+        return self._now() - since > _STALE and self._take(token, version)
 
     def read(self, path: str) -> bytes | None:
         """Return a small object; None if there is none."""
@@ -208,11 +219,15 @@ class StoreTarget:
     @contextmanager
     def _told(self, path: str) -> Iterator[None]:
         """Turn what goes wrong into errors of the family, but for what has a meaning here."""
-        from obstore.exceptions import AlreadyExistsError, BaseError  # noqa: PLC0415 - an extra
+        from obstore.exceptions import (  # noqa: PLC0415 - an extra
+            AlreadyExistsError,
+            BaseError,
+            PreconditionError,
+        )
 
         try:
             yield
-        except (FileNotFoundError, AlreadyExistsError):
+        except (FileNotFoundError, AlreadyExistsError, PreconditionError):
             raise
         except (BaseError, OSError) as error:
             raise StorageUnavailable(

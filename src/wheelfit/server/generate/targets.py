@@ -15,8 +15,6 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from filelock import FileLock, Timeout
-
 from wheelfit.errors import EnvironmentBusy, FileProblem
 from wheelfit.server.generate.manifest import MANIFEST
 from wheelfit.values import dataclass
@@ -125,23 +123,18 @@ class FolderTarget:
             raise _problem(pages, error) from error
         if not (self._folder / MANIFEST).exists():
             self._refuse_foreign(pages)
-        lock = FileLock(pages / ".lock", timeout=0, fallback_to_soft=False)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise EnvironmentBusy(
-                "another process is publishing there",
-                where=str(self._folder),
-                hint="try again when it has finished",
-            ) from None
-        except (OSError, NotImplementedError) as error:
-            raise _problem(pages, error) from error
-        try:
+        with _locked(pages / ".lock") as is_held:
+            if not is_held:
+                raise EnvironmentBusy(
+                    "another process is publishing there",
+                    where=str(self._folder),
+                    hint="try again when it has finished",
+                )
             shutil.rmtree(self._staging, ignore_errors=True)
-            yield
-        finally:
-            shutil.rmtree(self._staging, ignore_errors=True)
-            lock.release()
+            try:
+                yield
+            finally:
+                shutil.rmtree(self._staging, ignore_errors=True)
 
     def _refuse_foreign(self, pages: Path) -> None:
         """Refuse to write over pages that somebody else has made.
@@ -255,6 +248,42 @@ class FolderTarget:
                 raise _problem(file, error) from error
             with suppress(OSError):
                 file.parent.rmdir()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[bool]:
+    """Hold a lock file for the length of a ``with`` block; gives False if somebody else does."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        from filelock import FileLock, Timeout  # noqa: PLC0415 - start-up
+
+        lock = FileLock(path, timeout=0, fallback_to_soft=False)
+        try:
+            lock.acquire()
+        except Timeout:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()
+        return
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise _problem(path, error) from error
+    try:
+        is_held = True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            is_held = False
+        except OSError:
+            pass  # a file system without locks
+        yield is_held
+    finally:
+        os.close(descriptor)
 
 
 def _problem(path: Path, error: BaseException) -> FileProblem:

@@ -1,0 +1,211 @@
+"""Look at files: hash them, several at a time, and find everything that is wrong with them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tarfile
+import zipfile
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name, parse_sdist_filename
+
+from wheelfit.check import checks
+from wheelfit.check.checks import CHECKS
+from wheelfit.check.findings import Finding, Place, Severity
+from wheelfit.check.wheels import check_wheel
+from wheelfit.errors import FileProblem
+from wheelfit.server.generate.facts import FileFacts
+from wheelfit.values import replace
+from wheelfit.wheels.dist_info import header_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.server.generate.collection import Found
+    from wheelfit.sources.progress import Progress
+
+    Release = tuple[NormalizedName, Version]
+
+
+__all__ = ["look_at", "look_at_all", "provenance_fault"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_MOST_THREADS = 8
+_KEPT = 5_000
+"""Files of which it is kept what was read, until the index is made."""
+_REMEDY = "build the file again with a current build tool"
+_MOST_MEMBERS = 5_000
+"""Of a source distribution that are looked at to find ``PKG-INFO``."""
+_LARGEST_METADATA = 4 << 20
+
+
+def look_at_all(
+    files: Iterable[Found], *, full: bool, progress: Progress
+) -> Iterator[tuple[Found, FileFacts]]:
+    """Look at files, some at the same time, the largest first.
+
+    :param files: wheels and source distributions.
+    :param full: unpack and hash every member of every wheel.
+    :param progress: told of bytes as files are done.
+    :raises FileProblem: one cannot be read, or changes meanwhile.
+    """
+    ordered = sorted(files, key=lambda one: (-one.size, one.name))
+    if not ordered:
+        return
+    progress.start(sum(one.size for one in ordered))
+    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1, len(ordered))) as pool:
+        looks = pool.map(lambda one: look_at(one, full=full), ordered)
+        for count, (one, facts) in enumerate(zip(ordered, looks, strict=True)):
+            progress.advance(one.size)
+            # What is read can be read again; of a hundred thousand wheels it would fill the memory.
+            yield one, facts if count < _KEPT else replace(facts, metadata=None, document=None)
+    progress.done()
+
+
+def look_at(found: Found, *, full: bool = False) -> FileFacts:
+    """Look at a wheel or a source distribution.
+
+    :param found: the file.
+    :param full: unpack and hash every member; otherwise RECORD is held against the central
+        directory of a wheel.
+    :raises FileProblem: it cannot be read, or changes meanwhile.
+    """
+    try:
+        with found.path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        look = _wheel if found.filename.endswith(".whl") else _source
+        facts = look(found, digest, full=full)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise FileProblem(f"it cannot be read: {reason}", where=str(found.path)) from error
+    if found.look_again().signature != found.signature:
+        raise FileProblem(
+            "it changes while it is read",
+            where=str(found.path),
+            hint="generate the index when all files are there",
+        )
+    return facts
+
+
+def _wheel(found: Found, digest: str, *, full: bool) -> FileFacts:
+    findings, known = check_wheel(found.path, found.filename, where=found.name)
+    faults = [one for one in findings if one.severity is Severity.ERROR]
+    metadata = b"" if known is None else known.metadata
+    if full:
+        faults = _all_faults(found, digest)
+    return FileFacts(
+        digest,
+        header_value(metadata, "Requires-Python") if metadata else None,
+        hashlib.sha256(metadata).hexdigest() if metadata else None,
+        len(metadata),
+        tuple(faults),
+        metadata or None,
+        None if known is None or faults else known.document,
+    )
+
+
+def _all_faults(found: Found, digest: str) -> list[Finding]:
+    """Return everything for which a live index refuses an upload."""
+    from wheelfit.server.uploads.rules import check_file  # noqa: PLC0415 - an option
+
+    verdict = check_file(found.path, found.filename, sha256=digest, size=found.size)
+    return [
+        Finding(
+            Severity.ERROR,
+            one.reference,
+            CHECKS[one.reference].rule if one.reference in CHECKS else "F-131",
+            found.name,
+            one.message,
+            CHECKS[one.reference].remedy if one.reference in CHECKS else _REMEDY,
+        )
+        for one in verdict.violations
+    ]
+
+
+def _source(found: Found, digest: str, *, full: bool) -> FileFacts:
+    del full  # nothing in it has a hash
+    place = Place(found.name)
+    try:
+        name, version = parse_sdist_filename(found.filename)
+    except ValueError as error:
+        fault = place.found(checks.INVALID_FILENAME, str(error)[:200])
+        return FileFacts(digest, findings=(fault,))
+    try:
+        metadata = _package_info(found)
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
+        fault = place.found(checks.UNSOUND_ARCHIVE, f"it is no archive: {error}")
+        return FileFacts(digest, findings=(fault,))
+    if metadata is None:
+        return FileFacts(digest)  # old ones have none; their name has to do
+    named = header_value(metadata, "Name")
+    if named is not None and canonicalize_name(named) != name:
+        fault = place.inside("PKG-INFO").found(
+            checks.WRONG_METADATA, f"the name is {named}, in the file name {name}"
+        )
+        return FileFacts(digest, findings=(fault,))
+    del version  # projects write 1.0 and mean 1.0.0; what the file name says counts
+    return FileFacts(digest, header_value(metadata, "Requires-Python"))
+
+
+def _package_info(found: Found) -> bytes | None:
+    """Read ``PKG-INFO`` at the top of a source distribution; None if it has none."""
+    if found.filename.endswith(".zip"):
+        with zipfile.ZipFile(found.path) as archive:
+            for member in archive.infolist()[:_MOST_MEMBERS]:
+                if _is_package_info(member.filename) and member.file_size <= _LARGEST_METADATA:
+                    return archive.read(member)
+        return None
+    with tarfile.open(found.path, "r|gz") as archive:
+        for count, entry in enumerate(archive):
+            if count > _MOST_MEMBERS:
+                break
+            if _is_package_info(entry.name) and entry.size <= _LARGEST_METADATA:
+                with suppress(KeyError):
+                    file = archive.extractfile(entry)
+                    return None if file is None else file.read()
+    return None
+
+
+def _is_package_info(name: str) -> bool:
+    return name.removeprefix("./").count("/") == 1 and name.endswith("/PKG-INFO")
+
+
+def provenance_fault(data: bytes, filename: str, sha256: str) -> str | None:
+    """Return why what was attested cannot be passed on; None if it may be.
+
+    Nothing is verified: who signed is for those who install to decide. But it is of no use to
+    anybody if it is about another file.
+
+    :param data: a provenance object (PEP 740).
+    :param filename: of the file it stands beside.
+    :param sha256: of that file.
+    """
+    import base64  # noqa: PLC0415 - few have any
+
+    try:
+        document = json.loads(data)
+        attestations = [
+            one for bundle in document["attestation_bundles"] for one in bundle["attestations"]
+        ]
+        if document["version"] != 1 or not attestations:
+            return "it is no provenance object with attestations (PEP 740)"
+        for one in attestations:
+            statement = json.loads(base64.b64decode(one["envelope"]["statement"]))
+            subjects = {(each["name"], each["digest"]["sha256"]) for each in statement["subject"]}
+            if (filename, sha256) not in subjects:
+                return "an attestation in it is about another file"
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return "it is no provenance object (PEP 740)"
+    return None
