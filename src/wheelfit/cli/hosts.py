@@ -8,21 +8,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from wheelfit import __version__
 from wheelfit.cli.configuration import configuration_file, home
 from wheelfit.core import strict_toml
-from wheelfit.core.compatible_tags import platforms_of
-from wheelfit.core.host_file import HostFile
-from wheelfit.core.host_file_mapping import read_host_file, to_mapping
-from wheelfit.core.toml_lines import line_of
+from wheelfit.core.host_file_mapping import parse_host_file, to_mapping
 from wheelfit.errors import FileProblem, InvalidHostFile, UnknownHost
-from wheelfit.platforms.features import Status
 from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.core.host_file import HostInterpreter
+    from wheelfit.core.host_file import HostFile, HostInterpreter
     from wheelfit.platforms.presets import Preset
 
 __all__ = [
@@ -33,7 +28,6 @@ __all__ = [
     "open_host",
     "own_hosts",
     "preset_host",
-    "preset_platforms",
 ]
 
 
@@ -142,27 +136,12 @@ def preset_host(
     :param version: of its glibc, musl or macOS, as ``2.28``; None: the usual one.
     :param rocm_same_major: whether older minors of its ROCm's major count (P-123).
     """
-    detections = preset.detections(rocm_same_major=rocm_same_major)
-    # A file has no entry for what could not be found out, so that must be told here (P-17).
-    failed = [found for found in detections if found.status is Status.FAILED]
-    file = HostFile.from_detections(
-        detections,
-        created_by=f"wheelfit {__version__}",
-        origin=f"preset {preset.name}",
+    from wheelfit.resolve.preset_hosts import host_of_preset
+
+    file, notes = host_of_preset(
+        preset, interpreter=interpreter, version=version, rocm_same_major=rocm_same_major
     )
-    file = replace(file, interpreter=interpreter, platforms=preset_platforms(preset, version))
-    notes = (*preset.notes, *(warning for found in failed for warning in found.warnings))
     return Host(preset.name, "preset", file, preset.words, notes)
-
-
-def preset_platforms(preset: Preset, version: str | None = None) -> tuple[str, ...]:
-    """Return the platform tags of a preset, best first.
-
-    :param preset: the preset.
-    :param version: of its glibc, musl or macOS, as ``2.28``; None: the usual one.
-    """
-    row = preset.row
-    return platforms_of(row.architecture, row.library, version or row.version)
 
 
 def host_text(file: HostFile) -> str:
@@ -213,11 +192,7 @@ def load_host_file(name: str) -> HostFile:
         ) from None
     if len(data) > limit:
         raise InvalidHostFile(f"the host file has more than {limit} bytes", where=name)
-    try:
-        table = strict_toml.load(data)
-    except ValueError as error:
-        raise InvalidHostFile(f"the host file is not TOML: {error}", where=name) from None
-    return read_host_file(table, name, lambda path: line_of(data.decode("utf-8"), path))
+    return parse_host_file(data, name)
 
 
 def _unknown(name: str, own: Iterable[str]) -> UnknownHost:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -10,15 +9,13 @@ from wheelfit.cli.hosts import open_host, own_hosts
 from wheelfit.cli.output import in_one_line
 from wheelfit.core.host_file import HostDetector
 from wheelfit.core.sizes import size_in_words
-from wheelfit.core.support import namespaces_used
 from wheelfit.core.tag_phrases import platforms_in_words, pythons_in_words
 from wheelfit.errors import UserError
-from wheelfit.platforms.presets import preset_lines
-from wheelfit.platforms.tables.presets import FAMILIES, PLATFORMS, PROCESSORS
 from wheelfit.resolve.overview import Onlooker
+from wheelfit.resolve.preset_hosts import presets_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from wheelfit.cli.output import Output
     from wheelfit.core.document import VariantDocument
@@ -56,7 +53,7 @@ def onlookers(
     :param rocm_same_major: of presets with ROCm, whether older minors of its major count (P-123).
     """
     own = own_hosts(environ)
-    for name in (*own, *(one for one in _presets(document) if one not in own)):
+    for name in (*own, *(one for one in presets_for(document) if one not in own)):
         try:
             host = open_host(name, environ, rocm_same_major=rocm_same_major)
         except UserError as error:
@@ -153,52 +150,3 @@ _JOINED = "\xa0::\xa0"
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-# --- machines that are only described -----------------------------------------------------
-
-
-def _presets(document: VariantDocument | None) -> Iterator[str]:
-    yield from PLATFORMS
-    if document is None:
-        return
-    used = namespaces_used(document.variants.values())
-    examples = [line.example for line in preset_lines()]
-    for one in examples:
-        processor = PROCESSORS.get(one.removeprefix("cpu-"))
-        if processor is not None and processor.architecture in used:
-            yield one
-    for family, row in FAMILIES.items():
-        if row.namespace not in used:
-            continue
-        named = [one for one in examples if one.startswith(f"{family}-")]
-        versions = _versions(document, row.namespace, _VERSIONED.get(family, ()))
-        for version in versions:
-            for one in named:
-                yield _VERSION.sub(f"{family}-{version}", one, count=1)
-        if not versions:
-            yield from named
-
-
-_VERSION = re.compile(r"[a-z]+-\d+\.\d+")
-_VERSIONED = {
-    "cuda": ("cuda_version_lower_bound", "cuda_version_upper_bound"),
-    "rocm": ("rocm_version",),
-}
-"""Features whose values are versions that the names of presets have too."""
-_WHOLE = re.compile(r"\d+(?:\.\d+)?")
-
-
-def _versions(
-    document: VariantDocument, namespace: str, features: Iterable[str]
-) -> tuple[str, ...]:
-    """Return the versions that the labels of a document name, ascending, as presets spell them."""
-    found = {
-        value
-        for properties in document.variants.values()
-        for feature in features
-        for value in properties.values(namespace, feature)
-        if _WHOLE.fullmatch(value)
-    }
-    spelled = {value if "." in value else f"{value}.0" for value in found}
-    return tuple(sorted(spelled, key=lambda text: tuple(map(int, text.split(".")))))

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from packaging.tags import Tag
 from packaging.version import InvalidVersion
 
+from wheelfit.core import strict_toml
 from wheelfit.core.compatible_tags import linux_platforms, macos_platforms, platform_values
 from wheelfit.core.host_file import FILE_VERSION, HostFile, HostInterpreter, HostProvider
 from wheelfit.core.marker_grammar import SET_VARIABLES, VARIABLES, VARIANT_VARIABLES
 from wheelfit.core.properties import is_name, is_value
 from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.toml_lines import line_of
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidHostFile, InvalidRequirement
 from wheelfit.platforms.features import DeviceValues, Evidence, FeatureConfig
@@ -26,11 +28,25 @@ from wheelfit.values import dataclass, field, replace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["read_host_file", "to_mapping"]
+__all__ = ["parse_host_file", "read_host_file", "to_mapping"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def parse_host_file(data: bytes, where: str) -> HostFile:
+    """Read a host file as it is written.
+
+    :param data: all of it.
+    :param where: the file, for errors.
+    :raises InvalidHostFile: it is too large, is not TOML, or says something a host file cannot say.
+    """
+    try:
+        table = strict_toml.load(data)
+    except ValueError as error:
+        raise InvalidHostFile(f"the host file is not TOML: {error}", where=where) from None
+    return read_host_file(table, where, lambda path: line_of(data.decode("utf-8"), path))
 
 
 def read_host_file(

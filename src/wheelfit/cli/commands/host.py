@@ -399,9 +399,10 @@ def _own_path(name: str, environ: Mapping[str, str]) -> str:
 
 def _composed(arguments: Namespace, environ: Mapping[str, str]) -> Host:
     """Return the machine that names and options describe."""
-    from wheelfit.cli.hosts import open_host, preset_host, preset_platforms
+    from wheelfit.cli.hosts import open_host, preset_host
     from wheelfit.errors import UsageError
     from wheelfit.platforms.presets import compose, is_preset
+    from wheelfit.resolve.preset_hosts import platforms_of_preset
 
     interpreter = _interpreter(arguments.python) if arguments.python else None
     names = [name for name in arguments.names if not is_preset(name)]
@@ -433,7 +434,7 @@ def _composed(arguments: Namespace, environ: Mapping[str, str]) -> Host:
     if arguments.platform:
         preset = compose([arguments.platform])
         version = _library(arguments, preset.platform)
-        file = replace(file, platforms=preset_platforms(preset, version))
+        file = replace(file, platforms=platforms_of_preset(preset, version))
     elif any(getattr(arguments, key) for key in _LIBRARIES):
         raise UsageError("--glibc, --musl and --macos need --platform beside a host file")
     return replace(host, file=file)
