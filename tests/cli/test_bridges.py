@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from cli.running import Runner
@@ -344,3 +348,90 @@ class TestCommand:
             "where", "name", "source", "says", "checked", "no-fit",
             "member[0].distribution", "member[0].label", "member[0].when[0]",
         }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve an index for each build of two projects, as their vendors lay them out."""
+    root = tmp_path_factory.mktemp("whl")
+    for build in ("cu118", "cu126", "cu128", "cu130", "cpu"):
+        for name, version, needs in (
+            ("torch", "2.9.0", ()),
+            ("torchvision", "0.24.0", ("torch==2.9.0",)),
+        ):
+            files = {f"{name}/__init__.py": f"build = {build!r}\n"}
+            build_wheel(
+                root / build / name, name, f"{version}+{build}", files=files, requires=needs
+            )
+    for target in ("gfx110X-all", "gfx94X-dcgpu"):
+        build_wheel(root / target / "torch", "torch", f"2.9.0+rocm7.10.0{target[3:6].lower()}")
+    handler = partial(_Quiet, directory=str(root))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    """List folders as a static index does, and print nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as inherited
+        del format, args
+
+
+class TestIndexes:
+    """Builds that differ in their index are variants as well."""
+
+    @pytest.mark.parametrize(
+        ("machine", "build"),
+        [
+            (CUDA_13, "2.9.0+cu130:cu130"),
+            ("cuda-12.9", "2.9.0+cu128:cu128"),
+            (CUDA_12, "2.9.0+cu128:cu128"),
+            ("cuda-12.6", "2.9.0+cu126:cu126"),
+            (CUDA_11, "2.9.0+cu118:cu118"),
+            (CPU, "2.9.0+cpu:null"),
+        ],
+    )
+    def test_each_machine_gets_its_index(
+        self, bridges: Bridges, mirror: str, machine: str, build: str
+    ) -> None:
+        """The wheel comes from the index that the driver goes with, and what needs it follows."""
+        found = bridges.install(machine, "torchvision", "--bridge", f"pytorch@{mirror}")
+        local = build.partition("+")[2]
+        assert found == {"torch": build, "torchvision": f"0.24.0+{local}"}
+
+    def test_really_installed(self, bridges: Bridges, mirror: str) -> None:
+        """The very wheel of the index is installed, and says what it is."""
+        target = ["--target", str(bridges.folder), *bridges.sources()]
+        words = ["install", "torch==2.9.0", "--bridge", f"pytorch@{mirror}", "--for", CUDA_12]
+        bridges.run(*words, *target)
+        assert "cu128" in (bridges.folder / "torch/__init__.py").read_text("utf-8")
+        assert (bridges.folder / "torch-2.9.0+cu128.dist-info/variant.json").is_file()
+
+    @pytest.mark.parametrize(
+        ("machine", "label"),
+        [("rocm-7.0-gfx1101", "gfx110x_all"), ("rocm-7.0-gfx942", "gfx94x_dcgpu")],
+    )
+    def test_by_gpu(self, bridges: Bridges, mirror: str, machine: str, label: str) -> None:
+        """An index for each family of GPUs is chosen by the GPU."""
+        found = bridges.install(machine, "torch", "--bridge", f"rocm-gfx@{mirror}", "--pre")
+        assert found["torch"].endswith(f":{label}")
+
+    def test_no_gpu_of_these(self, bridges: Bridges, mirror: str) -> None:
+        """A GPU that no index is for gets a clear answer."""
+        words = ["torch", "--bridge", f"rocm-gfx@{mirror}", "--pre"]
+        said = bridges.install("rocm-6.4-gfx906", *words, code=3)
+        assert "these wheels are for the GPUs gfx942" in said["text"]
+
+    def test_only_indexes_are_elsewhere(self, bridges: Bridges, mirror: str) -> None:
+        """A family of names has no indexes that could be elsewhere."""
+        said = bridges.install(CPU, "cupy", "--bridge", f"cupy@{mirror}", code=1)
+        assert "has no indexes" in said["text"]
+
+    def test_all_known_names_no_index(self, bridges: Bridges) -> None:
+        """``all-known`` changes nothing about where projects come from."""
+        words = ["torch", "--bridge", "all-known"]
+        assert bridges.install(CPU, *words, code=3)["error"] == "project-not-found"

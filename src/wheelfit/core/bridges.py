@@ -51,7 +51,7 @@ class Member:
     versions: SpecifierSet = ANY_VERSION
     """Of which releases that is true."""
     local: str = ""
-    """Of a family of indexes: the local version of its wheels, as ``cu128``."""
+    """Of a family of indexes: the local version of its wheels, as ``cu128``; empty: any."""
     index: str = ""
     """Of a family of indexes: the folder below the base, with ``/``."""
 
@@ -116,7 +116,7 @@ class Family:
         builds = dict.fromkeys(
             f"{one.label} is {one.index or one.distribution}"
             for one in self.members_of(version)
-            if one.label is not None and version.local in (None, one.local)
+            if one.label is not None and (not one.local or version.local in (None, one.local))
         )
         return (f"{self.name} {version} is bridged: {', '.join(builds)}",) if builds else ()
 
@@ -265,7 +265,7 @@ class _Reading:
                 f"{path}.label",
                 "must be 'null' for a member without conditions, and for no other",
             )
-        local = self._text(row, "local", path, needed=bool(base))
+        local = self._text(row, "local", path, needed=False)
         index = self._text(row, "index", path, needed=bool(base))
         if (local or index) and not base:
             self._fault(path, "only a family of indexes has local and index")

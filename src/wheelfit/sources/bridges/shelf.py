@@ -28,7 +28,7 @@ def __dir__() -> list[str]:
 
 
 ALL_KNOWN = "all-known"
-"""Stands for every shipped family where one is named."""
+"""Stands for every shipped family of names; those of indexes change where things come from."""
 _SUFFIX = ".toml"
 _FOLDER = Path(__file__).with_name("families")
 _LARGEST = 1 << 20  # bytes of a file that somebody names
@@ -121,7 +121,9 @@ class Shelf:
     def _agree(self, text: str) -> None:
         if text == ALL_KNOWN:
             for name in shipped_names():
-                self._put(shipped(name))
+                known = shipped(name)
+                if known is not None and not known.is_of_indexes:
+                    self._put(known)
             return
         name, _, base = text.partition("@")
         family = find_family(name)
