@@ -62,6 +62,7 @@ class Postgresql:
 
     def __init__(self, programs: Path) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="wheelfit-pg-"))
+        self._url = f"postgresql:///postgres?host={self._folder}&user=postgres"
         self._count = itertools.count()
         user = _unprivileged()
         if user is not None:  # PostgreSQL never runs as root
@@ -89,13 +90,13 @@ class Postgresql:
         self._wait()
 
     def database(self) -> str:
-        """Return the URL of a new, empty database."""
+        """Return the URL of something new and empty; a schema, because that costs nothing."""
         import psycopg
 
         name = f"test_{next(self._count)}"
-        with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
-        return self._url(name)
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}".encode())
+        return f"{self._url}&options=-csearch_path%3D{name}"
 
     def close(self) -> None:
         """Stop the server and remove everything."""
@@ -105,16 +106,13 @@ class Postgresql:
             process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _url(self, name: str) -> str:
-        return f"postgresql:///{name}?host={self._folder}&user=postgres"
-
     def _wait(self) -> None:
         import psycopg
 
         end = time.monotonic() + 60
         while True:
             try:
-                psycopg.connect(self._url("postgres")).close()
+                psycopg.connect(self._url).close()
                 return
             except psycopg.OperationalError as error:
                 if time.monotonic() > end:

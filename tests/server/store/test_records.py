@@ -18,7 +18,7 @@ from server.uploading import DOCUMENT, NOW
 from wheelfit.core.labels import Label
 from wheelfit.errors import InvalidConfiguration, StorageUnavailable, UploadRefused
 from wheelfit.server.store.opening import open_records
-from wheelfit.server.store.records import MissingBlob, NewFile, Records, Token
+from wheelfit.server.store.records import NewFile, Records, Token
 from wheelfit.server.store.schema import MIGRATIONS
 from wheelfit.server.store.tokens import holder, issue, may, open_stage, stage_of, written
 from wheelfit.testing.wheels import single_label_document
@@ -62,7 +62,7 @@ def variant(label: str, document: Any = DOCUMENT, version: str = "1.0", **more: 
 
 def add(records: Records, file: NewFile, **more: Any) -> bool:
     """Add a file whose bytes are there."""
-    return records.add(file, is_kept=lambda: True, **more)
+    return records.add(file, keep=lambda: None, **more)
 
 
 def references(error: pytest.ExceptionInfo[UploadRefused]) -> set[object]:
@@ -171,9 +171,13 @@ def test_everything_wrong_is_told_at_once(records: Records) -> None:
 
 
 def test_nothing_is_recorded_without_bytes(records: Records) -> None:
-    """If the bytes went away, there is no record of the file."""
-    with pytest.raises(MissingBlob):
-        records.add(new(), is_kept=lambda: False)
+    """If the bytes cannot be kept, there is no record of the file."""
+
+    def keep() -> None:
+        raise StorageUnavailable("there is no room")
+
+    with pytest.raises(StorageUnavailable):
+        records.add(new(), keep=keep)
     assert records.listing(SOME) is None
     assert records.serial() == 0
 

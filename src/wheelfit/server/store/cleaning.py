@@ -39,8 +39,8 @@ def clean(store: Store, *, now: datetime, grace: timedelta) -> Cleaned:
     """Remove what nobody needs; any number may do this at once, while others upload.
 
     Bytes are kept before their file is recorded, so those of an upload that is under way, or
-    that was killed in between, have no file yet. They are left alone for a while; an upload
-    that takes longer notices, and keeps them again.
+    that was killed in between, have no file yet. They are left alone for a while, and an
+    upload that takes longer notices and keeps them again.
 
     :param store: what to clean.
     :param now: the time.

@@ -20,7 +20,6 @@ __all__ = [
     "PUBLISHED",
     "Change",
     "Listing",
-    "MissingBlob",
     "NewFile",
     "Records",
     "ReleaseDocument",
@@ -74,10 +73,6 @@ def refusal(violations: Sequence[Violation]) -> UploadRefused:
             for one in violations
         ),
     )
-
-
-class MissingBlob(Exception):
-    """The bytes of a file went away before it could be recorded; keep them, and add it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +245,7 @@ class Records(Protocol):
         self,
         new: NewFile,
         *,
-        is_kept: Callable[[], bool],
+        keep: Callable[[], None],
         stage: str = PUBLISHED,
         by: str | None = None,
     ) -> bool:
@@ -260,13 +255,13 @@ class Records(Protocol):
         same bytes that is success too.
 
         :param new: the file.
-        :param is_kept: tells whether the bytes are there. Called while nobody else can write,
-            so that a file without bytes is never recorded, whatever is cleaned up meanwhile.
+        :param keep: sees to it that the bytes are there, which they should be already. Called
+            while nobody else can write, so that a file without bytes is never recorded,
+            whatever is cleaned up meanwhile.
         :param stage: where it waits; by default it is published at once.
         :param by: the owner of the project from now on if nobody owns it, else one of its
             owners; None: whoever may.
         :return: False if the very same file was there before.
-        :raises MissingBlob: the bytes are gone.
         :raises UploadRefused: ``name-taken``, ``name-collision``, ``name-deleted``,
             ``other-spelling`` of the version, ``not-an-owner``, ``inconsistent-variants``, or
             ``no-such-stage``; all of them that hold.

@@ -15,7 +15,6 @@ from wheelfit.server.store.records import (
     PUBLISHED,
     Change,
     Listing,
-    MissingBlob,
     ReleaseDocument,
     Stage,
     StoredFile,
@@ -169,7 +168,7 @@ class SqlRecords:
         self,
         new: NewFile,
         *,
-        is_kept: Callable[[], bool],
+        keep: Callable[[], None],
         stage: str = PUBLISHED,
         by: str | None = None,
     ) -> bool:
@@ -177,8 +176,7 @@ class SqlRecords:
         with self._database.writing() as execute:
             if not _admit(execute, new, stage, by):
                 return False
-            if not is_kept():
-                raise MissingBlob(new.filename)
+            keep()
             execute(
                 "INSERT INTO file (filename, folded, project, version, spelling, label, sha256,"
                 " size, uploaded, requires_python, metadata, metadata_sha256, document,"

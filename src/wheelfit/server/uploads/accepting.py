@@ -12,8 +12,8 @@ from packaging.version import InvalidVersion
 
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import StorageUnavailable, UploadRefused
-from wheelfit.server.store.records import PUBLISHED, MissingBlob, Violation
+from wheelfit.errors import UploadRefused
+from wheelfit.server.store.records import PUBLISHED, Violation
 from wheelfit.server.store.tokens import written
 from wheelfit.server.uploads.attested import provenance_of
 from wheelfit.server.uploads.rules import check_file, check_name
@@ -36,10 +36,6 @@ __all__ = ["Accepted", "accept"]
 
 def __dir__() -> list[str]:
     return __all__
-
-
-_TRIES = 5
-"""How often bytes may go away between being kept and being recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +105,13 @@ def accept(
 
 
 def _keep(upload: Upload, new: NewFile, store: Store, stage: str, by: str | None) -> bool:
-    def is_kept() -> bool:
-        return store.blobs.size(new.sha256) == new.size
+    def keep() -> None:
+        # It may have been somebody's leftover, and cleaned up in this very moment.
+        if store.blobs.size(new.sha256) != new.size:
+            store.blobs.keep(upload.draft)
 
-    for _ in range(_TRIES):
-        store.blobs.keep(upload.draft)
-        try:
-            return store.records.add(new, is_kept=is_kept, stage=stage, by=by)
-        except MissingBlob:
-            continue  # cleaned up as somebody's leftover, in this very moment
-    raise StorageUnavailable("the storage loses what it is given", where=new.filename)
+    store.blobs.keep(upload.draft)
+    return store.records.add(new, keep=keep, stage=stage, by=by)
 
 
 def _violations(error: UploadRefused) -> tuple[Violation, ...]:
