@@ -1,0 +1,100 @@
+"""Attestations that come with an upload (PEP 740): real files, real signatures.
+
+They are those that the source distribution of pypi-attestations has for its own tests.
+"""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from packaging.utils import canonicalize_name
+from server.uploading import refused, upload
+
+from wheelfit.cli.pip_rules import pip_surroundings
+from wheelfit.server.store.opening import Store
+from wheelfit.server.store.stored_index import StoredIndex
+from wheelfit.server.uploads.accepting import Accepted
+from wheelfit.sources.attestations import verify_provenance
+from wheelfit.sources.open import open_sources
+from wheelfit.sources.pip_configuration import read_pip_configuration
+
+pytestmark = [pytest.mark.network]
+
+SOURCE = "pypi_attestations-0.0.30.tar.gz"
+GITHUB = "pypi_attestations-0.0.19.tar.gz"
+GITLAB = "gitlab_oidc_project-0.0.3.tar.gz"
+CIRCLECI = "circleci_sign_publish_example-0.0.1.dev137-py3-none-any.whl"
+
+
+@pytest.fixture(scope="session")
+def assets(registry: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder of signed files."""
+    del registry
+    pytest.importorskip("pypi_attestations")
+    folder = tmp_path_factory.mktemp("signed")
+    settings = read_pip_configuration(pip_surroundings(os.environ, None))
+    with open_sources(settings, cache_folder=None, environ=os.environ) as sources:
+        page = sources.project(canonicalize_name("pypi-attestations"))
+        files = [file for file in page.files if file.filename == SOURCE] if page else []
+        if not files:
+            pytest.skip(f"the registry does not have {SOURCE}")
+        path = sources.download(files[0], folder)
+    with tarfile.open(path) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / SOURCE.removesuffix(".tar.gz") / "test" / "assets"
+
+
+def attested(assets: Path, *names: str) -> dict[str, str]:
+    """Return the field of the form with attestations of these files."""
+    texts = [(assets / f"{name}.publish.attestation").read_text() for name in names]
+    return {"attestations": f"[{','.join(texts)}]"}
+
+
+@pytest.mark.parametrize(
+    ("name", "signer"),
+    [
+        (GITHUB, "github:trailofbits/pypi-attestations"),
+        (GITLAB, "gitlab:facutuesca/gitlab-oidc-project"),
+    ],
+)
+def test_what_holds_is_served(
+    opened: Callable[[], Store], assets: Path, name: str, signer: str
+) -> None:
+    """A file with attestations that hold has a provenance, which names who signed."""
+    store = opened()
+    assert isinstance(upload(store, assets / name, changes=attested(assets, name)), Accepted)
+    index = StoredIndex(store)
+    content = index.content(f"{name}.provenance")
+    file = index.content(name)
+    assert content is not None
+    assert file is not None
+    provenance = b"".join(content.parts(0, content.size))
+    assert verify_provenance(provenance, name, file.sha256) == (signer,)
+    (project,) = index.projects()
+    page = index.project(project)
+    assert page is not None
+    assert page.files[0].provenance == f"../../files/{name}.provenance"
+
+
+def test_what_does_not_hold_is_refused(opened: Callable[[], Store], assets: Path) -> None:
+    """Attestations of another file, altered ones, and unknown signers keep a file out."""
+    store = opened()
+    true = attested(assets, GITLAB)["attestations"]
+    for field in (
+        attested(assets, GITHUB)["attestations"],
+        attested(assets, GITLAB, GITHUB)["attestations"],
+        true.replace('"signature":"M', '"signature":"N').replace(
+            '"signature": "M', '"signature": "N'
+        ),
+        "[" * 100_000,
+    ):
+        assert field != true
+        answer = upload(store, assets / GITLAB, changes={"attestations": field})
+        assert refused(answer) == {"bad-attestation"}
+    answer = upload(store, assets / CIRCLECI, changes=attested(assets, CIRCLECI))
+    assert "bad-attestation" in refused(answer)
+    assert StoredIndex(store).projects() == ()
