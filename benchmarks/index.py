@@ -19,11 +19,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wheelfit.testing.wheels import build_large_wheel, build_wheel, release_document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SMALL = 500
 LABELS = 50
