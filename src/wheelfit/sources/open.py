@@ -152,6 +152,7 @@ def open_web(
     progress: Progress = NO_PROGRESS,
     most: int | None = None,
     admits: Callable[[str, str], bool] = lambda _host, _address: True,
+    may_ask: Callable[[str], bool] = lambda _url: True,
 ) -> Web:
     """Return what fetches pages and files under some settings; the parameters of `open_sources`.
 
@@ -167,7 +168,7 @@ def open_web(
         keyring=open_keyring(settings.keyring, environ=environ, note=note),
         is_trusted=trusted.contains,
     )
-    client = _client(settings, trusted, logins, environ, admits)
+    client = _client(settings, trusted, logins, environ, admits, may_ask)
     store = Store(usable_cache_folder(cache_folder, note) if settings.cache else None, note=note)
     pages = CachedPages(
         client,
@@ -198,6 +199,7 @@ def _client(
     credentials: Credentials,
     environ: Mapping[str, str],
     admits: Callable[[str, str], bool],
+    may_ask: Callable[[str], bool],
 ) -> Client:
     check_named(settings.cert, settings.client_cert, environ=environ)
     proxies = _proxy_rules(settings, environ)
@@ -214,6 +216,7 @@ def _client(
             proxy=proxies.proxy_for,
             timeout=settings.timeout,
             admits=admits,
+            may_ask=may_ask,
         )
 
     return Client(

@@ -62,6 +62,7 @@ class Urllib3Transport:
         anything may be asked. The address is that of the connection, so that a name that leads
         elsewhere the next time is no way round it. Of a proxy nobody knows where it connects to:
         there the host has to do as its own address.
+    :param may_ask: tells from a URL whether it may be asked for at all, wherever its host leads.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Urllib3Transport:
         timeout: float = 15.0,
         connections: int = 16,
         admits: Callable[[str, str], bool] = lambda _host, _address: True,
+        may_ask: Callable[[str], bool] = lambda _url: True,
     ) -> None:
         self._context = context
         self._insecure = insecure
@@ -82,6 +84,7 @@ class Urllib3Transport:
         self._timeout = urllib3.Timeout(connect=timeout, read=timeout)
         self._connections = connections
         self._admits = admits
+        self._may_ask = may_ask
         self._managers: dict[tuple[str | None, bool], PoolManager] = {}
         self._lines: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._is_cut = False
@@ -90,6 +93,10 @@ class Urllib3Transport:
         """Send one GET request, as the protocol says."""
         if self._is_cut:
             raise _ended()
+        if not self._may_ask(url):
+            raise Interrupted(
+                "its host or port is one where an index may not send anybody", hope="none"
+            )
         if self._proxy(url) is not None:
             host = urlsplit(url).hostname or ""
             if not self._admits(host, host):

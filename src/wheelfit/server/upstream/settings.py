@@ -1,0 +1,175 @@
+"""What an operator decides about an index that is mirrored."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from wheelfit.errors import InvalidConfiguration
+from wheelfit.patterns import pattern
+from wheelfit.sources.urls import origin, redact
+from wheelfit.values import dataclass, field, fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from packaging.utils import NormalizedName
+
+
+__all__ = ["MirrorSettings", "fits", "mirror_of_table", "mirror_of_text"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_NAME = pattern(r"[a-z0-9]+(?:[-_.][a-z0-9]+)*", re.IGNORECASE)
+_NAMED = pattern(r"([^=:/?#]+)=(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorSettings:
+    """Hold how one index is mirrored."""
+
+    url: str = field(repr=False)
+    """Of the index, usually ending with ``/simple/``; a login in it is for this index alone."""
+    name: str = ""
+    """What rules about owners call it; by default its host."""
+    redirect: bool = False
+    """Send clients to the upstream's files instead of keeping them."""
+    fresh: float = 60.0
+    """Seconds in which a page counts without asking the upstream about it again."""
+    missing: float = 60.0
+    """Seconds in which a project that the upstream does not know is not asked for again."""
+    stale: float = 7 * 86400.0
+    """Seconds for which a page is served although the upstream is down."""
+    most: int | None = None
+    """Bytes of files that are kept; those used least recently go. None: as many as there are."""
+    largest: int = 16 << 30
+    """Bytes of the largest file that is fetched."""
+    allow: tuple[str, ...] = ()
+    """Projects that may come from there, as ``torch`` or ``nvidia-*``; empty: all."""
+    deny: tuple[str, ...] = ()
+    """Projects that may not, whatever is allowed."""
+    hosts: tuple[str, ...] = ()
+    """Hosts, as ``host`` or ``host:port``, that its pages may name although their addresses are
+    private or their ports unusual."""
+    lists_all: bool = False
+    """List all projects of the upstream, not only those somebody has asked for."""
+    documents: bool = False
+    """Make the ``-variants.json`` of releases that have variant wheels but none, from the wheels."""
+    timeout: float = 15.0
+    """Seconds to wait for a connection, and for the next bytes."""
+    patience: float = 60.0
+    """Seconds that a whole page may take."""
+    trusted_hosts: tuple[str, ...] = ()
+    """``host`` or ``host:port`` whose certificate is not checked, and that may use HTTP."""
+    cert: str | None = None
+    """File or folder of certificates to trust instead of the system's."""
+
+    @property
+    def label(self) -> str:
+        """The name, or the host."""
+        return self.name or origin(self.url).host
+
+    def admits(self, project: NormalizedName) -> bool:
+        """Tell whether a project may come from there.
+
+        :param project: its normalised name.
+        """
+        allowed = not self.allow or fits(project, self.allow)
+        return allowed and not fits(project, self.deny)
+
+
+def fits(project: NormalizedName, patterns: Iterable[str]) -> bool:
+    """Tell whether a name fits one of several patterns, however those are spelled.
+
+    >>> fits("acme-tools", ["Acme_*"])
+    True
+
+    :param project: a normalised name.
+    :param patterns: with ``*`` for any characters, ``?`` for one.
+    """
+    return any(
+        fnmatchcase(project, re.sub(r"[-_.]+", "-", pattern).lower()) for pattern in patterns
+    )
+
+
+def mirror_of_text(text: str) -> MirrorSettings:
+    """Read what an option says: ``URL`` or ``NAME=URL``.
+
+    >>> mirror_of_text("torch=https://index.example/whl/cu128").name
+    'torch'
+
+    :param text: as it was given.
+    :raises InvalidConfiguration: it is no such thing.
+    """
+    named = _NAMED.fullmatch(text)
+    name, url = (named[1], named[2]) if named else ("", text)
+    return _checked(MirrorSettings(url, name))
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "str | None": (str,),
+    "bool": (bool,),
+    "float": (int, float),
+    "int": (int,),
+    "int | None": (int,),
+    "tuple[str, ...]": (list,),
+}
+
+
+def mirror_of_table(table: Mapping[str, Any], *, where: str) -> MirrorSettings:
+    """Read a table of a configuration file; the keys are the fields, with dashes.
+
+    >>> mirror_of_table({"url": "https://index.example/simple/", "fresh": 5}, where="it").fresh
+    5
+
+    :param table: as TOML has it.
+    :param where: the file, for errors.
+    :raises InvalidConfiguration: a key or a value is none that there is.
+    """
+    known = {one.name.replace("_", "-"): one for one in fields(MirrorSettings)}
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in known:
+            raise InvalidConfiguration(
+                f"a mirror has no setting {key[:60]!r}",
+                where=where,
+                hint=f"there are {', '.join(known)}",
+            )
+        kinds = _KINDS[str(known[key].type)]
+        is_right = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
+        if is_right and isinstance(value, list):
+            is_right = all(isinstance(one, str) for one in value)
+            value = tuple(value)  # noqa: PLW2901
+        if not is_right or (isinstance(value, (int, float)) and value < 0):
+            raise InvalidConfiguration(
+                f"the setting {key!r} of a mirror has no value that can be", where=where
+            )
+        values[known[key].name] = value
+    if "url" not in values:
+        raise InvalidConfiguration("a mirror needs a url", where=where)
+    return _checked(MirrorSettings(**values))
+
+
+def _checked(settings: MirrorSettings) -> MirrorSettings:
+    try:
+        parts = urlsplit(settings.url)
+        is_web = origin(settings.url).scheme in {"http", "https"}
+        is_plain = not (parts.query or parts.fragment)
+    except ValueError:
+        is_web = is_plain = False
+    if not (is_web and is_plain):
+        raise InvalidConfiguration(
+            "what is mirrored is an http or https URL", where=redact(settings.url)
+        )
+    if settings.name and _NAME.fullmatch(settings.name) is None:
+        raise InvalidConfiguration(
+            f"{settings.name[:60]!r} is no name for a mirror",
+            hint="letters, digits, and single dashes between them",
+        )
+    return settings
