@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import os
+import re
+import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
+import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -113,7 +120,15 @@ def test_pip(index: str, pip: Path, tmp_path: Path) -> None:
 )
 def test_uv(index: str, uv: Path, tmp_path: Path, options: list[str], expected: str) -> None:
     """Uv takes the plain wheel, and with its preview the best variant (F-151)."""
-    words = [uv, "pip", "install", "--no-config", "--no-cache", "--index-url", index]
+    words: list[str | Path] = [
+        uv,
+        "pip",
+        "install",
+        "--no-config",
+        "--no-cache",
+        "--index-url",
+        index,
+    ]
     run(*words, *options, "--python", sys.executable, "--target", tmp_path, "fast")
     assert installed(tmp_path) == {"fast-2.0", "plain-1.0"}
     assert variant(tmp_path) == expected
@@ -124,3 +139,63 @@ def test_wheelfit(index: str, wheelfit: Callable[..., str], tmp_path: Path) -> N
     wheelfit("install", "-i", index, "--target", tmp_path, "fast")
     assert variant(tmp_path) == "'open'"
     wheelfit("check", "-i", index, "fast", "--full", "--profile", "uv", "--strict")
+
+
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "publish-a-static-index.md"
+
+
+@pytest.fixture(scope="module")
+def nginx(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve the index as the how-to says, or skip where there is no nginx."""
+    program = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
+    if program is None:
+        pytest.skip("there is no nginx")
+    folder = tmp_path_factory.mktemp("nginx")
+    run(sys.executable, "-m", "wheelfit", "index", "generate", dist, "--to", folder / "public")
+    folder.chmod(0o755)
+    for parent in folder.parents:
+        if parent.is_relative_to(tempfile.gettempdir()) and parent != Path(tempfile.gettempdir()):
+            parent.chmod(0o755)
+    (example,) = re.findall(r"```nginx\n(.*?)```", HOW_TO.read_text(), re.DOTALL)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    example = example.replace("listen 8080", f"listen 127.0.0.1:{port}")
+    example = example.replace("/srv/wheels/public", str(folder / "public"))
+    paths = "".join(
+        f"{name}_temp_path {folder}/{name};\n"
+        for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    settings = folder / "nginx.conf"
+    settings.write_text(
+        f"daemon off; pid {folder}/pid; error_log {folder}/errors;\nevents {{}}\n"
+        f"http {{\naccess_log off;\n{paths}{example}}}\n"
+    )
+    with subprocess.Popen([program, "-c", str(settings), "-p", str(folder)]) as server:
+        url = f"http://127.0.0.1:{port}/simple/"
+        for _ in range(100):
+            with contextlib.suppress(OSError), urllib.request.urlopen(url):
+                break
+            time.sleep(0.05)
+        yield url
+        server.terminate()
+
+
+def test_nginx(nginx: str, uv: Path, pip: Path, tmp_path: Path) -> None:
+    """The example of the how-to serves JSON to those who ask for it, HTML to others."""
+    for accept, kind in (
+        ("application/vnd.pypi.simple.v1+json", "application/vnd.pypi.simple.v1+json"),
+        ("text/html", "text/html"),
+    ):
+        request = urllib.request.Request(f"{nginx}fast/", headers={"Accept": accept})
+        with urllib.request.urlopen(request) as answer:
+            assert answer.headers["content-type"].partition(";")[0] == kind
+            assert answer.headers["cache-control"] == "no-cache"
+    words = ["--no-config", "--no-cache", "--index-url", nginx, "--python", sys.executable]
+    run(uv, "pip", "install", *words, "--preview-features", "wheel-variants", "--target",
+        tmp_path / "uv", "fast")  # fmt: skip
+    assert variant(tmp_path / "uv") == "'open'"
+    run(
+        pip, "install", "--no-cache-dir", "--index-url", nginx, "--target", tmp_path / "pip", "fast"
+    )
+    assert installed(tmp_path / "pip") == {"fast-2.0", "plain-1.0"}

@@ -86,9 +86,22 @@ class TestPages:
         page = site.page()
         assert page["fast-1.0-py3-none-any.whl"]["yanked"] == "wrong build"
         assert "yanked" not in page["fast-1.0-py3-none-any-mkl.whl"]
-        (site.folder / "variants" / "fast-1.0.0.yanked").touch()
+        (site.folder / "variants" / "Fast-1.0.0.yanked").touch()
         site.generate()
         assert site.page()["fast-1.0-py3-none-any-mkl.whl"]["yanked"] is True
+
+    def test_what_is_there_for_nothing_is_told(self, site: Site) -> None:
+        """A slip in a name costs nothing else, and is not passed over."""
+        (site.folder / "data.zip").touch()
+        (site.folder / "fast-9.0.yanked").touch()
+        (site.folder / "slow-1.0-py3-none-any.whl.provenance").touch()
+        done = site.generate()
+        assert done.is_published
+        assert [note.split()[0] for note in done.notes] == [
+            "data.zip",
+            "slow-1.0-py3-none-any.whl.provenance",
+            "fast-9.0.yanked",
+        ]
 
     def test_source_distributions_are_listed(self, site: Site) -> None:
         """A source distribution is listed with the Python it wants, from its PKG-INFO."""

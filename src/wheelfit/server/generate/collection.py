@@ -7,9 +7,11 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
+from packaging.utils import parse_sdist_filename
+
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.errors import FileProblem
-from wheelfit.values import dataclass
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -74,13 +76,15 @@ class Collection:
     """Hold what there is in a folder, sorted by path."""
 
     archives: tuple[Found, ...] = ()
-    """Wheels and source distributions, by their suffix alone."""
+    """Wheels by their suffix alone, and source distributions."""
     index_files: tuple[Found, ...] = ()
     """Files named as ``torch-2.8.0-variants.json``, which somebody wrote before."""
-    provenance: Mapping[str, Found] | None = None
+    provenance: Mapping[str, Found] = field(default_factory=dict)
     """By the path of the file that it is about."""
-    yanked: Mapping[str, Found] | None = None
+    yanked: Mapping[str, Found] = field(default_factory=dict)
     """By the path of the file, or by a release as ``torch-2.8.0``."""
+    strange: tuple[str, ...] = ()
+    """Archives that are no source distributions by their name."""
 
 
 def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collection:
@@ -92,6 +96,7 @@ def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collecti
     """
     archives: list[Found] = []
     index_files: list[Found] = []
+    strange: list[str] = []
     provenance: dict[str, Found] = {}
     yanked: dict[str, Found] = {}
     for found in _walk(folder, "", without):
@@ -101,11 +106,21 @@ def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collecti
         elif name.endswith(YANKED):
             about = name.removesuffix(YANKED)
             yanked[about if about.endswith(_ARCHIVES) else about.rpartition("/")[2]] = found
-        elif name.endswith(_ARCHIVES):
+        elif name.endswith(".whl") or (name.endswith(_ARCHIVES) and _is_source(found.filename)):
             archives.append(found)
+        elif name.endswith(_ARCHIVES):
+            strange.append(name)
         elif parse_index_file_name(found.filename) is not None:
             index_files.append(found)
-    return Collection(tuple(archives), tuple(index_files), provenance, yanked)
+    return Collection(tuple(archives), tuple(index_files), provenance, yanked, tuple(strange))
+
+
+def _is_source(filename: str) -> bool:
+    try:
+        parse_sdist_filename(filename)
+    except ValueError:  # also for numbers of thousands of digits
+        return False
+    return True
 
 
 _WANTED = (*_ARCHIVES, PROVENANCE, YANKED, ".json")

@@ -157,7 +157,7 @@ def generate(
         known = {name: one for name, one in facts.items() if one is not None}
         survey = _Survey(collection, known, before, wishes, memory, in_place=in_place)
         content = survey.content()
-        notes = tuple(filter(None, [memory.keep()]))
+        notes = tuple(filter(None, [memory.keep(), *_notes(collection)]))
         refused = tuple(sorted(survey.refused, key=lambda one: one.sort_key))
         generated = Generated(
             looked_at=len(new),
@@ -177,6 +177,19 @@ def generate(
             prune=wishes.prune,
             progress=progress,
         )
+
+
+def _notes(collection: Collection) -> Iterator[str]:
+    """Yield what lies in the folder for nothing, most likely because of a slip of the name."""
+    for name in collection.strange:
+        yield f"{name} is left out: it is not named as a source distribution"
+    files = {found.name for found in collection.archives}
+    releases = {_release_of(found.filename) for found in collection.archives}
+    for name in sorted(collection.provenance.keys() - files):
+        yield f"{collection.provenance[name].name} is left out: there is no such file"
+    for name in sorted(collection.yanked.keys() - files):
+        if not any(release is not None and _names(name, release) for release in releases):
+            yield f"{collection.yanked[name].name} yanks nothing: there is no such file or release"
 
 
 class _Survey:
@@ -281,7 +294,7 @@ class _Survey:
             )
 
     def _provenance(self, found: Found, facts: FileFacts, faults: list[Finding]) -> bytes | None:
-        beside = (self._collection.provenance or {}).get(found.name)
+        beside = self._collection.provenance.get(found.name)
         if beside is None:
             return None
         from wheelfit.server.generate.looking import provenance_fault  # noqa: PLC0415 - start-up
@@ -294,7 +307,7 @@ class _Survey:
         return data
 
     def _yanked(self, found: Found, release: Release) -> str | None:
-        marks = self._collection.yanked or {}
+        marks = self._collection.yanked
         mark = marks.get(found.name)
         if mark is None:
             names = {key for key in marks if not key.endswith((".whl", ".tar.gz", ".zip"))}
@@ -564,7 +577,7 @@ def _release_of(filename: str) -> Release | None:
 
 
 def _names(text: str, release: Release) -> bool:
-    name, _, version = text.partition("-")
+    name, _, version = text.rpartition("-")
     try:
         return (canonicalize_name(name), Version(version)) == release
     except InvalidVersion:
