@@ -1,0 +1,35 @@
+"""What the documentation says of uploads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from wheelfit.check.checks import CHECKS
+from wheelfit.check.findings import Severity
+
+REPOSITORY = Path(__file__).parents[3]
+SOURCES = REPOSITORY / "src" / "wheelfit" / "server"
+
+
+def test_every_reference_is_explained() -> None:
+    """The reference has everything that keeps a file out, and nothing else."""
+    page = (REPOSITORY / "docs" / "reference" / "uploads.md").read_text()
+    explained = set(re.findall(r"^\| `([a-z-]+)` \| ", page, re.MULTILINE))
+    explained -= {"filetype", "attestations", "content"}  # of the form
+    used = {
+        reference
+        for folder in ("store", "uploads")
+        for path in (SOURCES / folder).glob("*.py")
+        for reference in re.findall(r'Violation\(\s*"([a-z-]+)"', path.read_text())
+    }
+    assert len(used) > 20
+    assert explained == used
+
+
+def test_names_mean_what_they_mean_in_checks() -> None:
+    """A name that `check` has too is one of its errors."""
+    page = (REPOSITORY / "docs" / "reference" / "uploads.md").read_text()
+    explained = set(re.findall(r"^\| `([a-z-]+)` \| ", page, re.MULTILINE))
+    shared = {CHECKS[name].severity for name in explained & CHECKS.keys()}
+    assert shared == {Severity.ERROR}
