@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -435,3 +437,65 @@ class TestIndexes:
         """``all-known`` changes nothing about where projects come from."""
         words = ["torch", "--bridge", "all-known"]
         assert bridges.install(CPU, *words, code=3)["error"] == "project-not-found"
+
+
+class TestOfALock:
+    """What else is made of a lock with selectors."""
+
+    @pytest.fixture
+    def lock(self, bridges: Bridges, tmp_path: Path) -> Path:
+        """Return a lock of a family."""
+        lock = tmp_path / "pylock.toml"
+        options = ["--platform", "linux-x86_64", "--python-version", "3.11", *bridges.sources()]
+        bridges.run("lock", "xgboost", "--bridge", "xgboost", "-o", lock, *options)
+        return lock
+
+    def test_exported(self, bridges: Bridges, lock: Path) -> None:
+        """Requirements name the members; a selector exists nowhere."""
+        out = bridges.run("export", lock, "--for", CUDA_12, "--format", "requirements").out
+        lines = [line for line in out.splitlines() if not line.startswith("#")]
+        assert [line.partition(" ")[0].partition("==")[0] for line in lines] == [
+            "nccl",
+            "xgboost-cu12",
+        ]
+
+    def test_bundled(self, bridges: Bridges, lock: Path, tmp_path: Path) -> None:
+        """A bundle has selectors as files, and installs with no bridge."""
+        bundle = tmp_path / "bundle"
+        bridges.run("bundle", lock, "--for", CUDA_12, "--for", CPU, "-o", bundle)
+        bridges.run("sync", bundle / "pylock.toml", "--target", bridges.folder, "--for", CPU)
+        there = {path.name.partition("-")[0] for path in bridges.folder.glob("*.dist-info")}
+        assert there == {"xgboost", "xgboost_cpu"}
+
+    def test_a_selector_that_is_another_one(self, bridges: Bridges, lock: Path) -> None:
+        """A selector that is not what the lock promises is refused."""
+        text = lock.read_text("utf-8")
+        start = text.index("bridge:xgboost")
+        digest = text.index("sha256", start)
+        place = text.index('"', digest) + 1
+        lock.write_text(text[:place] + "0" * 64 + text[place + 64 :], "utf-8")
+        # The lock has it in the order of labels; that for CUDA 12 comes first.
+        bridges.run("sync", lock, "--target", bridges.folder, "--for", CUDA_12, code=4)
+
+
+@pytest.mark.network
+def test_pip_is_at_peace(
+    run: Runner, wheels: Path, tmp_path: Path, pip: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For pip nothing is missing, and what needs the name has it already."""
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    python = environment / "bin" / "python"
+    sources = ["--no-index", "--find-links", str(wheels)]
+    monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", "12.8")
+    run("install", "magika", "cupy", "--python", python, *sources)
+
+    def said(*words: str) -> str:
+        command = [str(pip), "--python", str(python), *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    assert "No broken requirements" in said("check")
+    assert "Requirement already satisfied: onnxruntime" in said("install", "onnxruntime", *sources)
+    frozen = said("freeze").split()
+    assert {"onnxruntime==1.26.0", "onnxruntime-gpu==1.26.0", "cupy-cuda12x==14.2.0"} <= {*frozen}
+    assert "onnxruntime==1.32.0" not in frozen

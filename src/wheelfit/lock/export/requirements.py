@@ -55,6 +55,8 @@ def requirements_text(
         pin = package.pin
         if pin.label is not None:
             lines.append(f"# {pin.name}: label {pin.label}, for {_visible(contents.target.name)}")
+        if pin.file.is_selector and pin.name not in (copies or {}):
+            continue  # it exists nowhere; what it stands for has a line of its own
         lines.append(_line(pin, (copies or {}).get(pin.name)))
     return "\n".join((*lines, ""))
 

@@ -1,0 +1,212 @@
+"""What a family looks like to whoever asks a repository for it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from packaging.utils import canonicalize_name
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import FileProblem, HashMismatch, UserError
+from wheelfit.sources.bridges.bridged import Bridged
+from wheelfit.sources.bridges.shelf import Shelf
+from wheelfit.sources.merged import FirstMatch
+from wheelfit.sources.page import File, ProjectPage
+from wheelfit.testing.repositories import FakeRepository
+from wheelfit.values import replace
+from wheelfit.wheels.archive import WheelArchive
+
+CUPY = "cupy_cuda13x-14.2.0-cp313-cp313-manylinux_2_28_x86_64.whl"
+SELECTOR = "cupy-14.2.0-cp313-cp313-manylinux_2_28_x86_64-cuda13.whl"
+
+
+@pytest.fixture
+def repository() -> FakeRepository:
+    """Return a repository with some members."""
+    repository = FakeRepository()
+    repository.add_wheel(CUPY, requires_python=">=3.10", yanked="broken")
+    repository.add_wheel("cupy_cuda12x-14.2.0-1-cp313-cp313-manylinux_2_28_x86_64.whl")
+    repository.add_wheel("cupy_cuda12x-14.2.0-2-cp313-cp313-manylinux_2_28_x86_64.whl")
+    repository.add_file("cupy-14.2.0.tar.gz", b"")
+    repository.add_wheel("onnxruntime-1.32.0-cp313-cp313-win_amd64.whl")
+    repository.add_wheel("xgboost-3.4.1-py3-none-manylinux_2_28_x86_64.whl")
+    return repository
+
+
+def bridged(repository: FakeRepository, *families: str) -> Bridged:
+    """Return the repository with some families."""
+    return Bridged(repository, Shelf(families))
+
+
+def page(repository: Bridged, name: str) -> ProjectPage:
+    """Return a page that is there."""
+    found = repository.project(canonicalize_name(name))
+    assert found is not None
+    return found
+
+
+def names(found: ProjectPage) -> list[str]:
+    """Return the names of the files of a page."""
+    return [file.filename for file in found.files]
+
+
+def of(found: ProjectPage, filename: str) -> File:
+    """Return a file of a page."""
+    return next(file for file in found.files if file.filename == filename)
+
+
+class TestPages:
+    """What is listed."""
+
+    def test_selectors(self, repository: FakeRepository) -> None:
+        """A selector stands for each wheel, with its tags, Python and yank; sources are none."""
+        found = page(bridged(repository), "cupy")
+        assert names(found) == [
+            SELECTOR,
+            "cupy-14.2.0-cp313-cp313-manylinux_2_28_x86_64-cuda12.whl",
+            "cupy-14.2.0-variants.json",
+        ]
+        selector = of(found, SELECTOR)
+        assert selector.is_selector
+        assert (selector.requires_python, selector.yanked) == (">=3.10", "broken")
+
+    def test_a_member_of_that_name(self, repository: FakeRepository) -> None:
+        """A member that has the family's name is listed as itself, and under its label."""
+        found = page(bridged(repository, "xgboost"), "xgboost")
+        plain, labelled, _ = found.files
+        assert labelled.filename == "xgboost-3.4.1-py3-none-manylinux_2_28_x86_64-cuda13.whl"
+        assert labelled == replace(
+            plain, filename=labelled.filename, declared=labelled.declared, source=labelled.source
+        )
+        assert list(json.loads(labelled.declared or b"{}")["variants"]) == ["cuda13"]
+
+    def test_what_nobody_agreed_to(self, repository: FakeRepository) -> None:
+        """A family that does not count is asked for nothing."""
+        found = page(bridged(repository), "xgboost")
+        assert names(found) == ["xgboost-3.4.1-py3-none-manylinux_2_28_x86_64.whl"]
+        assert repository.asked == ["project xgboost"]
+        assert Bridged(repository, Shelf(defaults=False)).project(canonicalize_name("nix")) is None
+
+    def test_a_project_with_variants(self, repository: FakeRepository) -> None:
+        """A project that has variants itself says itself which."""
+        repository.add_file("onnxruntime-2.0-variants.json", {})
+        found = page(bridged(repository), "onnxruntime")
+        assert found.bridge is None
+        assert len(found.files) == 2
+
+    def test_nobody_has_it(self) -> None:
+        """A family without any page does not exist."""
+        assert bridged(FakeRepository()).project(canonicalize_name("cupy")) is None
+
+    def test_members_elsewhere(self, repository: FakeRepository) -> None:
+        """F-126: who has the name in one source gets no members of another."""
+        own = FakeRepository(name="company", base="https://company.invalid/")
+        own.add_wheel("onnxruntime-9-py3-none-any.whl")
+        repository.add_wheel("onnxruntime_gpu-1.31.1-cp313-cp313-manylinux_2_28_x86_64.whl")
+        found = page(Bridged(FirstMatch([own, repository]), Shelf()), "onnxruntime")
+        assert names(found) == ["onnxruntime-9-py3-none-any.whl"]
+        assert found.bridge is None
+
+
+class TestSelectors:
+    """Wheels that contain nothing."""
+
+    def test_content(self, repository: FakeRepository, tmp_path: Path) -> None:
+        """A selector is a sound wheel that needs the member, with each extra."""
+        source = bridged(repository)
+        selector = of(page(source, "cupy"), SELECTOR)
+        path = source.download(selector, tmp_path)
+        with WheelArchive(path, parse_wheel_filename(SELECTOR)) as wheel:
+            wheel.verify()
+            metadata = wheel.metadata().decode()
+            document = wheel.variant_document()
+        assert metadata.encode() == source.metadata(selector)
+        assert document == source.variant_document(selector)
+        assert "Requires-Dist: cupy-cuda13x==14.2.0\n" in metadata
+        assert "Requires-Dist: cupy-cuda13x[ctk]==14.2.0 ; extra == 'ctk'" in metadata
+        assert "Requires-Python" not in metadata
+
+    def test_hashes_are_known_before(self, repository: FakeRepository, tmp_path: Path) -> None:
+        """Equal names give equal bytes, so a page can promise them."""
+        source = bridged(repository)
+        selector = of(page(source, "cupy"), SELECTOR)
+        data = source.download(selector, tmp_path).read_bytes()
+        assert dict(selector.hashes) == {"sha256": hashlib.sha256(data).hexdigest()}
+        assert selector.hashes.get("md5") is None
+        size = source.size(selector, unpacked=True)
+        assert size.is_here
+        assert (size.file, (size.unpacked or 0) < len(data)) == (len(data), True)
+
+    def test_without_a_page(self, tmp_path: Path) -> None:
+        """The address says everything, as in a lock; what is promised there is compared."""
+        source = bridged(FakeRepository())
+        file = File(SELECTOR, f"bridge:cupy/{SELECTOR}", {"sha256": "0" * 64})
+        assert b"cupy-cuda13x==14.2.0" in source.metadata(file)
+        with pytest.raises(HashMismatch):
+            source.download(file, tmp_path)
+        with pytest.raises(HashMismatch):
+            source.unpacked(file, tmp_path)
+        wheel = source.unpacked(replace(file, hashes={}), tmp_path)
+        assert wheel.dist_info == "cupy-14.2.0.dist-info"
+
+    @pytest.mark.parametrize(
+        ("address", "filename", "message"),
+        [
+            (f"bridge:nobody/{SELECTOR}", SELECTOR, "nothing is known of the bridge 'nobody'"),
+            (f"bridge:../x/{SELECTOR}", SELECTOR, "nothing is known"),
+            ("bridge:cupy/x", SELECTOR.replace("cuda13", "cuda99"), "has no cuda99 build"),
+        ],
+    )
+    def test_of_nothing(self, address: str, filename: str, message: str) -> None:
+        """An address that no family knows is refused."""
+        with pytest.raises(FileProblem, match=message):
+            bridged(FakeRepository()).metadata(File(filename, address))
+
+    def test_the_index_file(self, repository: FakeRepository) -> None:
+        """F-70: the document of a release has every label that counts for it."""
+        source = bridged(repository)
+        file = of(page(source, "cupy"), "cupy-14.2.0-variants.json")
+        document = json.loads(source.read(file))
+        assert {"cuda11", "cuda12", "cuda13"} < document["variants"].keys()
+
+
+def test_a_declared_wheel_is_read_by_its_own_name(repository: FakeRepository) -> None:
+    """Whoever has the wheel is asked for it as he knows it."""
+    source = bridged(repository, "xgboost")
+    labelled = page(source, "xgboost").files[1]
+    assert b"Name: xgboost" in source.metadata(labelled)
+    assert source.variant_document(labelled) == labelled.declared
+    assert repository.asked[-1].endswith(
+        "metadata xgboost-3.4.1-py3-none-manylinux_2_28_x86_64.whl"
+    )
+
+
+class TestShelf:
+    """Which families count."""
+
+    @pytest.mark.parametrize("text", ["cupi", "../cupy", "cupy@https://x.example/"])
+    def test_that_is_none(self, text: str) -> None:
+        """What is no family, or has no indexes, is refused."""
+        with pytest.raises(UserError):
+            Shelf([text])
+
+    def test_spelling(self) -> None:
+        """A name may be spelled in any way."""
+        family = Shelf(["RAPIDS_SingleCell"]).of(canonicalize_name("rapids-singlecell"))
+        assert family is not None
+
+    def test_projects_of_indexes(self) -> None:
+        """A family of indexes stands for all of its projects."""
+        shelf = Shelf(["pytorch@https://mirror.example/whl/"])
+        assert shelf.of(canonicalize_name("torchvision")) is not None
+        assert shelf.of(canonicalize_name("pytorch")) is None
+        assert shelf.bases == {"pytorch": "https://mirror.example/whl"}
+
+    def test_all_known(self) -> None:
+        """``all-known`` are the families of names."""
+        shelf = Shelf(["all-known"])
+        assert shelf.of(canonicalize_name("cudf")) is not None
+        assert shelf.of(canonicalize_name("torch")) is None
