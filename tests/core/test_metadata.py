@@ -18,6 +18,7 @@ from wheelfit.core.metadata import (
     VariantDocument,
     WrittenLayout,
     check_document,
+    examine_document,
     losses,
     read_document,
     to_mapping,
@@ -31,7 +32,7 @@ from wheelfit.core.providers import (
     PluginProvider,
     StaticProvider,
 )
-from wheelfit.errors import InvalidDocument
+from wheelfit.errors import Fault, InvalidDocument
 from wheelfit.platforms.features import FeatureConfig
 
 NVIDIA = PluginProvider(("nvidia-variant-provider>=0.0.1,<1",), "a.b:C")
@@ -284,6 +285,29 @@ def test_a_wrong_type_anywhere(steps: tuple[str, ...], value: object) -> None:
         with suppress(InvalidDocument):
             read = read_document(data, where="x")
             assert read.priorities[:3] == ("nvidia", "blas", "abi")
+        assert examine_document(data, where="x") == both(data)
+
+
+def both(data: bytes) -> tuple[tuple[Fault, ...], VariantDocument | None]:
+    """Check a document and read it, each by itself."""
+    with suppress(InvalidDocument):
+        return check_document(data), read_document(data, where="x")
+    return check_document(data), None
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": 1, "a": 2}', CANONICAL, CANONICAL[:-9]])
+def test_checking_and_reading_at_once(text: str) -> None:
+    """F-130, F-131: done together they find and give what they do one after the other."""
+    assert examine_document(text.encode(), where="x") == both(text.encode())
+
+
+def test_checking_and_reading_published_documents_at_once(shared_data: Path) -> None:
+    """F-130, F-131: the same for everything that was ever published, whatever its layout."""
+    paths = sorted(shared_data.rglob("*.json"))
+    assert len(paths) > 130
+    for path in paths:
+        data = path.read_bytes()
+        assert examine_document(data, where="x") == both(data), path
 
 
 def test_looking_up_a_label() -> None:

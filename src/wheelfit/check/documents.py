@@ -12,7 +12,7 @@ from wheelfit.check.vocabulary import VOCABULARIES
 from wheelfit.core.index_metadata import label_fault
 from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
 from wheelfit.core.layouts.schema import PEP_825, PEP_850
-from wheelfit.core.metadata import check_document, read_document
+from wheelfit.core.metadata import examine_document
 from wheelfit.core.phrases import alternatives
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.providers import (
@@ -25,7 +25,7 @@ from wheelfit.core.providers import (
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.strict_json import path_of
-from wheelfit.errors import InvalidDocument, InvalidRequirement
+from wheelfit.errors import InvalidRequirement
 from wheelfit.values import replace
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def check_variant_document(
     :return: what was found, and the document as a lenient reader sees it; None if it is
         of no use to anybody.
     """
+    faults, document = examine_document(data, where=place.where)
     findings = [
         place.found(
             checks.DOCUMENT_CHECKS.get(fault.rule, checks.INVALID_DOCUMENT),
@@ -77,11 +78,9 @@ def check_variant_document(
             path=fault.path,
             rule=fault.rule,
         )
-        for fault in check_document(data)
+        for fault in faults
     ]
-    try:
-        document = read_document(data, where=place.where)
-    except InvalidDocument:
+    if document is None:
         return with_lines(findings, data), None
     if label is not None:
         findings += _label_faults(document, label, place)

@@ -34,6 +34,9 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_NAMED = 5
+
+
 def reach_findings(
     release: ReleaseFacts, document: VariantDocument, machines: Machines
 ) -> Iterator[Finding]:
@@ -72,20 +75,28 @@ def reach_findings(
             fitting.setdefault(label, {}).update(above)
             for one in places:
                 covered.setdefault(one, label)
+    asked_for: list[Label] = []
     for label in sorted(judged):
         place = Place(where[label])
         what = f"{release.name} {release.version}: {label}"
         if label not in fitting:
             yield place.found(checks.NO_KNOWN_MACHINE, f"{what} fits none of the presets")
-        elif label not in chosen and label != NULL:  # which is there for those who want nothing
-            others = list(fitting[label])
-            static = _is_static(document, [label, *others])
-            yield place.found(
-                checks.SHADOWED_VARIANT,
-                f"{what} is below {', '.join(others[:5])} wherever it fits"
-                + ("; who asks for it gets it" if static else ""),
-                severity=Severity.NOTE if static else None,
-            )
+        elif label in chosen or label == NULL:  # which is there for those who want nothing
+            continue
+        elif _is_static(document, [label, *fitting[label]]):
+            asked_for.append(label)
+        else:
+            others = ", ".join(list(fitting[label])[:_NAMED])
+            yield place.found(checks.SHADOWED_VARIANT, f"{what} is below {others} wherever it fits")
+    if asked_for:
+        named = ", ".join(asked_for[:_NAMED])
+        more = f" and {len(asked_for) - _NAMED} more" if len(asked_for) > _NAMED else ""
+        yield Place(release.where).found(
+            checks.SHADOWED_VARIANT,
+            f"{release.name} {release.version}: only who asks for {named}{more} gets that",
+            remedy="nothing has to be done if that is meant: a wish decides, and no machine",
+            severity=Severity.NOTE,
+        )
 
 
 def _in_order(

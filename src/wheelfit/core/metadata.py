@@ -29,6 +29,7 @@ __all__ = [
     "VariantDocument",
     "WrittenLayout",
     "check_document",
+    "examine_document",
     "losses",
     "read_document",
     "to_mapping",
@@ -79,18 +80,7 @@ def read_document(
     refusals = findings.faults if strict else findings.refusals
     if refusals:
         raise InvalidDocument(refusals, where=where)
-    return VariantDocument(
-        priorities=parts.priorities,
-        providers=parts.providers,
-        variants=parts.variants,
-        feature_priorities=parts.feature_priorities,
-        value_priorities=parts.value_priorities,
-        layout=detected.layout.name,
-        schema=document.get("$schema", ""),
-        unusable=findings.unusable,
-        notes=findings.notes,
-        lost=tuple(findings.lost),
-    )
+    return _document(document, detected, findings, parts)
 
 
 def check_document(
@@ -121,6 +111,37 @@ def check_document(
     if "$schema" not in document:
         faults.insert(0, Fault("$schema", "the key is missing", "F-20"))
     return tuple(faults)
+
+
+def examine_document(
+    data: bytes, *, where: str
+) -> tuple[tuple[Fault, ...], VariantDocument | None]:
+    """Return what `check_document` and `read_document` do, for less where nothing is wrong.
+
+    :param data: the bytes of the file.
+    :param where: the file or URL, for messages.
+    :return: every violation, and the document as a lenient reader sees it; None if it is of
+        no use to anybody.
+    """
+    try:
+        document = _load(data, DEFAULT_LIMITS)
+        detected, findings, parts = _read(
+            document,
+            Findings(pedantic=True),
+            accept_unknown_drafts=False,
+            registry=DEFAULT_REGISTRY,
+        )
+    except InvalidDocument:
+        faults = check_document(data)
+    else:
+        if not findings.faults and "$schema" in document:
+            # What a lenient reader passes over is a fault, so without any both see the same.
+            return (), _document(document, detected, findings, parts)
+        faults = check_document(document)
+    try:
+        return faults, read_document(data, where=where)
+    except InvalidDocument:
+        return faults, None
 
 
 def write_document(
@@ -220,6 +241,23 @@ def _load(data: bytes | Mapping[str, Any], limits: Limits) -> Mapping[str, Any]:
         strict_json.check_limits(data, limits)
         return data
     return strict_json.load(data, limits)
+
+
+def _document(
+    document: Mapping[str, Any], detected: Detected, findings: Findings, parts: Parts
+) -> VariantDocument:
+    return VariantDocument(
+        priorities=parts.priorities,
+        providers=parts.providers,
+        variants=parts.variants,
+        feature_priorities=parts.feature_priorities,
+        value_priorities=parts.value_priorities,
+        layout=detected.layout.name,
+        schema=document.get("$schema", ""),
+        unusable=findings.unusable,
+        notes=findings.notes,
+        lost=tuple(findings.lost),
+    )
 
 
 def _read(
