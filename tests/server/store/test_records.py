@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+from server.services import Postgresql
 from server.uploading import DOCUMENT, NOW
 
 from wheelfit.core.labels import Label
-from wheelfit.errors import InvalidConfiguration, StorageUnavailable, UploadRefused
-from wheelfit.server.store.opening import open_records
+from wheelfit.errors import InvalidConfiguration, NeedsExtra, StorageUnavailable, UploadRefused
+from wheelfit.server.store.opening import open_blobs, open_records
 from wheelfit.server.store.records import NewFile, Records, Token
 from wheelfit.server.store.schema import MIGRATIONS
+from wheelfit.server.store.sqlite import SqliteDatabase
 from wheelfit.server.store.tokens import holder, issue, may, open_stage, stage_of, written
 from wheelfit.testing.wheels import single_label_document
 
@@ -458,3 +463,56 @@ def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
     with pytest.raises(StorageUnavailable) as caught:
         PostgresqlDatabase(f"postgresql://me:hush@/x?host={tmp_path}", patience=0.5)
     assert "hush" not in str(caught.value)
+
+
+def test_connections_that_broke(postgresql: Postgresql) -> None:
+    """When the server has ended all connections, the next question is answered all the same."""
+    import psycopg
+
+    url = postgresql.database()
+    records = open_records(url)
+    add(records, new())
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+    assert records.serial() == 1
+    records.close()
+
+
+@pytest.mark.parametrize(
+    ("library", "open_it"),
+    [
+        ("psycopg", partial(open_records, "postgresql://host/x")),
+        ("obstore.store", partial(open_blobs, "s3://bucket")),
+    ],
+)
+def test_without_the_extra(
+    library: str, open_it: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What needs a library that is not there says how to get it."""
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(NeedsExtra) as caught:
+        open_it()
+    assert caught.value.hint == "pip install 'wheelfit[server]'"
+
+
+def test_waiting_for_ones_turn(tmp_path: Path) -> None:
+    """Who waits too long for others to finish writing is told so, and others go on."""
+    database = SqliteDatabase(tmp_path / "x.sqlite3", patience=0.05)
+    with database.writing() as execute:
+        execute("CREATE TABLE t (x INTEGER)")
+
+        def write() -> None:
+            with database.writing() as other:
+                other("INSERT INTO t VALUES (1)")
+
+        with ThreadPoolExecutor(1) as pool, pytest.raises(StorageUnavailable):
+            pool.submit(write).result()
+    write()
+    second = SqliteDatabase(tmp_path / "x.sqlite3", patience=0.05)
+    with database.writing(), pytest.raises(StorageUnavailable), second.writing():
+        pass
+    database.close()
+    second.close()

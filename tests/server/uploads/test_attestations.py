@@ -72,6 +72,7 @@ def test_what_holds_is_served(
     file = index.content(name)
     assert content is not None
     assert file is not None
+    assert file.sha256 is not None
     provenance = b"".join(content.parts(0, content.size))
     assert verify_provenance(provenance, name, file.sha256) == (signer,)
     (project,) = index.projects()

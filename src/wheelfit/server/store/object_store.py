@@ -1,4 +1,4 @@
-"""Bytes in a storage like S3; the only importer of `obstore`."""
+"""Bytes in a storage like S3, through `obstore`."""
 
 from __future__ import annotations
 

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from typing import Self
 
     from wheelfit.server.store.blobs import Blobs
+    from wheelfit.server.store.database import Database
     from wheelfit.server.store.records import Records
 
 
-__all__ = ["Store", "open_blobs", "open_records", "open_store"]
+__all__ = ["Store", "open_blobs", "open_database", "open_records", "open_store"]
 
 
 def __dir__() -> list[str]:
@@ -87,13 +88,24 @@ def open_records(url: str) -> Records:
     :raises NeedsExtra: a library is missing.
     :raises StorageUnavailable: the database cannot be opened.
     """
+    return SqlRecords(open_database(url))
+
+
+def open_database(url: str) -> Database:
+    """Open a database, whatever tables it has.
+
+    :param url: as for `open_records`.
+    :raises InvalidConfiguration: it cannot be understood.
+    :raises NeedsExtra: a library is missing.
+    :raises StorageUnavailable: it cannot be opened.
+    """
     scheme = urlsplit(url).scheme
     if scheme == "sqlite":
-        return SqlRecords(SqliteDatabase(_path(url)))
+        return SqliteDatabase(_path(url))
     if scheme in ("postgresql", "postgres"):
         from wheelfit.server.store.postgresql import PostgresqlDatabase  # noqa: PLC0415 - an extra
 
-        return SqlRecords(PostgresqlDatabase(url))
+        return PostgresqlDatabase(url)
     raise InvalidConfiguration(
         "this is no database that records can be in",
         where=redact(url),

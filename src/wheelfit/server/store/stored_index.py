@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.server.index import Content, content_of, url_of
 from wheelfit.server.store.records import PUBLISHED
-from wheelfit.sources.page import File, ProjectPage
+from wheelfit.sources.page import VARIANTS_SUFFIX, File, ProjectPage
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -40,10 +40,17 @@ class StoredIndex:
         self._records = store.records
         self._blobs = store.blobs
         self._stage = stage
+        self._known: tuple[int, tuple[NormalizedName, ...]] | None = None
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects, sorted."""
-        return self._records.projects(self._stage)
+        if self._stage != PUBLISHED:
+            return self._records.projects(self._stage)
+        # Asked for first: what is known may be newer than its number, and never older.
+        serial = self._records.serial()
+        if self._known is None or self._known[0] != serial:
+            self._known = (serial, self._records.projects())
+        return self._known[1]
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
@@ -60,18 +67,17 @@ class StoredIndex:
 
     def content(self, filename: str) -> Content | None:
         """Return the bytes of a listed file, or what stands beside it."""
-        file = self._records.file(filename, self._stage)
-        if file is not None:
-            return Content(file.size, file.sha256, partial(self._blobs.parts, file.sha256))
-        document = self._records.release_document(filename, self._stage)
-        if document is not None:
-            return content_of(document.content)
-        beside = None
+        data = None  # no file has a name with one of these endings
         if filename.endswith(_METADATA):
-            beside = self._records.metadata(filename.removesuffix(_METADATA), self._stage)
+            data = self._records.metadata(filename.removesuffix(_METADATA), self._stage)
         elif filename.endswith(_PROVENANCE):
-            beside = self._records.provenance(filename.removesuffix(_PROVENANCE), self._stage)
-        return None if beside is None else content_of(beside)
+            data = self._records.provenance(filename.removesuffix(_PROVENANCE), self._stage)
+        elif filename.endswith(VARIANTS_SUFFIX):
+            document = self._records.release_document(filename, self._stage)
+            data = None if document is None else document.content
+        elif (file := self._records.file(filename, self._stage)) is not None:
+            return Content(file.size, file.sha256, partial(self._blobs.parts, file.sha256))
+        return None if data is None else content_of(data)
 
 
 def _file(stored: StoredFile) -> File:

@@ -38,6 +38,10 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_MOST = 100
+"""Violations that are told; a hostile archive may have a million."""
+
+
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """Say what was let in."""
@@ -85,7 +89,7 @@ def accept(
     violations += verdict.violations
     new = verdict.file
     if new is None:
-        return violations
+        return _bounded(violations)
     violations += tuple(_metadata_violations(upload, new))
     provenance, more = provenance_of(upload.first("attestations"), new.filename, new.sha256)
     violations += more
@@ -96,7 +100,7 @@ def accept(
     except UploadRefused as error:
         violations += _violations(error)
     if violations:
-        return violations
+        return _bounded(violations)
     try:
         is_new = is_new and _keep(upload, new, store, stage, by)
     except UploadRefused as error:  # somebody else was quicker
@@ -112,6 +116,15 @@ def _keep(upload: Upload, new: NewFile, store: Store, stage: str, by: str | None
 
     store.blobs.keep(upload.draft)
     return store.records.add(new, keep=keep, stage=stage, by=by)
+
+
+def _bounded(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
+    """Leave some out where there are so many that nobody would read them."""
+    left_out = len(violations) - _MOST
+    if left_out <= 0:
+        return violations
+    where = violations[_MOST].where
+    return (*violations[:_MOST], Violation("and-more", f"there is more: {left_out}", where))
 
 
 def _violations(error: UploadRefused) -> tuple[Violation, ...]:

@@ -8,7 +8,7 @@ goes to a draft of the storage as it comes, so that its size costs no memory.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wheelfit.errors import NeedsExtra, UploadRefused
 from wheelfit.server.store.records import Violation, refusal
@@ -16,12 +16,13 @@ from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from wheelfit.server.messages import Body
-    from wheelfit.server.store.blobs import Blobs, Draft
+    from wheelfit.server.store.blobs import Draft
 
 
-__all__ = ["FormLimits", "Upload", "read_form"]
+__all__ = ["Drafts", "FormLimits", "Upload", "read_form"]
 
 
 def __dir__() -> list[str]:
@@ -29,6 +30,13 @@ def __dir__() -> list[str]:
 
 
 _PIECE = 1 << 18
+
+
+class Drafts(Protocol):
+    """Give something to write a file into, as `wheelfit.server.store.blobs.Blobs` does."""
+
+    def draft(self) -> AbstractContextManager[Draft]:
+        """Return it; on leaving, what was not kept is gone."""
 
 
 class FormLimits(NamedTuple):
@@ -60,7 +68,7 @@ class Upload:
 
 @contextmanager
 def read_form(
-    body: Body, content_type: str, blobs: Blobs, *, limits: FormLimits = FormLimits()
+    body: Body, content_type: str, blobs: Drafts, *, limits: FormLimits = FormLimits()
 ) -> Iterator[Upload]:
     """Give what a form has; on leaving, a file that was not kept is gone.
 
