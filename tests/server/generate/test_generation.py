@@ -239,6 +239,12 @@ class TestRefusals:
         assert codes(site) == set()
         assert codes(site, full=True) == {"damaged-content"}
 
+    def test_the_rules_of_uploads(self, site: Site) -> None:
+        """What a live index refuses is refused where everything is to be looked at."""
+        build_wheel(site.folder, "odd", "1.0", tag="py3-none-plan9_vax")
+        assert codes(site) == set()
+        assert codes(site, full=True) == {"unknown-platform"}
+
     def test_pages_of_others_stay(self, site: Site) -> None:
         """A folder of pages that wheelfit has not made is not written over."""
         (site.place / "simple").mkdir()

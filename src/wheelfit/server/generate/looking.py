@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name, parse_sdist_filename
@@ -43,6 +44,7 @@ def __dir__() -> list[str]:
 
 
 _MOST_THREADS = 8
+_LARGE = 1 << 20
 _KEPT = 5_000
 """Files of which it is kept what was read, until the index is made."""
 _REMEDY = "build the file again with a current build tool"
@@ -65,8 +67,14 @@ def look_at_all(
     if not ordered:
         return
     progress.start(sum(one.size for one in ordered))
-    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1, len(ordered))) as pool:
-        looks = pool.map(lambda one: look_at(one, full=full), ordered)
+    large = [one for one in ordered if one.size >= _LARGE]
+    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
+        # Hashing lets other threads work meanwhile; what small files need does not, and many
+        # threads would only be in each other's way.
+        looks = chain(
+            pool.map(lambda one: look_at(one, full=full), large),
+            (look_at(one, full=full) for one in ordered[len(large) :]),
+        )
         for count, (one, facts) in enumerate(zip(ordered, looks, strict=True)):
             progress.advance(one.size)
             # What is read can be read again; of a hundred thousand wheels it would fill the memory.
