@@ -72,6 +72,8 @@ class Answer:
     """The pieces of the body; nobody takes them for ``HEAD``."""
     length: int = 0
     """Bytes of the body that are announced; if fewer come, the connection is cut."""
+    reason: str = ""
+    """Stands beside the status; publishing tools show nothing else. Empty: the usual words."""
 
     @classmethod
     def of(cls, status: int, content: bytes, headers: Mapping[str, str]) -> Answer:

@@ -1,0 +1,355 @@
+"""Serve any application under ASGI: handlers in threads, bodies streamed both ways.
+
+An answer that is at hand is sent from the event loop, without a thread. A body that comes in is
+asked for piece by piece, so that a client is not read from faster than its bytes are used; one
+that goes out is produced no faster than the client takes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Generator, Iterable
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from wheelfit.server.messages import Answer, Disconnect, Request
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+
+    from wheelfit.server.messages import Application
+
+
+__all__ = ["REASON", "AsgiApplication", "AtHand", "Limits", "Served"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+REASON = "wheelfit.reason"
+"""Where a scope has the words beside the status, for servers that can say them."""
+_Message: TypeAlias = "MutableMapping[str, Any]"
+_Receive: TypeAlias = "Callable[[], Awaitable[_Message]]"
+_Send: TypeAlias = "Callable[[_Message], Awaitable[None]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bound what clients may take."""
+
+    head: int = 32 << 10
+    """Bytes of a request line and its headers together."""
+    body: int = (10 << 30) + (32 << 20)
+    """Bytes of a body: the largest file, and the form around it."""
+    patience: float = 30.0
+    """Seconds for a head; and for the next bytes of a body, in either direction."""
+    slowest: int = 1024
+    """Bytes a second that a body brings on average, once it has taken longer than that."""
+    idle: int = 65
+    """Seconds that a connection may wait for its next request."""
+    connections: int = 2000
+    """Connections at once; for one more, one that is idle goes."""
+    threads: int = 24
+    """Requests that are worked at, at once, beside those with a body."""
+    uploads: int = 12
+    """Requests with a body that are worked at, at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Tell of a request that is done."""
+
+    request: Request
+    status: int
+    """What was answered; 499: the client went away."""
+    sent: int
+    """Bytes of the body."""
+    seconds: float
+    client: str
+    """The address it came from."""
+    error: Exception | None = None
+    """What the application did not expect."""
+
+
+class AtHand(Protocol):
+    """Give an answer without waiting for anything: no lock, no disk, no network."""
+
+    def __call__(self, request: Request, /) -> Answer | None:
+        """Return the answer; None if it takes a thread to find it."""
+
+
+class AsgiApplication:
+    """Answer requests of an ASGI server with an application.
+
+    :param application: called in threads.
+    :param at_hand: asked first, in the event loop.
+    :param limits: what clients may take; those of connections are the server's business.
+    :param origin: how the server calls itself.
+    :param tell: told of every request, in the event loop.
+    :param headers: go with every answer that does not have them itself.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        *,
+        at_hand: AtHand | None = None,
+        limits: Limits = Limits(),
+        origin: str = "",
+        tell: Callable[[Served], None] | None = None,
+        headers: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        self._application = application
+        self._at_hand = at_hand
+        self._limits = limits
+        self._origin = origin
+        self._tell = tell
+        self._headers = tuple(headers)
+        self._threads = ThreadPoolExecutor(limits.threads, "answer")
+        # Of their own, so that slow uploads leave the others alone.
+        self._uploads = ThreadPoolExecutor(limits.uploads, "upload")
+
+    def close(self) -> None:
+        """Wait for the threads."""
+        self._threads.shutdown()
+        self._uploads.shutdown()
+
+    async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            raise NotImplementedError(scope["type"])
+        began = time.perf_counter()
+        headers = _headers(scope["headers"])
+        incoming = _Incoming(receive, headers, self._limits, asyncio.get_running_loop())
+        request = Request(
+            scope["method"],
+            scope["raw_path"].decode("latin-1"),
+            headers,
+            self._origin,
+            scope["query_string"].decode("latin-1"),
+            incoming,
+        )
+        outgoing = _Outgoing(send, receive, request)
+        error: Exception | None = None
+        status = 0
+        try:
+            answer, error = await self._answer(request, incoming)
+            status = answer.status
+            if answer.reason:
+                scope[REASON] = answer.reason
+            await outgoing.send(answer, self._head(answer), incoming, self._threads)
+        except Disconnect:
+            status = 499
+        except Exception as caught:
+            error = caught
+            raise
+        finally:
+            if self._tell is not None:
+                client = scope.get("client")
+                self._tell(
+                    Served(
+                        request,
+                        status,
+                        outgoing.sent,
+                        time.perf_counter() - began,
+                        str(client[0]) if client else "",
+                        error,
+                    )
+                )
+
+    async def _answer(
+        self, request: Request, incoming: _Incoming
+    ) -> tuple[Answer, Exception | None]:
+        if self._at_hand is not None and not incoming.is_announced:
+            answer = self._at_hand(request)
+            if answer is not None:
+                return answer, None
+        if not request.path.startswith("/"):
+            return Answer.text(400, "the request names no path"), None
+        if incoming.announced > self._limits.body:
+            return _too_large(self._limits), None
+        pool = self._uploads if incoming.is_announced else self._threads
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(pool, self._application, request), None
+        except _Refused as refused:
+            return refused.answer, None
+        except Disconnect:
+            raise
+        except Exception as error:  # noqa: BLE001 - a fault of one answer must not end the server
+            return Answer.text(500, "the server failed to answer"), error
+
+    def _head(self, answer: Answer) -> list[tuple[bytes, bytes]]:
+        own = answer.headers
+        headers = [
+            *own.items(),
+            *((name, value) for name, value in self._headers if name not in own),
+        ]
+        if answer.status != 304:
+            headers.append(("content-length", str(answer.length)))
+        return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+class _Refused(Exception):
+    """End the work at a request whose body is not to be had."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+class _Incoming:
+    """Give the body of a request to a thread while it arrives: a `Body`."""
+
+    def __init__(
+        self,
+        receive: _Receive,
+        headers: Mapping[str, str],
+        limits: Limits,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        length = headers.get("content-length", "")
+        self.announced = int(length) if length.isdecimal() else 0
+        """Bytes that will come; 0: unknown."""
+        self.is_announced = self.announced > 0 or "transfer-encoding" in headers
+        self.is_awaited = "expect" in headers
+        """Whether the client sends nothing before it is asked to."""
+        self.is_over = not self.is_announced
+        self.gone = False
+        self._receive = receive
+        self._limits = limits
+        self._loop = loop
+        self._rest = b""
+        self._count = 0
+        self._since = time.monotonic()
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes; called in a thread."""
+        while not self._rest and not self.is_over:
+            try:
+                self._rest = asyncio.run_coroutine_threadsafe(self.next(), self._loop).result()
+            except CancelledError:
+                raise Disconnect from None
+        if size < 0:
+            size = len(self._rest)
+        piece, self._rest = self._rest[:size], self._rest[size:]
+        return piece
+
+    async def next(self) -> bytes:
+        """Return the next bytes; called in the event loop."""
+        self.is_awaited = False
+        try:
+            async with asyncio.timeout(self._limits.patience):
+                message = await self._receive()
+        except TimeoutError:
+            raise _Refused(_too_slow()) from None
+        if message["type"] == "http.disconnect":
+            self.gone = self.is_over = True
+            raise Disconnect
+        body: bytes = message.get("body", b"")
+        self._count += len(body)
+        self.is_over = not message.get("more_body", False)
+        if self._count > self._limits.body:
+            raise _Refused(_too_large(self._limits))
+        taken = time.monotonic() - self._since
+        if taken > self._limits.patience and self._count < taken * self._limits.slowest:
+            raise _Refused(_too_slow())
+        return body
+
+    async def pass_over(self) -> None:
+        """Let what is still on its way come, so that the client gets to reading the answer."""
+        if self.is_awaited:
+            return
+        with suppress(_Refused, Disconnect):
+            while not self.is_over:
+                await self.next()
+
+
+class _Outgoing:
+    """Send one answer, as fast as the client takes it."""
+
+    def __init__(self, send: _Send, receive: _Receive, request: Request) -> None:
+        self._send = send
+        self._receive = receive
+        self._request = request
+        self.sent = 0
+        """Bytes of the body so far."""
+
+    async def send(
+        self,
+        answer: Answer,
+        headers: list[tuple[bytes, bytes]],
+        incoming: _Incoming,
+        threads: ThreadPoolExecutor,
+    ) -> None:
+        """Send all of it.
+
+        :raises Disconnect: the client is gone.
+        :raises ConnectionError: fewer bytes came than were announced; the server cuts the
+            connection, so that the client sees it.
+        """
+        if not incoming.is_over:
+            headers.append((b"connection", b"close"))
+        await self._send(
+            {"type": "http.response.start", "status": answer.status, "headers": headers}
+        )
+        body = answer.body
+        if self._request.method == "HEAD" or answer.status == 304:
+            body = ()
+        elif isinstance(body, tuple):
+            if incoming.is_over:
+                await self._piece(b"".join(body), is_last=True)
+                return
+            await self._piece(b"".join(body))
+        else:
+            await self._stream(iter(body), threads, is_watched=incoming.is_over)
+            if self.sent != answer.length:
+                raise ConnectionError(f"{self.sent} bytes of {answer.length}")
+        await incoming.pass_over()
+        await self._piece(b"", is_last=True)
+
+    async def _stream(
+        self, pieces: Iterator[bytes], threads: ThreadPoolExecutor, *, is_watched: bool
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        gone = loop.create_task(self._gone()) if is_watched else None
+        try:
+            while (piece := await loop.run_in_executor(threads, next, pieces, None)) is not None:
+                await self._piece(piece)
+                if gone is not None and gone.done():
+                    raise Disconnect
+        finally:
+            if gone is not None:
+                gone.cancel()
+            if isinstance(pieces, Generator):
+                await loop.run_in_executor(threads, pieces.close)
+
+    async def _gone(self) -> None:
+        """Wait until the client goes away."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    async def _piece(self, piece: bytes, *, is_last: bool = False) -> None:
+        await self._send({"type": "http.response.body", "body": piece, "more_body": not is_last})
+        self.sent += len(piece)
+
+
+def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return headers by lower-case name; of several that may be joined, joined."""
+    headers: dict[str, str] = {}
+    for name, value in raw:
+        text, key = value.decode("latin-1"), name.decode("latin-1")
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+    return headers
+
+
+def _too_large(limits: Limits) -> Answer:
+    return Answer.text(413, f"a body may have {limits.body} bytes")
+
+
+def _too_slow() -> Answer:
+    return Answer.text(408, "the body of the request does not arrive", {"connection": "close"})

@@ -1,0 +1,121 @@
+"""Find out what a request may do, from the secret that it shows."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit.server.messages import Answer
+from wheelfit.server.store.tokens import holder, may
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.server.messages import Request
+    from wheelfit.server.store.records import Records, Scope, Token
+
+
+__all__ = ["OPERATOR", "Denied", "Visitor", "denial", "is_operator", "secret_of", "visitor"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+OPERATOR = "admin"
+"""Who owns what nobody else does, and manages tokens."""
+_USER = "__token__"
+_ASK = {"www-authenticate": 'Basic realm="wheelfit", charset="UTF-8"'}
+
+
+class Denied(Exception):
+    """Somebody may not do what he asks for.
+
+    :param status: 401 if a valid secret is missing, 403 if it is the wrong one.
+    :param sentence: for people.
+    """
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+
+
+class Visitor(NamedTuple):
+    """Know who asks."""
+
+    token: Token
+    records: Records
+
+    def need(self, scope: Scope, project: NormalizedName) -> None:
+        """Check that the token allows something with a project.
+
+        :raises Denied: it does not.
+        """
+        if not may(self.records, self.token, scope, project):
+            raise Denied(403, f"this token does not allow to {_DEEDS[scope]} {project}")
+
+    def need_scope(self, scope: Scope) -> None:
+        """Check that the token allows something at all.
+
+        :raises Denied: it does not.
+        """
+        if scope not in self.token.scopes and "admin" not in self.token.scopes:
+            raise Denied(403, f"this token does not allow to {_DEEDS[scope]} anything")
+
+
+_DEEDS: dict[Scope, str] = {"upload": "upload to", "admin": "administer"}
+
+
+def secret_of(request: Request) -> str:
+    """Return the secret that a request shows, as Basic or Bearer; empty: none.
+
+    :raises Denied: it cannot be read, or comes with the name of a user.
+    """
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    if not scheme:
+        return ""
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if scheme.lower() != "basic":
+        raise Denied(401, "credentials are given as Basic or Bearer")
+    try:
+        user, _, secret = base64.b64decode(value.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        raise Denied(401, "the credentials cannot be read") from None
+    if user != _USER:
+        raise Denied(401, f"the user name is {_USER}, and the password is a token")
+    return secret.strip()
+
+
+def visitor(request: Request, records: Records, *, now: datetime) -> Visitor:
+    """Return who asks.
+
+    The database finds a token by the digest of the secret; nothing that takes longer the more
+    of it is right is done with the secret itself.
+
+    :param request: what shows a secret.
+    :param records: knows the tokens.
+    :param now: the time.
+    :raises Denied: no token, or none that is good.
+    """
+    secret = secret_of(request)
+    if not secret:
+        raise Denied(401, f"a token is needed: user name {_USER}, and the token as the password")
+    token = holder(records, secret, now=now)
+    if token is None:
+        raise Denied(403, "the token is not known, was revoked, or has expired")
+    return Visitor(token, records)
+
+
+def is_operator(token: Token) -> bool:
+    """Say whether a token is for all of the index: its tokens, its metrics."""
+    return "admin" in token.scopes and token.projects is None and token.owner == OPERATOR
+
+
+def denial(error: Denied) -> Answer:
+    """Return what a client is answered."""
+    return Answer.text(error.status, error.sentence, _ASK if error.status == 401 else {})

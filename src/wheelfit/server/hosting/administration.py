@@ -1,0 +1,251 @@
+"""What operators and owners do with an index beside uploading: over a store, or over its server."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from wheelfit.errors import FileProblem, InvalidConfiguration
+from wheelfit.server.folder import project_of
+from wheelfit.server.store.records import PUBLISHED
+from wheelfit.server.store.tokens import issue, open_stage, written
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.server.store.opening import Store
+    from wheelfit.server.store.records import Scope, StoredFile
+
+
+__all__ = ["Administration", "StoreAdministration", "select", "seconds_of"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Administration(Protocol):
+    """Change what an index has; every value is plain, as it travels."""
+
+    def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
+        """Yank files, or with None take that back; return their names.
+
+        :param what: file names, ``NAME==VERSION``, or names of projects.
+        :param reason: to be shown by installers; may be empty.
+        """
+
+    def delete(self, what: Sequence[str]) -> list[str]:
+        """Delete files for ever; return their names.
+
+        :param what: as for `yank`.
+        """
+
+    def open_stage(self, owner: str, lasts: float) -> dict[str, Any]:
+        """Open a stage; return its ``id``, ``expires`` and ``secret``.
+
+        :param owner: who opens it; a server knows by the token.
+        :param lasts: seconds that it may wait to be published.
+        """
+
+    def stages(self) -> list[dict[str, Any]]:
+        """Return the stages that are open."""
+
+    def publish(self, stage: str) -> list[str]:
+        """Show all files of a stage at once; return their names.
+
+        :param stage: its identifier.
+        """
+
+    def drop(self, stage: str) -> int:
+        """Forget a stage and its files; return how many there were.
+
+        :param stage: its identifier.
+        """
+
+    def create_token(
+        self,
+        owner: str,
+        scopes: Sequence[Scope],
+        projects: Sequence[str] | None,
+        lasts: float | None,
+        note: str,
+    ) -> dict[str, Any]:
+        """Make a token; return it with its ``secret``.
+
+        :param owner: who it is for.
+        :param scopes: what it allows.
+        :param projects: what it is for; None: every project of its owner, and new ones.
+        :param lasts: seconds that it is good; None: until it is revoked.
+        :param note: to be shown in lists.
+        """
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """Return all tokens, without secrets."""
+
+    def revoke(self, token: str) -> bool:
+        """Forget a token; False if there is none of this identifier.
+
+        :param token: its identifier.
+        """
+
+    def close(self) -> None:
+        """Let go of what was opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAdministration:
+    """Change an index in its store: an `Administration`."""
+
+    store: Store
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    admits: Callable[[Sequence[StoredFile]], None] = lambda files: None  # noqa: ARG005
+    """Raises if somebody may not do something with files."""
+
+    def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
+        """Yank files, or take that back."""
+        names = self._names(what)
+        self.store.records.yank(names, reason, time=written(self.now()))
+        return names
+
+    def delete(self, what: Sequence[str]) -> list[str]:
+        """Delete files for ever."""
+        names = self._names(what)
+        self.store.records.delete(names, time=written(self.now()))
+        return names
+
+    def open_stage(self, owner: str, lasts: float) -> dict[str, Any]:
+        """Open a stage."""
+        stage, secret = open_stage(
+            self.store.records, owner, now=self.now(), lasts=timedelta(seconds=lasts)
+        )
+        return {"id": stage.id, "expires": stage.expires, "secret": secret}
+
+    def stages(self) -> list[dict[str, Any]]:
+        """Return the stages that are open."""
+        return [
+            {"id": one.id, "owner": one.owner, "created": one.created, "expires": one.expires}
+            for one in self.store.records.stages()
+        ]
+
+    def publish(self, stage: str) -> list[str]:
+        """Show all files of a stage at once."""
+        self._check_stage(stage)
+        files = self.store.records.publish(stage, time=written(self.now()))
+        return [one.filename for one in files]
+
+    def drop(self, stage: str) -> int:
+        """Forget a stage and its files."""
+        self._check_stage(stage)
+        return self.store.records.drop(stage)
+
+    def create_token(
+        self,
+        owner: str,
+        scopes: Sequence[Scope],
+        projects: Sequence[str] | None,
+        lasts: float | None,
+        note: str,
+    ) -> dict[str, Any]:
+        """Make a token."""
+        token, secret = issue(
+            self.store.records,
+            owner,
+            scopes,
+            now=self.now(),
+            projects=None if projects is None else map(canonicalize_name, projects),
+            lasts=None if lasts is None else timedelta(seconds=lasts),
+            note=note,
+        )
+        return {**_plain(token), "secret": secret}
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """Return all tokens."""
+        return [_plain(one) for one in self.store.records.tokens()]
+
+    def revoke(self, token: str) -> bool:
+        """Forget a token."""
+        return self.store.records.revoke(token)
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.store.close()
+
+    def _names(self, what: Sequence[str]) -> list[str]:
+        files = select(self.store, what)
+        self.admits(files)
+        return [one.filename for one in files]
+
+    def _check_stage(self, stage: str) -> None:
+        if stage == PUBLISHED or all(one.id != stage for one in self.store.records.stages()):
+            raise FileProblem("there is no such stage; it was published, dropped, or took too long",
+                              where=stage[:80])  # fmt: skip
+
+
+def select(store: Store, what: Iterable[str]) -> tuple[StoredFile, ...]:
+    """Find published files by what somebody calls them.
+
+    :param store: where they are.
+    :param what: file names, ``NAME==VERSION``, or names of projects.
+    :raises FileProblem: there is nothing of that name.
+    """
+    found: dict[str, StoredFile] = {}
+    for text in what:
+        name, is_release, version = text.partition("==")
+        if not is_release and project_of(text) is not None:
+            file = store.records.file(text)
+            files = [] if file is None else [file]
+        else:
+            files = _of_project(store, canonicalize_name(name), version if is_release else None)
+        if not files:
+            raise FileProblem("the index has no such file, release or project", where=text[:200])
+        found |= {one.filename: one for one in files}
+    return tuple(found.values())
+
+
+def _of_project(store: Store, name: NormalizedName, version: str | None) -> list[StoredFile]:
+    listing = store.records.listing(name)
+    if listing is None:
+        return []
+    if version is None:
+        return list(listing.files)
+    try:
+        wanted = Version(version)
+    except InvalidVersion:
+        return []
+    return [one for one in listing.files if Version(one.version) == wanted]
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def seconds_of(text: str) -> float:
+    """Read a span of time.
+
+    >>> seconds_of("90d")
+    7776000.0
+
+    :param text: a number and one of ``s``, ``m``, ``h``, ``d`` and ``w``.
+    :raises InvalidConfiguration: it is none.
+    """
+    number, unit = text[:-1], text[-1:]
+    if unit in _UNITS and number.isascii() and number.isdigit() and len(number) <= 6:
+        return float(int(number) * _UNITS[unit])
+    raise InvalidConfiguration(f"{text[:40]!r} is no span of time", hint="as 90d, 12h or 30m")
+
+
+def _plain(token: Any) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "owner": token.owner,
+        "scopes": sorted(token.scopes),
+        "projects": None if token.projects is None else sorted(token.projects),
+        "created": token.created,
+        "expires": token.expires,
+        "note": token.note,
+    }

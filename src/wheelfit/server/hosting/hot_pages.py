@@ -1,0 +1,222 @@
+"""Keep written pages at hand, plain and compressed, and know when one is out of date."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+import time
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from wheelfit.patterns import pattern
+from wheelfit.server.messages import Answer, Request, as_asked
+from wheelfit.server.pages import choose_type
+from wheelfit.values import dataclass, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.server.index import Index
+    from wheelfit.server.messages import Application
+
+
+__all__ = ["HotPages"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_ROOM = 128 << 20
+_TRUST = 0.1
+_WORTH_IT = 600
+"""Bytes from which a page is compressed; a packet holds more than twice as many."""
+_PAGE = pattern(r"/simple/(?:([a-z0-9]+(?:-[a-z0-9]+)*)/)?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """Hold one page as it is sent."""
+
+    stamp: Hashable
+    generation: Hashable
+    """The last one in which it was seen to be up to date."""
+    body: bytes
+    etag: str
+    headers: Mapping[str, str]
+    compressed: bytes | None
+    compressed_etag: str
+    compressed_headers: Mapping[str, str]
+
+    @property
+    def size(self) -> int:
+        return len(self.body) + len(self.compressed or b"")
+
+
+class HotPages:
+    """Answer for pages of the Simple API from memory: an `Application` around another one.
+
+    All pages are good as long as the generation is the one in which they were looked at; only
+    then each is held against its own stamp. The generation is asked for again after a moment, so
+    that what other processes change shows after it; what this process changes shows at once.
+
+    :param application: writes the pages, and answers everything else.
+    :param index: knows their stamps.
+    :param generation: returns a value that stays equal as long as all pages do; in a thread.
+    :param room: bytes that pages may take.
+    :param trust: seconds after which the generation is asked for again.
+    :param clock: returns seconds.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        index: Index,
+        generation: Callable[[], Hashable],
+        *,
+        room: int = _ROOM,
+        trust: float = _TRUST,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._application = application
+        self._index = index
+        self._generation = generation
+        self._room = room
+        self._trust = trust
+        self._clock = clock
+        self._pages: dict[tuple[str, str], _Written] = {}
+        self._size = 0
+        self._lock = threading.Lock()
+        self._seen: tuple[float, Hashable] = (float("-inf"), None)
+        self._changed = float("-inf")
+
+    def __call__(self, request: Request) -> Answer:
+        """Answer a request."""
+        place = _place(request)
+        if place is None:
+            return self._application(request)
+        generation = self._look()
+        page = self._pages.get(place)
+        if page is None or page.generation != generation:
+            name = place[0]
+            # Before the page is made: at worst it is newer than its stamp, and made once more.
+            stamp = self._index.stamp(_normalised(name)) if name else generation
+            if stamp is None:
+                return self._application(request)
+            if page is not None and page.stamp == stamp:
+                page = replace(page, generation=generation)
+            else:
+                page = self._write(request, place, stamp, generation)
+                if page is None:
+                    return self._application(request)
+            self._keep(place, page)
+        return _answer(request, page)
+
+    def at_hand(self, request: Request) -> Answer | None:
+        """Return the answer if it is here and surely good; None: ask in a thread."""
+        place = _place(request)
+        if place is None:
+            return None
+        page = self._pages.get(place)
+        since, generation = self._seen
+        if (
+            page is None
+            or page.generation != generation
+            or self._clock() - since > self._trust
+            or since < self._changed
+        ):
+            return None
+        return _answer(request, page)
+
+    def changed(self) -> None:
+        """Be told that this process has changed something."""
+        self._changed = self._clock()
+
+    def _look(self) -> Hashable:
+        now = self._clock()
+        since, generation = self._seen
+        if now - since <= self._trust and since > self._changed:
+            return generation
+        generation = self._generation()
+        with self._lock:
+            if now > self._seen[0]:
+                self._seen = (now, generation)
+        return generation
+
+    def _write(
+        self, request: Request, place: tuple[str, str], stamp: Hashable, generation: Hashable
+    ) -> _Written | None:
+        answer = self._application(Request("GET", request.path, {"accept": place[1]}))
+        if answer.status != 200:
+            return None
+        body = b"".join(answer.body)
+        etag = answer.headers["etag"]
+        headers = {**answer.headers, "vary": "Accept, Accept-Encoding"}
+        compressed = gzip.compress(body, 6, mtime=0) if len(body) >= _WORTH_IT else None
+        return _Written(
+            stamp,
+            generation,
+            body,
+            etag,
+            headers,
+            compressed,
+            # Another form has another tag, or a range of one would be put into the other.
+            f'{etag[:-1]}-gzip"',
+            {**headers, "content-encoding": "gzip"},
+        )
+
+    def _keep(self, place: tuple[str, str], page: _Written) -> None:
+        with self._lock:
+            old = self._pages.pop(place, None)
+            self._size += page.size - (0 if old is None else old.size)
+            self._pages[place] = page
+            while self._size > self._room and len(self._pages) > 1:
+                oldest = next(iter(self._pages))
+                self._size -= self._pages.pop(oldest).size
+
+
+def _place(request: Request) -> tuple[str, str] | None:
+    """Return the project and the media type of a page that is asked for; None: it is no page."""
+    if request.method not in ("GET", "HEAD"):
+        return None
+    match = _PAGE.fullmatch(request.path)
+    if match is None:
+        return None
+    media_type = _type(request.headers.get("accept", "")[:_LONGEST])
+    return None if media_type is None else (match[1] or "", media_type)
+
+
+_LONGEST = 1000
+
+
+@lru_cache(1024)
+def _type(accept: str) -> str | None:
+    return choose_type(accept or None)
+
+
+def _normalised(name: str) -> NormalizedName:
+    return name  # type: ignore[return-value]  # the pattern has seen to it
+
+
+def _answer(request: Request, page: _Written) -> Answer:
+    if page.compressed is not None and _takes_gzip(request.headers.get("accept-encoding", "")):
+        return as_asked(
+            request,
+            page.compressed,
+            len(page.compressed),
+            etag=page.compressed_etag,
+            headers=page.compressed_headers,
+        )
+    return as_asked(request, page.body, len(page.body), etag=page.etag, headers=page.headers)
+
+
+@lru_cache(256)
+def _takes_gzip(header: str) -> bool:
+    for wish in header.lower().split(","):
+        name, *parameters = (part.strip() for part in wish.split(";"))
+        if name in ("gzip", "x-gzip"):
+            quality = next((one[2:] for one in parameters if one.startswith("q=")), "1")
+            return quality.strip("0.") != ""
+    return False

@@ -1,0 +1,196 @@
+"""Start a server for an index, and end it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit.errors import InvalidConfiguration, WheelfitError
+from wheelfit.server.asgi import AsgiApplication
+from wheelfit.server.hosting.access import OPERATOR
+from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
+from wheelfit.server.hosting.logs import Log
+from wheelfit.server.hosting.metrics import Metrics
+from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
+from wheelfit.server.store.cleaning import clean
+from wheelfit.server.store.opening import open_store
+from wheelfit.server.store.tokens import issue
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+    from typing import TextIO
+
+    from wheelfit.server.asgi import Served
+    from wheelfit.server.hosting.settings import ServerSettings
+    from wheelfit.server.store.opening import Store
+
+
+__all__ = ["Started", "run_server"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_TOKEN_FILE = "admin-token"  # noqa: S105 - the name of a file
+_FIRST_INHERITED = 3
+_CLEAN_EVERY = 3600.0
+_GRACE = timedelta(days=1)
+
+
+class Started(NamedTuple):
+    """Say where a server can be reached."""
+
+    origin: str
+    """What its URLs begin with."""
+    token_file: Path | None
+    """Where the first token was written just now; None: there were tokens before."""
+
+
+def run_server(
+    settings: ServerSettings,
+    environ: Mapping[str, str],
+    *,
+    started: Callable[[Started], None],
+    log_to: TextIO,
+) -> None:
+    """Serve an index until the process is asked to end.
+
+    :param settings: how.
+    :param environ: the environment of the process; a socket may be handed over in it.
+    :param started: called once requests are answered.
+    :param log_to: gets the log.
+    :raises InvalidConfiguration: something in the settings cannot be.
+    :raises StorageUnavailable: the store cannot be opened.
+    :raises NeedsExtra: a library is missing.
+    """
+    metrics = Metrics()
+    with (
+        open_store(settings.folder, records=settings.database, blobs=settings.storage) as store,
+        _listening(settings, environ) as listener,
+        _logging(settings, log_to) as log,
+        _cleaning(store, log),
+    ):
+        token_file = _first_token(store, settings.folder)
+        origin = settings.public_url or origin_of(listener)
+        hosted = HostedIndex(store, log=log, metrics=metrics, rules=settings.rules)
+
+        def tell(served: Served) -> None:
+            route = route_of(served.request.path)
+            metrics.served(route, served.status, served.sent, served.seconds)
+            if served.error is not None:
+                error = served.error
+                log("failure", path=served.request.path, error=f"{type(error).__name__}: {error}")
+            if settings.log_requests:
+                log(
+                    "request",
+                    method=served.request.method,
+                    path=served.request.path,
+                    status=served.status,
+                    sent=served.sent,
+                    seconds=round(served.seconds, 4),
+                    client=served.client or None,
+                    agent=served.request.headers.get("user-agent"),
+                )
+
+        application = AsgiApplication(
+            hosted,
+            at_hand=hosted.at_hand,
+            limits=settings.limits,
+            origin=origin,
+            tell=tell,
+            headers=HEADERS,
+        )
+
+        def ready() -> None:
+            log("started", origin=origin)
+            started(Started(origin, token_file))
+            _tell_systemd(environ, "READY=1")
+
+        serve(application, listener, settings.limits, ready=ready, stop_within=settings.stop_within)
+        log("stopped")
+
+
+@contextmanager
+def _listening(settings: ServerSettings, environ: Mapping[str, str]) -> Iterator[socket.socket]:
+    number = settings.fd
+    if number is None and environ.get("LISTEN_PID") == str(os.getpid()):
+        if environ.get("LISTEN_FDS") != "1":
+            raise InvalidConfiguration(
+                "one socket is expected, and systemd hands over another number of them",
+                where="LISTEN_FDS",
+            )
+        number = _FIRST_INHERITED
+    opened = listen_at(settings.host, settings.port) if number is None else listen_on(number)
+    with opened as listener:
+        yield listener
+
+
+@contextmanager
+def _logging(settings: ServerSettings, stream: TextIO) -> Iterator[Log]:
+    form = settings.log
+    if form == "auto":
+        form = "plain" if stream.isatty() else "json"
+    log = Log(stream, form)
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+@contextmanager
+def _cleaning(store: Store, log: Log) -> Iterator[None]:
+    """Remove now and then what nobody needs."""
+    over = threading.Event()
+
+    def run() -> None:
+        while True:
+            try:
+                cleaned = clean(store, now=datetime.now(UTC), grace=_GRACE)
+            except WheelfitError as error:
+                log("not-cleaned", message=error.message)
+            else:
+                if any(cleaned):
+                    log("cleaned", **cleaned._asdict())
+            if over.wait(_CLEAN_EVERY):
+                return
+
+    thread = threading.Thread(target=run, name="cleaning", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _first_token(store: Store, folder: Path) -> Path | None:
+    """Make a token for the operator if there is none at all; not shown, but written down."""
+    if store.records.tokens():
+        return None
+    path = folder / _TOKEN_FILE
+    folder.mkdir(parents=True, exist_ok=True)
+    _, secret = issue(
+        store.records, OPERATOR, ["upload", "admin"], now=datetime.now(UTC), note="the first one"
+    )
+    path.unlink(missing_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:  # noqa: PTH123 - with its mode
+        file.write(f"{secret}\n")
+    return path
+
+
+def _tell_systemd(environ: Mapping[str, str], state: str) -> None:
+    """Tell systemd, if it has started this and wants to know."""
+    address = environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    import socket  # noqa: PLC0415 - rarely needed
+
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.connect("\0" + address[1:] if address.startswith("@") else address)
+        notify.send(state.encode())
