@@ -33,8 +33,9 @@ class Content:
 
     size: int
     """Bytes of the whole."""
-    sha256: str
-    """Digest of the whole, in lower-case hexadecimal digits; the entity tag."""
+    sha256: str | None
+    """Digest of the whole, in lower-case hexadecimal digits; the entity tag. None: the bytes are
+    on their way here, and nobody has promised what they are."""
     parts: Callable[[int, int], Iterable[bytes]]
     """Gives the pieces of what lies between two positions, while they are sent."""
 

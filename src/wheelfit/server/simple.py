@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 from packaging.utils import canonicalize_name
 
+from wheelfit.errors import IntegrityError, NetworkError, StorageUnavailable
 from wheelfit.server.index import Elsewhere
 from wheelfit.server.messages import Answer, as_asked
 from wheelfit.server.pages import choose_type, write_project, write_projects
@@ -56,6 +57,15 @@ class SimpleIndex:
         """Answer a request."""
         if request.method not in ("GET", "HEAD"):
             return Answer.text(405, "pages and files can only be read", {"allow": "GET, HEAD"})
+        try:
+            return self._answer(request)
+        except (NetworkError, IntegrityError) as error:
+            # What stands behind this index is down, or does not have what it promised.
+            return Answer.text(502, error.message)
+        except StorageUnavailable as error:
+            return Answer.text(503, error.message, {"retry-after": "10"})
+
+    def _answer(self, request: Request) -> Answer:
         segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
         match segments:
             case [""] | ["simple"]:
@@ -102,6 +112,8 @@ class SimpleIndex:
             return Answer.text(302, "see there", {"location": content.url})
         suffix = f".{name.rpartition('.')[2]}"
         headers = _headers(_TYPES.get(suffix, "application/octet-stream"))
+        if content.sha256 is None:  # without entity tag no part fits to another
+            return Answer(200, headers, content.parts(0, content.size), content.size)
         etag = f'"{content.sha256}"'
         return as_asked(request, content.parts, content.size, etag=etag, headers=headers)
 

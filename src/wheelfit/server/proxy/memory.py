@@ -70,6 +70,14 @@ class Memory(Generic[_T]):
             while self.size > self._most:
                 self._drop(next(iter(self._kept)))
 
+    def forget(self, key: Hashable) -> None:
+        """Keep a value no longer, if it is kept.
+
+        :param key: whose.
+        """
+        with self._lock:
+            self._drop(key)
+
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """Return a value; whoever asks while it is being made waits for it.
 

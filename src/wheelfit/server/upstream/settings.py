@@ -59,7 +59,7 @@ class MirrorSettings:
     lists_all: bool = False
     """List all projects of the upstream, not only those somebody has asked for."""
     documents: bool = False
-    """Make the ``-variants.json`` of releases that have variant wheels but none, from the wheels."""
+    """Make the ``-variants.json`` that releases with variant wheels lack, from the wheels."""
     timeout: float = 15.0
     """Seconds to wait for a connection, and for the next bytes."""
     patience: float = 60.0

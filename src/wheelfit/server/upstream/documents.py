@@ -1,0 +1,115 @@
+"""The ``-variants.json`` of releases whose upstream has none, from the wheels (F-128).
+
+Where the upstream has one, it is served as it is. Nothing is ever made up: what a document says
+was read from a wheel for each label, and where one cannot be read, or two contradict each other,
+there is no document.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import index_file_name, parse_index_file_name, parse_wheel_filename
+from wheelfit.core.index_metadata import combine, read_wheel_document
+from wheelfit.core.labels import NULL
+from wheelfit.core.metadata import write_document
+from wheelfit.errors import (
+    InconsistentDocuments,
+    IntegrityError,
+    InvalidDocument,
+    InvalidFilename,
+    NetworkError,
+)
+from wheelfit.sources.page import File
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.labels import Label
+    from wheelfit.sources.repository import Files
+
+
+__all__ = ["MADE", "documents_of", "make_document"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+MADE = "made:"
+"""Begins the address of a document that is made here; no link of a page begins so."""
+_MOST_LABELS = 64
+"""Labels of a release that are looked up, each with a few requests."""
+
+
+def documents_of(files: Iterable[File]) -> dict[str, File]:
+    """Return entries for the documents that an upstream should have and has not.
+
+    :param files: of one project, as the upstream lists them.
+    """
+    wheels: defaultdict[tuple[NormalizedName, Version], list[str]] = defaultdict(list)
+    there: set[tuple[NormalizedName, Version]] = set()
+    for file in files:
+        listed = parse_index_file_name(file.filename)
+        if listed is not None:
+            there.add(listed)
+            continue
+        release = _release(file)
+        if release is not None:
+            wheels[release].append(f"{file.filename} {sorted(file.hashes.items())} {file.url}")
+    made: dict[str, File] = {}
+    for (name, version), lines in wheels.items():
+        if (name, version) not in there:
+            filename = index_file_name(name, version)
+            # Other wheels make it another file.
+            state = hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
+            made[filename] = File(filename=filename, url=f"{MADE}{state}")
+    return made
+
+
+def make_document(
+    document: File, files: Iterable[File], reader: Files, note: Callable[[str], None]
+) -> bytes:
+    """Make a document from the wheels; empty if there can be none.
+
+    :param document: from `documents_of`.
+    :param files: of the project.
+    :param reader: reads what is inside wheels.
+    :param note: told why there can be none.
+    """
+    wanted = parse_index_file_name(document.filename)
+    by_label: dict[Label, File] = {}
+    for file in files:
+        if not file.url.startswith(MADE) and _release(file) == wanted:
+            by_label.setdefault(parse_wheel_filename(file.filename).label or NULL, file)
+    if len(by_label) > _MOST_LABELS:
+        note(f"{document.filename} is not made: there are {len(by_label)} labels")
+        return b""
+    try:
+        read = [
+            (
+                file.filename,
+                read_wheel_document(reader.variant_document(file), label, where=file.filename),
+            )
+            for label, file in sorted(by_label.items())
+        ]
+        return write_document(combine(read), accept_losses=False)
+    except (IntegrityError, InconsistentDocuments, InvalidDocument, NetworkError) as error:
+        note(f"{document.filename} is not made: {error.message}")
+        return b""
+
+
+def _release(file: File) -> tuple[NormalizedName, Version] | None:
+    """Return of which release a wheel with a label is; None for everything else."""
+    if not file.filename.endswith(".whl"):
+        return None
+    try:
+        parsed = parse_wheel_filename(file.filename)
+    except InvalidFilename:
+        return None
+    return (parsed.name, parsed.version) if parsed.is_variant else None

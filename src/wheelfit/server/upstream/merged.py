@@ -1,0 +1,231 @@
+"""Several indexes as one, in which every project belongs to one of them.
+
+Files of two sources never meet on a page, unless the operator says so of a project: otherwise
+whoever may publish on one of them could supply the others' projects, by a higher version of a
+name that is private, or one that is not there yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.errors import InvalidFilename
+from wheelfit.server.folder import project_of
+from wheelfit.server.proxy.memory import Memory
+from wheelfit.server.upstream.settings import fits
+from wheelfit.sources.page import ProjectPage
+from wheelfit.values import dataclass, field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.server.index import Content, Elsewhere, Index
+    from wheelfit.sources.page import File
+
+
+__all__ = ["Merged", "Owners", "Source"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_SUFFIXES = (".metadata", ".provenance")
+_MOST = 50_000
+
+
+def _claims_nothing(_name: NormalizedName) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Hold one of several indexes."""
+
+    name: str
+    """How the rules about owners call it."""
+    index: Index
+    is_own: bool = False
+    """Whether projects are uploaded there, so that reserved names belong to it."""
+    claims: Callable[[NormalizedName], bool] = field(default=_claims_nothing, compare=False)
+    """Tells whether a project belongs there although it has no page: all was deleted, or nothing
+    is published yet. No other source may supply it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Hold what an operator says about who supplies which project."""
+
+    named: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """By normalised name of a project the names of the sources it may come from, and no other:
+    one that owns it, or several whose files stand on one page. The first counts most."""
+    reserved: tuple[str, ...] = ()
+    """Patterns of names that only own sources supply, as ``acme-*``."""
+
+
+class Merged:
+    """Have the projects of several indexes: an `Index`.
+
+    The first in order that knows a project owns it; with the others' files of that name nothing
+    is done. If a source cannot be read, the search ends: an outage must not change who owns
+    a project.
+
+    :param sources: the most important first; own ones before mirrors.
+    :param owners: what differs from that.
+    :raises ValueError: a rule names a source that is not there.
+    """
+
+    def __init__(self, sources: Sequence[Source], owners: Owners | None = None) -> None:
+        self._sources = tuple(sources)
+        self._owners = owners if owners is not None else Owners()
+        self._by_name = {source.name: source for source in self._sources}
+        for project, names in self._owners.named.items():
+            for name in names:
+                if name not in self._by_name:
+                    raise ValueError(f"{project} shall come from {name}, which is no source")
+        self._page_at: Memory[tuple[Hashable, bool]] = Memory(_MOST, lambda _one: 1)
+
+    def projects(self) -> Iterable[NormalizedName]:
+        """Return the names of all projects, sorted."""
+        found = {
+            name
+            for source in self._sources
+            for name in source.index.projects()
+            if source in self._candidates(name)
+        }
+        return sorted(found)
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project, from its owner."""
+        if self._is_shared(name):
+            return self._together(name)
+        for source in self._candidates(name):
+            page = source.index.project(name)
+            if page is not None or source.claims(name):
+                return page
+        return None
+
+    def stamp(self, name: NormalizedName) -> Hashable | None:
+        """Return what stays equal as long as the page does."""
+        stamps: list[Hashable] = []
+        for source in self._candidates(name):
+            stamp = source.index.stamp(name)
+            if self._is_shared(name):
+                stamps.append((source.name, stamp))
+                if stamp is None and source.index.project(name) is not None:
+                    return None
+            elif self._has_page(source, name, stamp):
+                return None if stamp is None else (source.name, stamp)
+            elif source.claims(name):
+                return None
+        return tuple(stamps) or None
+
+    def content(self, filename: str) -> Content | Elsewhere | None:
+        """Return the bytes of a file, from the owner of its project."""
+        suffix = next((one for one in _SUFFIXES if filename.endswith(one)), "")
+        name = project_of(filename.removesuffix(suffix))
+        if name is None:
+            return None
+        if self._is_shared(name):
+            return self._content_together(name, filename, suffix)
+        for source in self._candidates(name):
+            content = source.index.content(filename)
+            if content is not None:
+                return content
+            stamp = source.index.stamp(name)
+            if self._has_page(source, name, stamp) or source.claims(name):
+                return None
+        return None
+
+    # --- whose it is ------------------------------------------------------------------
+
+    def _candidates(self, name: NormalizedName) -> tuple[Source, ...]:
+        """Return who may supply a project, the most important first."""
+        named = self._owners.named.get(name)
+        if named is not None:
+            return tuple(self._by_name[one] for one in named)
+        if fits(name, self._owners.reserved):
+            return tuple(source for source in self._sources if source.is_own)
+        return self._sources
+
+    def _is_shared(self, name: NormalizedName) -> bool:
+        return len(self._owners.named.get(name, ())) > 1
+
+    def _has_page(self, source: Source, name: NormalizedName, stamp: Hashable | None) -> bool:
+        """Tell whether a source knows a project, without making its page again and again."""
+        if stamp is None:
+            return source.index.project(name) is not None
+        known = self._page_at.peek((source.name, name))
+        if known is None or known[0] != stamp:
+            known = (stamp, source.index.project(name) is not None)
+            self._page_at.put((source.name, name), known)
+        return known[1]
+
+    # --- several on one page ------------------------------------------------------------
+
+    def _together(self, name: NormalizedName) -> ProjectPage | None:
+        """Put the files of several sources on one page."""
+        pages = [source.index.project(name) for source in self._candidates(name)]
+        known = [page for page in pages if page is not None]
+        if not known:
+            return None
+        files = tuple(file for page in known for file in page.files)
+        kept = _without_clashes([page.files for page in known])
+        notes = [note for page in known for note in page.notes]
+        if len(kept) < len(files):
+            notes.append(
+                "of files with one name, and of variants of one release, those of the "
+                "first source count"
+            )
+        return ProjectPage(name, kept, ", ".join(page.source for page in known), tuple(notes))
+
+    def _content_together(
+        self, name: NormalizedName, filename: str, suffix: str
+    ) -> Content | Elsewhere | None:
+        base = filename.removesuffix(suffix)
+        before: list[tuple[File, ...]] = []
+        for source in self._candidates(name):
+            page = source.index.project(name)
+            if page is None:
+                continue
+            before.append(page.files)
+            if any(file.filename == base for file in page.files):
+                is_listed = any(file.filename == base for file in _without_clashes(before))
+                return source.index.content(filename) if is_listed else None
+        return None
+
+
+def _without_clashes(pages: Iterable[tuple[File, ...]]) -> tuple[File, ...]:
+    """Return the files of several pages of which each name stands for one.
+
+    Variants of a release come from the first source that has some: equal labels of two need not
+    mean the same (F-126).
+    """
+    kept: dict[str, File] = {}
+    variants: set[object] = set()
+    for files in pages:
+        here: set[object] = set()
+        for file in files:
+            release = _variant_release(file.filename)
+            if file.filename in kept or (release is not None and release in variants):
+                continue
+            if release is not None:
+                here.add(release)
+            kept[file.filename] = file
+        variants |= here
+    return tuple(kept.values())
+
+
+def _variant_release(filename: str) -> object:
+    """Return of which release's variants a file tells; None if of none."""
+    listed = parse_index_file_name(filename)
+    if listed is not None:
+        return listed
+    try:
+        parsed = parse_wheel_filename(filename) if filename.endswith(".whl") else None
+    except InvalidFilename:
+        return None
+    return (parsed.name, parsed.version) if parsed is not None and parsed.is_variant else None

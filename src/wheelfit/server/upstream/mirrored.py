@@ -1,0 +1,459 @@
+"""An index that has what another index has: a mirror that fetches what is asked for."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.errors import (
+    IntegrityError,
+    InvalidFilename,
+    NetworkError,
+    TooLarge,
+    UnexpectedStatus,
+)
+from wheelfit.patterns import pattern
+from wheelfit.server.folder import project_of
+from wheelfit.server.index import Content, Elsewhere, content_of, url_of
+from wheelfit.server.proxy.memory import Memory
+from wheelfit.server.upstream.documents import MADE, documents_of, make_document
+from wheelfit.server.upstream.pages import Pages
+from wheelfit.server.upstream.pulled import KeptBytes
+from wheelfit.server.upstream.pulling import Pull, Pulls
+from wheelfit.sources.page import ACCEPT, NO_HASHES, ProjectPage
+from wheelfit.sources.project_list import parse_project_list
+from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
+from wheelfit.values import dataclass, replace
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.remote import RangeUnsupported, Suffix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.server.upstream.pages import Known
+    from wheelfit.server.upstream.pulled import Pulled
+    from wheelfit.server.upstream.settings import MirrorSettings
+    from wheelfit.sources.open import Web
+    from wheelfit.sources.page import File
+
+
+__all__ = ["Mirrored"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_METADATA = ".metadata"
+_PROVENANCE = ".provenance"
+_SHA256 = pattern(r"[0-9a-f]{64}")
+_KIND = "mirrored"
+_ATTESTED = "application/vnd.pypi.integrity.v1+json"
+_LONGEST_ATTESTATION = 8 << 20
+_LONGEST_DOCUMENT = 1 << 20
+_MOST_IN_MEMORY = 32 << 20
+_MOST_NAMES = 100_000
+_MOST_SHOWN = 64 << 20
+_FILE = 700
+"""Bytes of memory that an entry of a page takes, roughly."""
+_NOT_THERE = frozenset({404, 410})
+
+
+@dataclass(frozen=True, slots=True)
+class _Learned:
+    """Hold what a file without a promised SHA-256 turned out to be."""
+
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Hold a page as it is served, and what the upstream says of each file on it."""
+
+    page: ProjectPage
+    originals: Mapping[str, File]
+    stamp: Hashable
+
+
+class Mirrored:
+    """Have the files of another index: an `Index`.
+
+    Pages are asked for anew after a while. A file is fetched when somebody asks for it first,
+    and kept; see `wheelfit.server.upstream.pulling`. Nothing a client sends reaches the upstream
+    but the name of a project, normalised, and of a file that its page lists.
+
+    :param settings: how.
+    :param web: asks the upstream; it has the login, and knows where it may not be sent.
+    :param pulled: where files are kept.
+    :param reach: tells which URLs the upstream's pages may name.
+    :param may_keep: tells from a URL whether its page may be kept on disk.
+    :param note: told what an operator should know: of old pages, of files that were refused.
+    :param clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        settings: MirrorSettings,
+        web: Web,
+        pulled: Pulled,
+        *,
+        reach: Callable[[str], bool],
+        may_keep: Callable[[str], bool] = lambda _url: True,
+        note: Callable[[str], None] = lambda _text: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.name = settings.label
+        """How rules about owners call it."""
+        self._settings = settings
+        self._web = web
+        self._pulled = pulled
+        self._reach = reach
+        self._note = note
+        self._clock = clock
+        self._pages = Pages(
+            settings.url,
+            web,
+            name=redact(settings.url),
+            fresh=settings.fresh,
+            missing=settings.missing,
+            stale=settings.stale,
+            patience=settings.patience,
+            may_keep=may_keep,
+            note=note,
+            clock=clock,
+        )
+        self._pulls = Pulls(patience=settings.timeout, note=note)
+        self._shown: Memory[_Shown] = Memory(
+            _MOST_SHOWN, lambda one: _FILE * (len(one.page.files) + 2)
+        )
+        self._beside: Memory[bytes] = Memory(_MOST_IN_MEMORY, lambda data: len(data) + 256)
+        self._learned: Memory[_Learned] = Memory(_MOST_NAMES, lambda _one: 1)
+        self._generations: dict[NormalizedName, int] = {}
+        self._ranges: dict[str, bool] = {}
+        self._asked: set[NormalizedName] = set()
+        self._listed: tuple[float, tuple[NormalizedName, ...]] | None = None
+
+    @property
+    def in_trouble(self) -> NetworkError | None:
+        """What went wrong when the upstream was asked last; None if it answered."""
+        return self._pages.in_trouble
+
+    def projects(self) -> tuple[NormalizedName, ...]:
+        """Return the names of the projects that somebody asked for, or of all, if that is set."""
+        if not self._settings.lists_all:
+            return tuple(sorted(self._asked))
+        listed = self._listed
+        if listed is not None and 0 <= self._clock() - listed[0] < self._settings.fresh:
+            return listed[1]
+        return self._pages_alone(self._list)
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project."""
+        shown = self._show(name)
+        return None if shown is None else shown.page
+
+    def stamp(self, name: NormalizedName) -> Hashable | None:
+        """Return what stays equal as long as the page does."""
+        shown = self._show(name)
+        return None if shown is None else shown.stamp
+
+    def content(self, filename: str) -> Content | Elsewhere | None:
+        """Return the bytes of a file, which come from the upstream if they are not here yet."""
+        suffix = next((one for one in (_METADATA, _PROVENANCE) if filename.endswith(one)), "")
+        base = filename.removesuffix(suffix)
+        name = project_of(base)
+        shown = None if name is None else self._show(name)
+        if name is None or shown is None:
+            return None
+        file = shown.originals.get(base)
+        if file is None:
+            return None
+        try:
+            return self._content(name, file, suffix)
+        except IntegrityError:
+            # What changes at any time (F-73) may have changed after the page was read.
+            self._pages.expire(name)
+            newer = self._show(name)
+            again = None if newer is None else newer.originals.get(base)
+            if again is None or again == file:
+                raise
+            return self._content(name, again, suffix)
+
+    def close(self) -> None:
+        """Stop what is under way, and close every connection."""
+        self._pulls.close()
+        self._web.cut()
+        self._web.close()
+
+    # --- pages ----------------------------------------------------------------------
+
+    def _show(self, name: NormalizedName) -> _Shown | None:
+        if not self._settings.admits(name):
+            return None
+        known = self._pages.get(name)
+        if known is None:
+            return None
+        if len(self._asked) < _MOST_NAMES:
+            self._asked.add(name)
+        stamp = (known.digest, known.url, self._generations.get(name, 0))
+        shown = self._shown.peek(name)
+        if shown is None or shown.stamp != stamp:
+            shown = self._made(name, known, stamp)
+            self._shown.put(name, shown)
+        return shown
+
+    def _made(self, name: NormalizedName, known: Known, stamp: Hashable) -> _Shown:
+        """Make of an upstream's page one that is right here."""
+        notes = list(known.page.notes)
+        originals: dict[str, File] = {}
+        foreign = 0
+        for file in known.page.files:
+            if project_of(file.filename) != name:
+                foreign += 1  # nobody could ask for it here, and it has no business there
+                continue
+            if file.filename in originals:
+                continue  # of two entries the first counts, as with installers
+            problem = self._problem(file, known.url)
+            if problem:
+                notes.append(f"left out {file.filename}: {problem}")
+                continue
+            originals[file.filename] = file
+        if foreign:
+            notes.append(f"left out {foreign} files whose names are of no release of {name}")
+        if self._settings.documents:
+            originals |= documents_of(originals.values())
+        files = tuple(self._entry(file) for file in originals.values())
+        page = ProjectPage(name, files, self.name, tuple(dict.fromkeys(notes)))
+        for sentence in page.notes:
+            self._note(f"{name} of {self.name}: {sentence}")
+        return _Shown(page, MappingProxyType(originals), stamp)
+
+    def _problem(self, file: File, page: str) -> str:
+        """Say why a file cannot be had; empty if it can."""
+        if not self._reach(file.url):
+            return "its link leads where this index may not send anybody"
+        sha256 = file.hashes.get("sha256")
+        if sha256 is not None and _SHA256.fullmatch(sha256) is None:
+            return "its SHA-256 is none"
+        where = origin(file.url)
+        is_less_safe = where.scheme == "http" and page.startswith("https:")
+        if is_less_safe and not file.hashes and not is_loopback(where.host):
+            return "it comes over HTTP and has no hash"
+        return ""
+
+    def _entry(self, file: File) -> File:
+        """Return an entry as it is served."""
+        if file.url.startswith(MADE):
+            return replace(file, url=url_of(file.filename), source=self.name)
+        learned = self._known(file)
+        hashes = file.hashes
+        size = file.size
+        if learned is not None:
+            hashes = MappingProxyType({"sha256": learned.sha256, **hashes})
+            size = learned.size
+        metadata = file.metadata_hashes
+        if metadata is None and file.filename.endswith(".whl") and self._can_look_into(file):
+            metadata = NO_HASHES
+        url = url_of(file.filename)
+        return replace(
+            file,
+            url=url,
+            hashes=hashes,
+            size=size,
+            metadata_hashes=metadata,
+            provenance=None if file.provenance is None else f"{url}{_PROVENANCE}",
+            source=self.name,
+        )
+
+    def _can_look_into(self, file: File) -> bool:
+        """Tell whether METADATA can be had without the whole wheel; asks a server once."""
+        try:
+            parse_wheel_filename(file.filename)
+        except InvalidFilename:
+            return False
+        server = str(origin(file.url))
+        known = self._ranges.get(server)
+        if known is None:
+            try:
+                self._web.client.get_range(file.url, Suffix(1))
+                known = True
+            except RangeUnsupported:
+                known = False
+            except NetworkError:
+                return False  # for the next one to find out
+            self._ranges[server] = known
+        return known
+
+    def _pages_alone(
+        self, work: Callable[[], tuple[NormalizedName, ...]]
+    ) -> tuple[NormalizedName, ...]:
+        return self._shown.alone("", work)
+
+    def _list(self) -> tuple[NormalizedName, ...]:
+        url = f"{split_userinfo(self._settings.url)[0].rstrip('/')}/"
+        try:
+            answer = self._web.pages.get(url, accept=ACCEPT)
+            if answer.status != 200:
+                raise UnexpectedStatus(
+                    "the upstream does not list its projects",
+                    status=answer.status,
+                    where=redact(url),
+                )
+            content_type = answer.headers.get("content-type", "")
+            names = parse_project_list(answer.body, content_type, where=redact(url))
+        except NetworkError as error:
+            if self._listed is None:
+                raise
+            self._note(f"the list of {self.name} is an old one, because {error.message}")
+            names = self._listed[1]
+        admitted = tuple(name for name in names if self._settings.admits(name))
+        self._listed = (self._clock(), admitted)
+        return admitted
+
+    # --- files ----------------------------------------------------------------------
+
+    def _content(self, name: NormalizedName, file: File, suffix: str) -> Content | Elsewhere | None:
+        if suffix == _METADATA:
+            return self._metadata(file)
+        if suffix == _PROVENANCE:
+            return self._provenance(file)
+        if parse_index_file_name(file.filename) is not None:
+            return self._document(name, file)
+        if self._settings.redirect and not self._web.client.user_at(file.url):
+            return Elsewhere(file.url)
+        learned = self._known(file)
+        sha256 = file.hashes.get("sha256") or (learned.sha256 if learned else None)
+        if sha256 is not None:
+            size = self._pulled.size(sha256)
+            if size is not None:
+                return Content(size, sha256, partial(self._pulled.parts, sha256))
+            # What it was once it has to be again, where the upstream promises nothing.
+            file = replace(file, hashes={**file.hashes, "sha256": sha256})
+        pull = self._pulls.get(
+            (file.url, sha256),
+            lambda ended: Pull(
+                self._web.client,
+                file,
+                self._pulled,
+                largest=self._settings.largest,
+                finish=partial(self._learn, name, file),
+                ended=ended,
+            ),
+        )
+        try:
+            size = pull.wait_for_size()
+        except UnexpectedStatus as error:
+            if error.status in _NOT_THERE:
+                self._pages.expire(name)
+                return None
+            raise
+        return Content(size, sha256 or pull.sha256, pull.parts)
+
+    def _learn(self, name: NormalizedName, file: File, sha256: str, size: int) -> None:
+        """Note what a file turned out to be, for its page."""
+        if "sha256" in file.hashes:
+            return
+        key = _learned_key(file)
+        self._learned.put(key, _Learned(sha256, size))
+        self._web.store.write(_KIND, key, {"sha256": sha256, "size": size}, b"")
+        self._generations[name] = self._generations.get(name, 0) + 1
+
+    def _known(self, file: File) -> _Learned | None:
+        """Return what was learnt of a file; None also if there was nothing to learn."""
+        if "sha256" in file.hashes:
+            return None
+        key = _learned_key(file)
+        learned = self._learned.peek(key)
+        if learned is not None:
+            return learned
+        entry = self._web.store.read(_KIND, key)
+        if entry is None:
+            return None
+        sha256, size = entry.head.get("sha256"), entry.head.get("size")
+        if not (isinstance(sha256, str) and _SHA256.fullmatch(sha256) and isinstance(size, int)):
+            return None
+        learned = _Learned(sha256, size)
+        self._learned.put(key, learned)
+        return learned
+
+    # --- what stands beside them ------------------------------------------------------
+
+    def _metadata(self, file: File) -> Content | None:
+        if not file.filename.endswith(".whl"):
+            return None
+        promised = file.metadata_hashes
+        key = (
+            "metadata",
+            file.url,
+            file.hashes.get("sha256"),
+            str(sorted((promised or {}).items())),
+        )
+        return self._found(key, lambda: self._read_metadata(file))
+
+    def _found(self, key: Hashable, make: Callable[[], bytes]) -> Content | None:
+        """Return something small, kept in memory; empty means that it is not there now."""
+        data = self._beside.get(key, make)
+        if not data:
+            self._beside.forget(key)
+            return None
+        return content_of(data)
+
+    def _read_metadata(self, file: File) -> bytes:
+        """Return the METADATA of a wheel; empty if it cannot be had without the whole wheel."""
+        if file.metadata_hashes is None:
+            learned = self._known(file)
+            sha256 = file.hashes.get("sha256") or (learned.sha256 if learned else None)
+            size = self._pulled.size(sha256) if sha256 is not None else None
+            if sha256 is not None and size is not None:
+                parsed = parse_wheel_filename(file.filename)
+                with WheelArchive(KeptBytes(self._pulled, sha256, size), parsed) as wheel:
+                    return wheel.metadata()
+            if not self._can_look_into(file):
+                return b""
+        try:
+            return self._web.files.metadata(file)
+        except TooLarge:  # it was promised, is not there, and the server gives no ranges
+            return b""
+
+    def _document(self, name: NormalizedName, file: File) -> Content | None:
+        """Return the ``-variants.json`` of a release: the upstream's, or made from wheels."""
+        if file.url.startswith(MADE):
+            shown = self._show(name)
+            wheels = {} if shown is None else shown.originals
+            return self._found(
+                ("made", file.filename, file.url),
+                lambda: make_document(file, wheels.values(), self._web.files, self._note),
+            )
+        return content_of(self._web.files.read(file, limit=_LONGEST_DOCUMENT))
+
+    def _provenance(self, file: File) -> Content | None:
+        url = file.provenance
+        if url is None or not self._reach(url):
+            return None
+
+        def fetch() -> bytes:
+            headers = {"Accept": _ATTESTED}
+            answer = self._web.client.get(url, headers=headers, limit=_LONGEST_ATTESTATION)
+            if answer.status in _NOT_THERE:
+                return b""
+            if answer.status != 200:
+                raise UnexpectedStatus(
+                    f"what is attested about {file.filename} cannot be read",
+                    status=answer.status,
+                    where=redact(url),
+                )
+            return answer.body
+
+        return self._found(("provenance", url), fetch)
+
+
+def _learned_key(file: File) -> str:
+    """Return under what it is kept what a file turned out to be."""
+    promised = ",".join(f"{name}={digest}" for name, digest in sorted(file.hashes.items()))
+    return f"{file.url}\n{promised}"

@@ -1,0 +1,195 @@
+"""Put mirrors together: from settings to one index.
+
+What serves an index of its own calls `open_mirrors` with its index and what the operator said::
+
+    mirrors = open_mirrors([mirror_of_text(text) for text in options], blobs, folder / "cache",
+                           environ=os.environ, note=log)
+    index = mirrors.with_own(StoredIndex(store), owners=Owners(reserved=("acme-*",)),
+                             claims=lambda name: store.records.serial(name) > 0)
+    ...
+    mirrors.close()
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import InvalidConfiguration
+from wheelfit.server.upstream.merged import Merged, Owners, Source
+from wheelfit.server.upstream.mirrored import Mirrored
+from wheelfit.server.upstream.pulled import Pulled
+from wheelfit.server.upstream.reach import Reach
+from wheelfit.sources.open import is_protected, open_web
+from wheelfit.sources.settings import SourceSettings
+from wheelfit.sources.urls import origin, redact
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.server.index import Index
+    from wheelfit.server.store.blobs import Blobs
+    from wheelfit.server.upstream.settings import MirrorSettings
+
+
+__all__ = ["Mirrors", "open_mirror", "open_mirrors"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_RETRIES = 2
+"""Somebody is waiting, and an old page may do: seldomer than installers repeat requests."""
+_NOWHERE = Path("/nonexistent")
+OWN = "own"
+"""How rules about owners call the index with uploads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrors:
+    """Hold the mirrors of an operator, the most important first."""
+
+    indexes: tuple[Mirrored, ...]
+
+    def merged(self, owners: Owners | None = None) -> Index:
+        """Return all of them as one index.
+
+        :param owners: what the operator says about who supplies what.
+        :raises InvalidConfiguration: a rule names a mirror that is not there.
+        """
+        return _merged(self._sources(), owners)
+
+    def with_own(
+        self,
+        own: Index,
+        *,
+        owners: Owners | None = None,
+        claims: Callable[[NormalizedName], bool] = lambda _name: False,
+    ) -> Index:
+        """Return them behind an index with uploads, which is called ``own``.
+
+        What is uploaded there comes from there alone, whatever a mirror has.
+
+        :param own: the index.
+        :param owners: what the operator says about who supplies what.
+        :param claims: tells whether a project belongs to the own index although it has no page
+            at the moment.
+        :raises InvalidConfiguration: a rule names a mirror that is not there.
+        """
+        first = Source(OWN, own, is_own=True, claims=claims)
+        return _merged((first, *self._sources()), owners)
+
+    def close(self) -> None:
+        """Stop what is under way, and close every connection."""
+        for one in self.indexes:
+            one.close()
+
+    def _sources(self) -> tuple[Source, ...]:
+        return tuple(Source(one.name, one) for one in self.indexes)
+
+
+def open_mirrors(
+    settings: Iterable[MirrorSettings],
+    blobs: Blobs,
+    cache_folder: Path | None,
+    *,
+    environ: Mapping[str, str],
+    note: Callable[[str], None] = lambda _text: None,
+) -> Mirrors:
+    """Open several mirrors that keep their files in one place.
+
+    :param settings: of each, the most important first. The smallest limit counts for the place.
+    :param blobs: where files are kept; of mirrors alone, for what was not used for long goes.
+    :param cache_folder: where pages are kept; None: in memory only.
+    :param environ: for proxies and certificates.
+    :param note: told what an operator should know.
+    :raises InvalidConfiguration: a setting cannot be; no upstream is asked yet.
+    """
+    each = tuple(settings)
+    limits = [one.most for one in each if one.most is not None]
+    pulled = Pulled(blobs, min(limits) if limits else None)
+    names = [one.label for one in each]
+    for name in names:
+        if names.count(name) > 1 or name == OWN:
+            raise InvalidConfiguration(f"two sources are called {name}", hint="name them: NAME=URL")
+    return Mirrors(
+        tuple(open_mirror(one, pulled, cache_folder, environ=environ, note=note) for one in each)
+    )
+
+
+def open_mirror(
+    settings: MirrorSettings,
+    pulled: Pulled,
+    cache_folder: Path | None,
+    *,
+    environ: Mapping[str, str],
+    note: Callable[[str], None] = lambda _text: None,
+    clock: Callable[[], float] = time.time,
+) -> Mirrored:
+    """Open one mirror.
+
+    Only the login in the URL is ever sent, and to the origin of that URL alone: what this
+    machine's netrc and keyring know is its users' and no business of an index.
+
+    :param settings: how.
+    :param pulled: where files are kept.
+    :param cache_folder: where pages are kept; None: in memory only.
+    :param environ: for proxies and certificates.
+    :param note: told what an operator should know.
+    :param clock: seconds since the epoch.
+    :raises InvalidConfiguration: a setting cannot be; the upstream is not asked yet.
+    """
+    sources = SourceSettings(
+        index_url=settings.url,
+        cert=settings.cert,
+        trusted_hosts=settings.trusted_hosts,
+        timeout=settings.timeout,
+        retries=_RETRIES,
+        resume_retries=_RETRIES,
+        keyring="disabled",
+    )
+    if not is_protected(settings.url, sources):
+        host = origin(settings.url).host
+        raise InvalidConfiguration(
+            "the upstream is not https, so anybody on the way could change it",
+            where=redact(settings.url),
+            hint=f"trusted-hosts = [{host!r}] mirrors it all the same",
+        )
+    try:
+        reach = Reach.of(settings.url, settings.hosts)
+    except ValueError:
+        raise InvalidConfiguration(
+            "a host that pages may name is written as HOST or HOST:PORT",
+            where=redact(settings.url),
+        ) from None
+    web = open_web(
+        sources,
+        cache_folder=cache_folder,
+        environ={name: text for name, text in environ.items() if name != "NETRC"},
+        home=cache_folder or _NOWHERE,
+        note=note,
+        most=0,
+        admits=reach.admits,
+        may_ask=reach,
+    )
+    return Mirrored(
+        settings,
+        web,
+        pulled,
+        reach=reach,
+        may_keep=lambda url: is_protected(url, sources),
+        note=note,
+        clock=clock,
+    )
+
+
+def _merged(sources: tuple[Source, ...], owners: Owners | None) -> Index:
+    try:
+        return Merged(sources, owners)
+    except ValueError as error:
+        raise InvalidConfiguration(str(error)) from None

@@ -1,0 +1,310 @@
+"""Pages of an upstream index: remembered, asked about anew after a while, old ones in need.
+
+How long a page counts is the operator's to say and not the upstream's, which cannot know how many
+stand behind the mirror. To ask again costs a request without a body where the upstream gives
+an ``ETag`` or a date.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from wheelfit.errors import InvalidPage, NetworkError, UnexpectedStatus
+from wheelfit.server.proxy.memory import Memory
+from wheelfit.sources.body import read_body
+from wheelfit.sources.client import PAGE_LIMIT, Answer, unexpected
+from wheelfit.sources.page import ACCEPT
+from wheelfit.sources.parsed_pages import ParsedPages
+from wheelfit.sources.transport import Interrupted
+from wheelfit.sources.urls import redact, split_userinfo
+from wheelfit.values import dataclass, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.client import Client
+    from wheelfit.sources.open import Web
+    from wheelfit.sources.page import ProjectPage
+    from wheelfit.sources.transport import Response
+
+
+__all__ = ["Known", "Pages"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_KIND = "pages"
+_FORM = "mirror 1"
+"""Begins the keys of what is kept; raised whenever an entry changes."""
+_GONE = frozenset({404, 410})
+_REFUSED = frozenset({401, 403, 407})
+"""What is not an upstream that is down: whoever may not read a page gets no old one either."""
+_LASTING = ("content-type", "etag", "last-modified")
+_AGAIN = 10.0
+"""Seconds in which an upstream that failed is not asked again for pages that can be had here."""
+_SELDOM = 3600.0
+_MOST = 64 << 20
+_FILE = 700
+"""Bytes of memory that an entry of a page takes, roughly."""
+_MOST_MISSING = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Hold a page, and when it was right."""
+
+    page: ProjectPage
+    """As the upstream has it."""
+    digest: str
+    """SHA-256 of the page as it came; as long as it stays the page does."""
+    headers: Mapping[str, str]
+    """What a later request is made conditional with."""
+    url: str
+    """Where it was found, after redirects."""
+    asked: float
+    """When the upstream said so last, in seconds since the epoch."""
+    kept: float = 0.0
+    """The same, as it was written to the disk."""
+
+
+class Pages:
+    """Give the pages of one index.
+
+    :param url: of the index; without credentials, those the web has.
+    :param web: asks, and keeps pages on disk.
+    :param name: how people know the index.
+    :param fresh: seconds in which a page counts without asking.
+    :param missing: seconds in which "there is no such project" counts.
+    :param stale: seconds for which a page is given although the upstream is down.
+    :param patience: seconds that a whole page may take.
+    :param may_keep: tells from a URL whether its page may be kept on disk.
+    :param note: told of pages that are old.
+    :param clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        web: Web,
+        *,
+        name: str,
+        fresh: float = 60.0,
+        missing: float = 60.0,
+        stale: float = 7 * 86400.0,
+        patience: float = 60.0,
+        may_keep: Callable[[str], bool] = lambda _url: True,
+        note: Callable[[str], None] = lambda _text: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._url = split_userinfo(url)[0].rstrip("/")
+        self._web = web
+        self._name = name
+        self._fresh = fresh
+        self._missing = missing
+        self._stale = stale
+        self._patience = patience
+        self._may_keep = may_keep
+        self._note = note
+        self._clock = clock
+        self._pages: Memory[Known] = Memory(_MOST, lambda one: _FILE * (len(one.page.files) + 2))
+        self._absent: Memory[float] = Memory(_MOST_MISSING, lambda _one: 1)
+        self._trouble: tuple[float, NetworkError] | None = None
+
+    @property
+    def in_trouble(self) -> NetworkError | None:
+        """What went wrong when the upstream was asked last; None if it answered."""
+        return None if self._trouble is None else self._trouble[1]
+
+    def get(self, name: NormalizedName) -> Known | None:
+        """Return the page of a project, or None if the upstream does not know it.
+
+        :param name: the normalised name.
+        :raises NetworkError: the upstream cannot be read, and nothing is kept that may be given.
+        """
+        known = self._pages.peek(name)
+        if known is not None and self._counts(known.asked, self._fresh):
+            return known
+        if known is None and self._is_absent(name):
+            return None
+        return self._pages.alone(name, lambda: self._look(name))
+
+    def expire(self, name: NormalizedName) -> None:
+        """Ask anew the next time: something does not fit what the page says.
+
+        :param name: whose page.
+        """
+        known = self._pages.peek(name)
+        if known is not None:
+            before = self._clock() - self._fresh
+            self._pages.put(name, replace(known, asked=min(known.asked, before)))
+
+    def _counts(self, since: float, seconds: float) -> bool:
+        return 0 <= self._clock() - since < seconds
+
+    def _is_absent(self, name: NormalizedName) -> bool:
+        since = self._absent.peek(name)
+        return since is not None and self._counts(since, self._missing)
+
+    def _look(self, name: NormalizedName) -> Known | None:
+        known = self._pages.peek(name)  # somebody else may have asked meanwhile
+        if known is not None and self._counts(known.asked, self._fresh):
+            return known
+        if known is None and self._is_absent(name):
+            return None
+        if known is None:
+            known = self._kept(name)
+            if known is not None and self._counts(known.asked, self._fresh):
+                self._pages.put(name, known)
+                return known
+        trouble = self._trouble
+        if trouble is not None and self._counts(trouble[0], _AGAIN) and self._may_give(known):
+            return known
+        try:
+            found = self._ask(name, known)
+        except NetworkError as error:
+            if isinstance(error, UnexpectedStatus) and error.status in _REFUSED:
+                raise
+            self._trouble = (self._clock(), error)
+            if known is None or not self._may_give(known):
+                raise
+            self._pages.put(name, known)
+            age = int((self._clock() - known.asked) // 60)
+            self._note(
+                f"{name} is served as {self._name} listed it {age} minutes ago, "
+                f"because {error.message}"
+            )
+            return known
+        self._trouble = None
+        if found is None:
+            self._pages.forget(name)
+            self._absent.put(name, self._clock())
+        else:
+            self._pages.put(name, found)
+        return found
+
+    def _may_give(self, known: Known | None) -> bool:
+        return known is not None and self._clock() - known.asked < max(self._stale, self._fresh)
+
+    def _ask(self, name: NormalizedName, known: Known | None) -> Known | None:
+        url = f"{self._url}/{quote(name, safe='')}/"
+        headers = {"Accept": ACCEPT, "Accept-Encoding": "gzip", **_conditions(known)}
+        attempt = 0
+        while True:
+            try:
+                found = self._answered(name, url, headers, known)
+                break
+            except Interrupted as interrupted:  # in the middle of the page
+                attempt += 1
+                self._web.client.wait_after(attempt, interrupted, url)
+        return None if found is None else self._keep(name, *found)
+
+    def _answered(
+        self, name: NormalizedName, url: str, headers: Mapping[str, str], known: Known | None
+    ) -> tuple[Known, bytes | None] | None:
+        client: Client = self._web.client
+        with client.stream(url, headers=headers) as (response, where):
+            if response.status in _GONE:
+                return None
+            if response.status == 403 and not client.user_at(url):
+                return None  # as static hosts answer for what is not there
+            now = self._clock()
+            if response.status == 304 and known is not None:
+                kept = {**known.headers, **_lasting(response.headers)}
+                return replace(known, headers=kept, asked=now), None
+            if response.status != 200:
+                raise unexpected(response.status, where)
+            hurried = _Hurried(response, self._patience)
+            body = read_body(hurried, PAGE_LIMIT, where=redact(where))
+            lasting = _lasting(response.headers)
+        digest = hashlib.sha256(body).hexdigest()
+        if known is not None and known.digest == digest and known.url == where:
+            return replace(known, headers=lasting, asked=now), None
+        page = self._parsed(name, body, lasting, where)
+        return Known(page, digest, lasting, where, now), body
+
+    def _parsed(
+        self, name: NormalizedName, body: bytes, headers: Mapping[str, str], url: str
+    ) -> ProjectPage:
+        answer = Answer(200, headers, url, body)
+        return ParsedPages(self._web.store).page(answer, name, source=self._name)
+
+    # --- on disk --------------------------------------------------------------------
+
+    def _key(self, name: NormalizedName) -> str:
+        return f"{_FORM}\n{self._web.client.user_at(self._url)}\n{self._url}\n{name}"
+
+    def _keep(self, name: NormalizedName, known: Known, body: bytes | None) -> Known:
+        """Write a page, or now and then when it was right last."""
+        if not (self._may_keep(self._url) and self._may_keep(known.url)):
+            return known
+        key = self._key(name)
+        if body is None:
+            if known.asked - known.kept < _SELDOM:
+                return known
+            entry = self._web.store.read(_KIND, key)
+            if entry is None:
+                return known
+            body = entry.body
+        head = {"url": known.url, "headers": dict(known.headers), "asked": known.asked}
+        self._web.store.write(_KIND, key, head, body)
+        return replace(known, kept=known.asked)
+
+    def _kept(self, name: NormalizedName) -> Known | None:
+        entry = self._web.store.read(_KIND, self._key(name))
+        if entry is None:
+            return None
+        url, headers, asked = (entry.head.get(key) for key in ("url", "headers", "asked"))
+        if not (
+            isinstance(url, str) and isinstance(headers, dict) and isinstance(asked, (int, float))
+        ):
+            return None
+        try:
+            page = self._parsed(name, entry.body, headers, url)
+        except InvalidPage:  # of a version that understood more
+            return None
+        digest = hashlib.sha256(entry.body).hexdigest()
+        return Known(page, digest, headers, url, asked, asked)
+
+
+class _Hurried:
+    """Show a response whose body ends after a while, however slowly it comes."""
+
+    def __init__(self, response: Response, patience: float) -> None:
+        self._response = response
+        self._until = time.monotonic() + patience
+        self.status = response.status
+        self.headers = response.headers
+
+    def chunks(self) -> Iterator[bytes]:
+        for chunk in self._response.chunks():
+            yield chunk
+            if time.monotonic() > self._until:
+                raise Interrupted("the page takes too long", hope="none")
+
+    def close(self) -> None:
+        self._response.close()
+
+    def cut(self) -> None:
+        self._response.cut()
+
+
+def _conditions(known: Known | None) -> dict[str, str]:
+    if known is None:
+        return {}
+    if "etag" in known.headers:
+        return {"If-None-Match": known.headers["etag"]}
+    if "last-modified" in known.headers and known.url.startswith("https:"):
+        # Of two servers that were tried on one port of this machine dates may be equal.
+        return {"If-Modified-Since": known.headers["last-modified"]}
+    return {}
+
+
+def _lasting(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: headers[name] for name in _LASTING if name in headers}

@@ -1,0 +1,126 @@
+"""Files that were pulled from upstreams, as many as may be; what was used last stays."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from wheelfit.server.store.blobs import storage_error
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from wheelfit.server.store.blobs import Blobs
+
+
+__all__ = ["KeptBytes", "Pulled"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_LEAST_AGE = 300.0
+"""Seconds after its last use in which a file stays: somebody is reading it."""
+_ROOM = 0.9
+"""What is left of the most that is allowed, so that not every new file has to make room."""
+
+
+class Pulled:
+    """Know what is kept, and let go of what was not used for the longest time.
+
+    When a file was used is known until the process ends; after that, when it was pulled.
+
+    :param blobs: where the bytes are; of mirrors alone, for whatever is there may go.
+    :param most: bytes that may be kept; None: no end.
+    :param clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        blobs: Blobs,
+        most: int | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.blobs = blobs
+        """Where the bytes are."""
+        self._most = most
+        self._clock = clock
+        self._used: dict[str, float] = {}
+        self._size: int | None = None
+        self._lock = threading.Lock()
+
+    def size(self, sha256: str) -> int | None:
+        """Return how many bytes are kept under a digest, and note that they are used.
+
+        :param sha256: its digest, hexadecimal.
+        """
+        size = self.blobs.size(sha256)
+        if size is not None and self._most is not None:
+            with self._lock:
+                self._used[sha256] = self._clock()
+        return size
+
+    def parts(self, sha256: str, start: int, stop: int) -> Iterator[bytes]:
+        """Yield what lies between two positions.
+
+        :param sha256: of something that is kept.
+        :param start: position of the first byte.
+        :param stop: position behind the last byte.
+        """
+        try:
+            yield from self.blobs.parts(sha256, start, stop)
+        except FileNotFoundError as error:
+            raise storage_error(error, "a mirrored file") from error
+
+    def added(self, sha256: str, size: int) -> tuple[str, ...]:
+        """Note a new file, and make room if there is too much; return what went.
+
+        :param sha256: its digest, hexadecimal.
+        :param size: its bytes.
+        """
+        if self._most is None:
+            return ()
+        with self._lock:
+            self._used[sha256] = self._clock()
+            if self._size is not None:
+                self._size += size
+                if self._size <= self._most:
+                    return ()
+            return tuple(self._make_room(self._most))
+
+    def _make_room(self, most: int) -> Iterable[str]:
+        # What lies there counts and not what this process knows of: others put files there too.
+        stored = list(self.blobs.stored())
+        total = sum(one.size for one in stored)
+        if total > most:
+            now = self._clock()
+            used = {one.sha256: self._used.get(one.sha256, one.modified) for one in stored}
+            for one in sorted(stored, key=lambda one: used[one.sha256]):
+                if total <= most * _ROOM or now - used[one.sha256] < _LEAST_AGE:
+                    break
+                self.blobs.delete(one.sha256)
+                self._used.pop(one.sha256, None)
+                total -= one.size
+                yield one.sha256
+        self._size = total
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBytes:
+    """Read a kept file as archives are read: a ``ByteSource``."""
+
+    pulled: Pulled
+    sha256: str
+    size: int
+    """Bytes of the whole file."""
+
+    def read_at(self, start: int, length: int, /) -> bytes:
+        """Return bytes, fewer only where the file ends."""
+        return b"".join(self.pulled.parts(self.sha256, start, min(start + length, self.size)))
+
+    def close(self) -> None:
+        """Do nothing: it is opened for each piece."""

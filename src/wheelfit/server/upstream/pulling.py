@@ -1,0 +1,389 @@
+"""Pull a file through: to clients while it comes, and to be kept once it is the right one.
+
+A thread of its own fetches each file, once however many ask, so that no client waits for a
+slower one, and none takes the file with it when it goes. Clients get what has come, except for
+the end, which is held back until every promised hash holds: whoever got the whole file got the
+right one, and a wrong one ends too early for anybody to take it for whole.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import NetworkError, UnexpectedStatus, Unreachable, WheelfitError
+from wheelfit.server.messages import FilePart
+from wheelfit.sources.client import unexpected
+from wheelfit.sources.hashes import Check
+from wheelfit.sources.transport import Interrupted
+from wheelfit.sources.urls import redact
+from wheelfit.wheels.remote import RangeUnsupported, Span, announced_extent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+    from pathlib import Path
+
+    from wheelfit.server.store.blobs import Draft
+    from wheelfit.server.upstream.pulled import Pulled
+    from wheelfit.sources.client import Client
+    from wheelfit.sources.page import File
+    from wheelfit.sources.transport import Response
+
+
+__all__ = ["Pull", "Pulls"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_HELD_BACK = 1 << 16
+"""Bytes that nobody gets before the whole is known to be right."""
+_ABANDONED = 30.0
+"""Seconds for which a file is fetched on although nobody reads it: clients try again."""
+_SLOWEST = 1024
+"""Bytes a second below which an upstream is given up, after a minute."""
+_PATIENT = 60.0
+_LONGEST_WAIT = 300.0
+"""Seconds that a reader waits for the next bytes; the fetching thread gives up earlier."""
+_DRAINED = 600.0
+"""Seconds in which readers may read to its end what cannot be kept."""
+
+
+class Pull:
+    """Fetch one file in a thread of its own.
+
+    :param client: asks.
+    :param file: as the upstream lists it.
+    :param pulled: where it goes.
+    :param largest: bytes of the largest file that is fetched.
+    :param finish: told of digest and size once the file is kept, before anybody sees its end.
+    :param ended: told when the thread ends, with what went wrong, if something did.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        file: File,
+        pulled: Pulled,
+        *,
+        largest: int,
+        finish: Callable[[str, int], None],
+        ended: Callable[[Pull, WheelfitError | None], None],
+    ) -> None:
+        self.file = file
+        """What is fetched."""
+        self._client = client
+        self._pulled = pulled
+        self._largest = largest
+        self._finish = finish
+        self._ended = ended
+        self._changed = threading.Condition()
+        self._path: Path | None = None
+        self._written = 0
+        self._right = False
+        self._kept = False
+        self._error: WheelfitError | None = None
+        self._readers = 0
+        self._read = time.monotonic()
+        self._stopped = False
+        self.size: int | None = file.size
+        """Bytes of the whole, once that is known."""
+        self.sha256: str | None = None
+        """Digest of the whole, once it is known to be right."""
+        self._answered = False
+        self._began = 0.0
+        self._validator: str | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        threading.Thread(target=self._run, name="pull", daemon=True).start()
+
+    def stop(self) -> None:
+        """Fetch no more."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    # --- for those who want it --------------------------------------------------------
+
+    def wait_for_size(self) -> int:
+        """Return how many bytes will come; waits for all of them if nobody says before.
+
+        :raises WheelfitError: the file cannot be had.
+        """
+        with self._reading(), self._changed:
+            self._wait(lambda: self._right or (self._answered and self.size is not None))
+            assert self.size is not None  # noqa: S101 - known as soon as it is right
+            return self.size
+
+    def parts(self, start: int, stop: int) -> Iterator[bytes]:
+        """Yield the bytes between two positions as they come.
+
+        A part of the file comes only when the whole is known to be right, for there would be
+        no end to hold back.
+
+        :raises WheelfitError: the rest cannot be had.
+        """
+        is_whole = start == 0 and stop == self.size
+        with self._reading():
+            while start < stop:
+                with self._changed:
+                    self._wait(partial(self._can_read, start, is_whole=is_whole))
+                    until = stop if self._right else self._free
+                    path, kept = self._path, self._kept
+                if kept:
+                    assert self.sha256 is not None  # noqa: S101 - it was right before
+                    yield from self._pulled.parts(self.sha256, start, stop)
+                    return
+                assert path is not None  # noqa: S101 - something was written
+                with suppress(FileNotFoundError):  # it was kept meanwhile, or given up
+                    for piece in FilePart(path, start, until):
+                        start += len(piece)
+                        yield piece
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        with self._changed:
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._readers -= 1
+                self._read = time.monotonic()
+                self._changed.notify_all()
+
+    def _can_read(self, start: int, *, is_whole: bool) -> bool:
+        return self._right or (is_whole and self._free > start)
+
+    @property
+    def _free(self) -> int:
+        return self._written - _HELD_BACK
+
+    def _wait(self, is_there: Callable[[], bool]) -> None:
+        """Wait until something is there; the condition is held."""
+        self._changed.wait_for(lambda: is_there() or self._error is not None, _LONGEST_WAIT)
+        if self._error is not None:
+            raise self._error
+        if not is_there():
+            raise Unreachable(f"{self.file.filename} does not come", where=redact(self.file.url))
+
+    # --- the thread -------------------------------------------------------------------
+
+    def _run(self) -> None:
+        error: WheelfitError | None = None
+        try:
+            with self._pulled.blobs.draft() as draft:
+                with self._changed:
+                    self._path = draft.path
+                self._fetch(draft)
+                self._keep(draft)
+        except WheelfitError as caught:
+            error = caught
+        except Exception as caught:  # noqa: BLE001 - whoever waits has to be told of anything
+            error = NetworkError(f"{self.file.filename} cannot be fetched: {caught!r}")
+        with self._changed:
+            self._error = error
+            self._changed.notify_all()
+        self._ended(self, error)
+
+    def _fetch(self, draft: Draft) -> None:
+        """Fetch all of it, and check it."""
+        file, where = self.file, redact(self.file.url)
+        check = Check(file.hashes, file.size, where=where)
+        attempt = 0
+        self._began = time.monotonic()
+        while True:
+            before = draft.size
+            try:
+                with self._client.stream(file.url, headers=self._resuming(draft)) as answer:
+                    self._take(*answer, draft, check)
+                break
+            except Interrupted as interrupted:
+                attempt = attempt + 1 if draft.size == before else 1
+                self._client.wait_after(attempt, interrupted, file.url)
+        if self.size is not None and draft.size != self.size:
+            raise Unreachable(f"{file.filename} ended too early", where=where)
+        check.finish()
+
+    def _resuming(self, draft: Draft) -> dict[str, str]:
+        headers = {"Accept-Encoding": "identity"}
+        if draft.size and self.size is not None:
+            headers["Range"] = Span(draft.size, self.size).header
+        return headers
+
+    def _take(self, response: Response, where: str, draft: Draft, check: Check) -> None:
+        """Write the body of an answer."""
+        shown = redact(where)
+        skipped = 0
+        if draft.size and self.size is not None and response.status == 206:
+            asked = Span(draft.size, self.size)
+            try:
+                extent = announced_extent(asked, 206, response.headers, where=shown)
+            except RangeUnsupported as unsupported:
+                raise UnexpectedStatus(unsupported.reason, status=206, where=shown) from None
+            if extent.total != self.size:
+                raise UnexpectedStatus("the file changed meanwhile", status=206, where=shown)
+        elif response.status == 200:
+            skipped = draft.size  # what came before comes again; the hash tells if it differs
+            self._announce(response, shown)
+        else:
+            raise unexpected(response.status, where)
+        self._compare(response, shown)
+        for chunk in response.chunks():
+            fresh = chunk[skipped:]
+            skipped -= len(chunk) - len(fresh)
+            if not fresh:
+                continue
+            if draft.size + len(fresh) > self._largest:
+                raise self._too_large(shown)
+            check.update(fresh)
+            draft.write(fresh)
+            with self._changed:
+                self._written = draft.size
+                self._changed.notify_all()
+                self._go_on(shown)
+
+    def _compare(self, response: Response, where: str) -> None:
+        """Make sure that a later answer is of the same file, where no hash will tell."""
+        headers = response.headers
+        validator = headers.get("etag") or headers.get("last-modified") or ""
+        if self._validator is None:
+            self._validator = validator
+        elif not self.file.hashes and (not validator or validator != self._validator):
+            raise Unreachable(
+                "the transfer broke, and nothing tells whether the file is still the same",
+                where=where,
+            )
+
+    def _announce(self, response: Response, where: str) -> None:
+        """Note how long the answer says that it is."""
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise UnexpectedStatus(
+                "the file is sent in an encoding nobody asked for", status=200, where=where
+            )
+        text = response.headers.get("content-length", "")
+        announced = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None
+        if (announced or self.file.size or 0) > self._largest:
+            raise self._too_large(where)
+        if announced is not None and self.file.size not in (None, announced):
+            raise UnexpectedStatus(
+                f"the file has {announced} bytes and not the {self.file.size} that are listed",
+                status=200,
+                where=where,
+            )
+        with self._changed:
+            if self.size not in (None, announced) and announced is not None:
+                raise UnexpectedStatus("the file changed meanwhile", status=200, where=where)
+            self.size = self.size if announced is None else announced
+            self._answered = True
+            self._changed.notify_all()
+
+    def _too_large(self, where: str) -> UnexpectedStatus:
+        return UnexpectedStatus(
+            f"the file is larger than the {self._largest} bytes that are fetched",
+            status=200,
+            where=where,
+        )
+
+    def _go_on(self, where: str) -> None:
+        """Make sure that it is worth it; the condition is held."""
+        now = time.monotonic()
+        if self._stopped:
+            raise Unreachable("the mirror is being closed", where=where)
+        if not self._readers and now - self._read > _ABANDONED:
+            raise Unreachable("nobody waits for the file any more", where=where)
+        lasted = now - self._began
+        if lasted > _PATIENT and self._written < lasted * _SLOWEST:
+            raise Unreachable("the file comes too slowly", where=where)
+
+    def _keep(self, draft: Draft) -> None:
+        """Keep what was fetched and checked; readers have it all already meanwhile."""
+        with self._changed:
+            self.size, self.sha256 = draft.size, draft.sha256
+        self._finish(draft.sha256, draft.size)
+        with self._changed:
+            self._right = True
+            self._changed.notify_all()
+        try:
+            self._pulled.blobs.keep(draft)
+            with suppress(WheelfitError):  # there may be too much for a while
+                self._pulled.added(draft.sha256, draft.size)
+        except WheelfitError:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._readers, _DRAINED)
+            raise
+        with self._changed:
+            self._kept = True
+
+
+class Pulls:
+    """Have the pulls that are under way, each file once.
+
+    :param most: files that are fetched at once; whoever wants another one waits.
+    :param patience: seconds for which that one waits.
+    :param note: told of what went wrong.
+    """
+
+    def __init__(
+        self,
+        most: int = 16,
+        *,
+        patience: float = 15.0,
+        note: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        self._free = threading.BoundedSemaphore(most)
+        self._patience = patience
+        self._note = note
+        self._running: dict[Hashable, Pull] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def get(
+        self,
+        key: Hashable,
+        make: Callable[[Callable[[Pull, WheelfitError | None], None]], Pull],
+    ) -> Pull:
+        """Return the pull of a file, which is begun if nobody has asked for it.
+
+        :param key: what fixes the bytes.
+        :param make: makes a pull, given what is to be told when it ends.
+        :raises Unreachable: too much is fetched at the moment.
+        """
+        with self._lock:
+            running = self._running.get(key)
+        if running is not None:
+            return running
+        if not self._free.acquire(timeout=self._patience):
+            raise Unreachable(
+                "too many files are being fetched at the moment", hint="try again in a minute"
+            )
+        with self._lock:
+            running = self._running.get(key)
+            if running is not None or self._closed:
+                self._free.release()
+                if running is None:
+                    raise Unreachable("the mirror is being closed")
+                return running
+            pull = self._running[key] = make(lambda pull, error: self._forget(key, pull, error))
+        pull.start()
+        return pull
+
+    def close(self) -> None:
+        """Stop all of them."""
+        with self._lock:
+            self._closed = True
+            running = list(self._running.values())
+        for pull in running:
+            pull.stop()
+
+    def _forget(self, key: Hashable, pull: Pull, error: WheelfitError | None) -> None:
+        with self._lock:
+            self._running.pop(key, None)
+        self._free.release()
+        if error is not None:
+            self._note(f"{pull.file.filename} is not kept: {error.message}")
