@@ -195,7 +195,9 @@ def test_files_without_hashes(run: Runner, tmp_path: Path) -> None:
         build_wheel(folder, "fast", version)
     names = sorted(path.name for path in folder.iterdir())
     (folder / "index.html").write_text("".join(f'<a href="{one}">{one}</a>' for one in names))
-    (tmp_path / "pages" / "index.html").write_text('<a href="fast/">fast</a><a href="..">up</a>')
+    (tmp_path / "pages" / "index.html").write_text(
+        '<a href="fast/">fast</a><a href="gone/">gone</a><a href="..">up</a>'
+    )
     handler = functools.partial(_Quiet, directory=str(tmp_path / "pages"))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever).start()
@@ -205,6 +207,7 @@ def test_files_without_hashes(run: Runner, tmp_path: Path) -> None:
             server.shutdown()
     (message,) = found(said, "unhashed-files")
     assert message.startswith("2 of 2 files of fast have no hash")
+    assert found(said, "strange-answer") == ["gone is in the list of projects, and has no page"]
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

@@ -109,6 +109,10 @@ def check_index(
     report = Report()
 
     def check(name: NormalizedName) -> Report:
+        if _is_lost(repository, name):
+            message = f"{name} is in the list of projects, and has no page"
+            found = Place(repository.name).found(checks.STRANGE_ANSWER, message)
+            return Report.of([found], (), Count())
         done = check_project(
             repository,
             name,
@@ -149,6 +153,13 @@ def check_index_folder(
     return report + _pins(seen.releases, _Versions(None, demands.upstream, here), demands)
 
 
+def _is_lost(repository: Repository, name: NormalizedName) -> bool:
+    try:
+        return repository.project(name) is None
+    except WheelfitError:
+        return False  # that is another matter, which will be told
+
+
 def _unhashed(repository: Repository, name: NormalizedName) -> Iterator[Finding]:
     """Yield which files of a project are listed without a hash."""
     try:
@@ -172,11 +183,10 @@ def _pins(releases: Iterable[ReleaseFacts], versions: _Versions, demands: Demand
     with ThreadPoolExecutor(_AT_ONCE * 2) as pool:
         for _ in pool.map(versions.look_up, names):
             pass
-    findings = pin_findings(pins, versions.known, elsewhere=demands.upstream is not None)
-    unsure = versions.unsure
-    kept = [one for one in findings if not any(f"{name}=" in one.message for name in unsure)]
-    unchecked = [Unchecked.because(error, name) for name, error in unsure.items()]
-    return Report.of(kept, unchecked, Count())
+    sure = {pin: wheels for pin, wheels in pins.items() if pin.name not in versions.unsure}
+    findings = pin_findings(sure, versions.known, elsewhere=demands.upstream is not None)
+    unchecked = [Unchecked.because(error, name) for name, error in versions.unsure.items()]
+    return Report.of(findings, unchecked, Count())
 
 
 class _Versions:

@@ -270,6 +270,7 @@ class TestReleases:
         build_release(site.folder, version="2.0")
         build_release(site.folder, version="3.0")
         done = site.generate(releases=frozenset({release("fast", "2.0")}))
+        assert done.looked_at == 3
         assert done.releases == 2
         versions = {name.split("-")[1] for name in site.page()}
         assert versions == {"1.0", "2.0"}

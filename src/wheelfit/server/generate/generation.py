@@ -146,7 +146,12 @@ def generate(
     with target.opened():
         collection = collect(folder, without=without)
         facts = {found.name: memory.facts(found) for found in collection.archives}
-        new = [found for found in collection.archives if facts[found.name] is None]
+        new = [
+            found
+            for found in collection.archives
+            if facts[found.name] is None
+            and (not wishes.releases or _release_of(found.filename) in wishes.releases)
+        ]
         if new:
             from wheelfit.server.generate.looking import look_at_all  # noqa: PLC0415 - start-up
 
@@ -258,11 +263,11 @@ class _Survey:
         wanted = self._wishes.releases
         seen: dict[str, Found] = {}
         for found in self._collection.archives:
-            facts = self._facts[found.name]
             filename = found.filename
             release = _release_of(filename)
             if wanted and release not in wanted:
                 continue
+            facts = self._facts[found.name]
             place = Place(found.name)
             other = seen.setdefault(filename.casefold(), found)
             if other is not found:
