@@ -499,3 +499,33 @@ def test_pip_is_at_peace(
     frozen = said("freeze").split()
     assert {"onnxruntime==1.26.0", "onnxruntime-gpu==1.26.0", "cupy-cuda12x==14.2.0"} <= {*frozen}
     assert "onnxruntime==1.32.0" not in frozen
+
+
+def test_locked_for_machines(bridges: Bridges, tmp_path: Path) -> None:
+    """A lock for machines has the release that all of them have."""
+    lock = tmp_path / "pylock.toml"
+    machines = (CUDA_11, CUDA_12)
+    hosts = [word for machine in machines for word in ("--for", machine)]
+    bridges.run("lock", "cupy", "-o", lock, *hosts, *bridges.sources())
+    for machine in machines:
+        folder = tmp_path / machine
+        bridges.run("sync", lock, "--target", folder, "--for", machine)
+        major = machine.removeprefix("cuda-")[:2]
+        assert f"cupy-cuda{major}x" in (folder / "cupy/__init__.py").read_text("utf-8")
+
+
+def test_explained_as_installed(bridges: Bridges) -> None:
+    """``explain`` begins with the release that installing begins with."""
+    words = ["--bridge", "faiss", "--for", CUDA_12, *bridges.sources()]
+    assert "faiss 1.14.1 for cuda-12.8" in bridges.run("explain", "faiss", *words).out
+    words = ["--bridge", "faiss", "--for", CPU, *bridges.sources()]
+    assert "faiss 1.15.1 for cpu-x86_64-v3" in bridges.run("explain", "faiss", *words).out
+
+
+def test_one_line_says_so(bridges: Bridges) -> None:
+    """What a bridge had a part in says so where it is reported."""
+    words = ["install", "magika", "--for", CUDA_12, "--target", str(bridges.folder), "--dry-run"]
+    said = bridges.run(*words, *bridges.sources())
+    assert "onnxruntime 1.26.0 (cuda12)" in said.out
+    assert "by a bridge it is onnxruntime-gpu" in said.out
+    assert "bridge" not in said.err

@@ -57,8 +57,10 @@ def test_a_sound_file() -> None:
 def test_notes_name_members() -> None:
     """What is told of a release names the distribution of each label."""
     family = parse_family(SOUND.encode())
-    assert family.notes(Version("2")) == ("acme 2 is bridged: cuda12 is acme-gpu",)
-    assert family.notes(Version("1")) == ()
+    labels = {None, Label("cuda12")}
+    assert family.notes(Version("2"), labels) == ("acme 2 is bridged: cuda12 is acme-gpu",)
+    assert family.notes(Version("1"), labels) == ()
+    assert family.notes(Version("2"), {None}) == ()
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,11 @@ from wheelfit.errors import Fault, InvalidBridge, InvalidLabel, InvalidProperty
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from packaging.version import Version
+
+    from wheelfit.core.filename import WheelFilename
 
 __all__ = ["ANY_VERSION", "Family", "Member", "parse_family"]
 
@@ -108,17 +110,29 @@ class Family:
             member for member in self.members if member.versions.contains(version, prereleases=True)
         )
 
-    def notes(self, version: Version) -> tuple[str, ...]:
+    def notes(self, version: Version, labels: Container[Label | None]) -> tuple[str, ...]:
         """Return what to tell whoever gets a release: whose builds these are.
 
         :param version: of the release.
+        :param labels: those that it has.
         """
         builds = dict.fromkeys(
             f"{one.label} is {one.index or one.distribution}"
             for one in self.members_of(version)
-            if one.label is not None and (not one.local or version.local in (None, one.local))
+            if one.label is not None and one.label in labels
         )
         return (f"{self.name} {version} is bridged: {', '.join(builds)}",) if builds else ()
+
+    def build(self, filename: WheelFilename) -> str:
+        """Return what to tell of a wheel of the family; empty for a plain one.
+
+        :param filename: as it is listed.
+        """
+        label = filename.label
+        member = None if label is None else self.member_of(label, filename.version)
+        if member is None:
+            return ""
+        return f"by a bridge it is {member.index or member.distribution}"
 
     def member_of(self, label: Label, version: Version) -> Member | None:
         """Return the member that a label of a release stands for; None if there is none.

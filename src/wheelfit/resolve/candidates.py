@@ -432,8 +432,6 @@ class Candidates:
         degradations = (*metadata.degradations, *filter(None, unsound))
         line = in_one_line(degradations)
         notes = [f"{name} {version}: {line}"] if line else []
-        if listing.bridge is not None:
-            notes += listing.bridge.notes(version)
         if support is not None:
             notes += support.warnings  # of the machine, whatever release asks
         if release.is_yanked and selection.chosen is not None:

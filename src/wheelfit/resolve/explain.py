@@ -151,6 +151,9 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
     line = choice.notes[: bool(choice.degradations)]
     untold = (f"{release}: {one}" for one in choice.degradations[TOLD:])
     notes = (*choice.metadata.notes, *untold, *choice.notes, *choice.remarks)
+    if listing is not None and listing.bridge is not None:
+        labels = {wheel.filename.label for wheel in choice.release.wheels}
+        notes = (*listing.bridge.notes(choice.release.version, labels), *notes)
     source = "" if listing is None else listing.source
     if choice.chosen is not None and choice.chosen.file.source:
         source = choice.chosen.file.source
@@ -207,7 +210,9 @@ def explain_project(
     admission = Admission(catalogue, prereleases=prereleases)
     admission.see(need)
     passed: list[str] = []
-    for version in admission.choices(name, need.versions):
+    choices = admission.choices(name, need.versions)
+    favoured = catalogue.kept(name)  # as the solver begins with it
+    for version in sorted(choices, key=lambda one: one != favoured):
         if catalogue.is_usable(name, version):
             return _with_notes(explain_release(candidates, name, version), passed, listing)
         passed.append(candidates.choice(name, version).passed_over)

@@ -509,6 +509,10 @@ class _Resolving:
         wheel = choice.chosen
         if wheel is None:
             raise ValueError(choice.release)  # the solver decided for a usable release
+        family = self._candidates.bridge(choice.release.name)
+        reason = choice.reason
+        if family is not None and (bridge := family.build(wheel.filename)):
+            reason = f"{reason}; {bridge}"
         return Pin(
             choice.release.name,
             wheel.filename.version,  # files of one release may spell it differently: 1, 1.0
@@ -518,7 +522,7 @@ class _Resolving:
             choice.properties,
             choice.context().properties,
             extras,
-            choice.reason,
+            reason,
             requested,
             choice.release.is_given,
             self._candidates.core_metadata(wheel),

@@ -43,24 +43,16 @@ def page_of_names(
     if not known:
         return None
     first = own or known[0]
+    if own is not None and any(page.source != own.source for page in known):
+        return own  # who has the name in one source owns nothing in another
     making = _Making(family, first.source)
-    left_out = []
     for member in family.members:
         page = pages[member.distribution]
-        if page is None:
-            continue
-        if page.source != first.source:
-            left_out.append(f"{member.distribution} is in {page.source}")
-            continue
-        making.add(member, page)
-    if own is not None and left_out and len(left_out) == len(family.members) - 1:
-        return own
+        if page is not None and page.source == first.source:
+            making.add(member, page)
     if own is not None and family.name in family.distributions:
         making.files = [*own.files, *making.files]
-    notes = [] if own is None else [*own.notes]
-    if left_out:
-        notes.append(f"not bridged, for {family.name} is in {first.source}: {', '.join(left_out)}")
-    return making.page(family.name, first.source, notes)
+    return making.page(family.name, first.source, () if own is None else own.notes)
 
 
 def page_of_indexes(
