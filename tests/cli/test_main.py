@@ -106,7 +106,9 @@ def run_python(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["install", "--help"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["install", "--help"], ["index", "generate", "--help"]]
+)
 def test_start_up_imports_little(words: list[str]) -> None:
     """Help appears without importing what only the work itself needs."""
     program = (
