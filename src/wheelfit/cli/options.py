@@ -551,14 +551,13 @@ def add_bounds(parser: ArgumentParser, *, downloads: bool = True) -> None:
 def add_proxying(parser: ArgumentParser) -> None:
     """Add what is proxied, and for whom."""
     group = parser.add_argument_group("proxy")
-    listed = group.add_mutually_exclusive_group()
-    listed.add_argument(
+    group.add_argument(
         "--full",
         action="store_true",
         help="answer for every project; by default only for those with variants, so that "
         "installers get all others where they always do",
     )
-    listed.add_argument(
+    group.add_argument(
         "--catalogue",
         action="store_true",
         help="list every variant, whatever the machine: for locks and hashes that hold on others",

@@ -32,12 +32,11 @@ if TYPE_CHECKING:
 
     from wheelfit.install.environment import Environment
     from wheelfit.server.messages import Application
-    from wheelfit.server.proxy.listing import Mode
     from wheelfit.sources.open import Web
     from wheelfit.sources.remembered import Remembered
     from wheelfit.sources.settings import SourceSettings
 
-__all__ = ["OpenedProxy", "mode_of", "open_proxy", "serving"]
+__all__ = ["OpenedProxy", "open_proxy", "serving"]
 
 
 def __dir__() -> list[str]:
@@ -47,16 +46,6 @@ def __dir__() -> list[str]:
 _LONGEST_NAME = 200
 _LOOK_AGAIN = 30.0
 """Seconds after which this machine is looked at anew: its driver may be another one."""
-
-
-def mode_of(arguments: Namespace) -> Mode:
-    """Return what is listed.
-
-    :param arguments: the options of `wheelfit.cli.options.add_proxying`.
-    """
-    if arguments.catalogue:
-        return "catalogue"
-    return "full" if arguments.full else "additive"
 
 
 class OpenedProxy:
@@ -131,7 +120,8 @@ def open_proxy(
     proxy = Proxy(
         upstreams,
         profiles,
-        mode=mode_of(arguments),
+        mode="full" if arguments.full else "additive",
+        catalogue=arguments.catalogue,
         in_locks_of_uv=arguments.in_uv_locks,
         note=output.warn,
     )

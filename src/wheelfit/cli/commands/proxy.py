@@ -52,7 +52,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     import threading
 
     from wheelfit.cli.indexes import read_settings
-    from wheelfit.cli.proxying import mode_of, open_proxy, serving
+    from wheelfit.cli.proxying import open_proxy, serving
     from wheelfit.errors import InvalidConfiguration
     from wheelfit.server.proxy.application import Guarded
     from wheelfit.sources.urls import is_loopback
@@ -77,7 +77,14 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         application = Guarded(opened.application, secret) if secret else opened.application
         with serving(application, host=arguments.listen_at, port=arguments.port) as server:
             base = f"{server.origin}/{secret}" if secret else server.origin
-            output.result_json({"version": 1, "url": f"{base}/simple/", "mode": mode_of(arguments)})
+            output.result_json(
+                {
+                    "version": 1,
+                    "url": f"{base}/simple/",
+                    "full": arguments.full,
+                    "catalogue": arguments.catalogue,
+                }
+            )
             output.result(f"{base}/simple/")
             output.say(f"for another machine: {base}/for/PRESET/simple/", "dim")
             try:

@@ -60,7 +60,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             changed = environment_for(
                 environ,
                 base,
-                whole=arguments.full or arguments.catalogue,
+                whole=arguments.full,
                 extra_index_urls=configured.extra_index_urls,
             )
             try:

@@ -1,7 +1,8 @@
 """The proxy as an application: which page and which file a request is about.
 
 ``/simple/{project}/`` for the usual machine and ``/for/{profile}/simple/{project}/`` for another
-one; before both, ``/additive``, ``/full`` or ``/catalogue`` may say what is listed. Files lie at
+one; before both, ``/additive`` or ``/full`` may say which projects there are, and ``/catalogue``
+that every variant is listed. Files lie at
 ``…/files/{project}/{key}/{name}``, where the key says all that their bytes depend on: a page that
 somebody got yesterday still leads to what it promised.
 """
@@ -12,7 +13,7 @@ import hashlib
 import hmac
 import json
 import re
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from urllib.parse import quote, unquote
 
 from packaging.utils import InvalidName, canonicalize_name
@@ -35,20 +36,20 @@ if TYPE_CHECKING:
 
     from wheelfit.server.messages import Application, Request
     from wheelfit.server.proxy.clients import Asker
-    from wheelfit.server.proxy.listing import Mode
     from wheelfit.server.proxy.profiles import Profile, Profiles
     from wheelfit.server.proxy.upstream import RawPage, Upstream
     from wheelfit.sources.page import File
 
 
-__all__ = ["Guarded", "Proxy"]
+__all__ = ["Guarded", "Mode", "Proxy"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-_MODES = ("additive", "full", "catalogue")
+Mode: TypeAlias = Literal["additive", "full"]
+_MODES = ("additive", "full")
 _KEY = re.compile(r"([0-9a-f]{16})(?:-([0-9a-f]{64}))?")
 _PAGE_HEADERS = {"cache-control": "no-cache", "vary": "Accept, Accept-Encoding, User-Agent"}
 _LASTING = {"cache-control": "max-age=31536000, immutable"}
@@ -75,6 +76,7 @@ class _Asked:
     """Hold what a path says before it names something."""
 
     mode: Mode
+    catalogue: bool
     profile: str
     rest: tuple[str, ...] = field(default=())
 
@@ -84,8 +86,9 @@ class Proxy:
 
     :param upstreams: the indexes behind it; the first that knows a project supplies it (F-126).
     :param profiles: finds machines by name.
-    :param mode: what is listed where the path does not say: ``additive`` knows only projects
-        with variants, ``full`` all of them, and ``catalogue`` lists every variant.
+    :param mode: which projects there are where the path does not say: ``additive`` knows those
+        with variants only, ``full`` all of them.
+    :param catalogue: whether every variant is listed, whatever the machine and the path.
     :param in_locks_of_uv: whether commands of uv that write a ``uv.lock`` are answered too.
     :param note: told what people should know, once each.
     """
@@ -96,12 +99,14 @@ class Proxy:
         profiles: Profiles,
         *,
         mode: Mode = "additive",
+        catalogue: bool = False,
         in_locks_of_uv: bool = False,
         note: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._upstreams = tuple(upstreams)
         self._profiles = profiles
         self._mode: Mode = mode
+        self._catalogue = catalogue
         self._in_locks_of_uv = in_locks_of_uv
         self._note = note
         self._told: set[str] = set()
@@ -140,12 +145,14 @@ class Proxy:
         return _missing()
 
     def _asked(self, segments: Sequence[str]) -> _Asked:
-        mode, profile, rest = self._mode, "", tuple(segments)
+        mode, catalogue, profile, rest = self._mode, self._catalogue, "", tuple(segments)
         if rest and rest[0] in _MODES:
             mode, rest = cast("Mode", rest[0]), rest[1:]
+        if rest and rest[0] == "catalogue":
+            catalogue, rest = True, rest[1:]
         if len(rest) > 2 and rest[0] == "for":
             profile, rest = rest[1], rest[2:]
-        return _Asked(mode, profile, rest)
+        return _Asked(mode, catalogue, profile, rest)
 
     # --- pages ------------------------------------------------------------------------
 
@@ -207,14 +214,23 @@ class Proxy:
         # What a page depends on; the profile is one object as long as it means one machine.
         who = (asker.implementation, asker.python, asker.platforms)
         learnt = self._rewriting.learnt
-        key = (name, upstream.url, page.digest, id(profile), asked.mode, who, media_type, learnt)
+        key = (
+            name,
+            upstream.url,
+            page.digest,
+            id(profile),
+            asked.catalogue,
+            who,
+            media_type,
+            learnt,
+        )
 
         def write() -> _Written:
             listed = list_project(
                 upstream.parsed(name, page),
                 upstream.web.files,
                 profile,
-                asked.mode,
+                catalogue=asked.catalogue,
                 client=client,
                 learnt=lambda file, digest: self._rewriting.hash_of(upstream, file, digest),
                 is_served=lambda file: upstream.wants_login(file.url),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import quote
 
 from wheelfit.core.abi_dependency import KnownVersions
@@ -49,14 +49,13 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files
 
 
-__all__ = ["Listed", "Mode", "list_project"]
+__all__ = ["Listed", "list_project"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-Mode: TypeAlias = Literal["additive", "full", "catalogue"]
 _AT_ONCE = 16
 _FAILING = 500
 """The first status that says nothing of what was asked for."""
@@ -90,8 +89,8 @@ def list_project(
     page: ProjectPage,
     files: Files,
     profile: Profile,
-    mode: Mode,
     *,
+    catalogue: bool = False,
     client: Target | None = None,
     learnt: Callable[[File, str], str | None] = lambda _file, _digest: None,
     is_served: Callable[[File], bool] = lambda _file: False,
@@ -101,14 +100,22 @@ def list_project(
     :param page: what the index lists.
     :param files: reads its files.
     :param profile: the machine.
-    :param mode: ``catalogue`` lists every variant, whatever the machine.
+    :param catalogue: whether every variant is listed, whatever the machine.
     :param client: the Python that asks; None: too little is known of it.
     :param learnt: tells the hash of a wheel with another METADATA, if one is known.
     :param is_served: tells which files clients cannot fetch themselves.
     :raises NetworkError: something that decides cannot be read; to list less would be a choice
         that nobody made.
     """
-    lister = _Lister(page, files, profile, mode, client, learnt, is_served)
+    lister = _Lister(
+        page,
+        files,
+        profile,
+        None if catalogue else client,
+        learnt,
+        is_served,
+        catalogue=catalogue,
+    )
     releases = lister.releases()
     results = dict(
         zip(
@@ -140,16 +147,17 @@ class _Lister:
         page: ProjectPage,
         files: Files,
         profile: Profile,
-        mode: Mode,
         client: Target | None,
         learnt: Callable[[File, str], str | None],
         is_served: Callable[[File], bool],
+        *,
+        catalogue: bool,
     ) -> None:
         self._page = page
         self._files = files
         self._profile = profile
-        self._mode = mode
-        self._client = None if mode == "catalogue" else client
+        self._catalogue = catalogue
+        self._client = client
         self._learnt = learnt
         self._is_served = is_served
         self._candidates: Candidates = profile.candidates(
@@ -203,7 +211,7 @@ class _Lister:
             self._refuse_outage(release)
             return _Result()
         ranks, support = self._ranks(release, document)
-        if self._mode == "catalogue":
+        if self._catalogue:
             offered = _everything(release, ranks)
         else:
             offered = offer(release.wheels, ranks, self._client.tags if self._client else None)
@@ -214,7 +222,7 @@ class _Lister:
             hidden -= {wheel.filename.text for wheel in offered.plain}
             entries = (self._renamed(wheel, number) for wheel in offered.variants)
             return _Result(tuple(filter(None, entries)), frozenset(hidden))
-        if self._mode == "catalogue":
+        if self._catalogue:
             # Whoever locks from it gets one list of what is needed for all machines.
             return self._only_plain(release, offered, contents)
         return self._with_one_metadata(release, offered, ranks, support, contents, number)
@@ -238,7 +246,7 @@ class _Lister:
     def _ranks(
         self, release: Release, document: VariantDocument
     ) -> tuple[Mapping[Label, int], Support | None]:
-        if self._mode == "catalogue":
+        if self._catalogue:
             return {label: place for place, label in enumerate(document.variants)}, None
         preferences = self._candidates.applying(release.name, document)
         # What is installed nobody knows, so no build for a certain version of it counts (P-51).
