@@ -1,0 +1,251 @@
+"""What the pages tell of a project and its releases: found out once, and kept while it is true."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from packaging.metadata import parse_email
+
+from wheelfit.errors import WheelfitError
+from wheelfit.resolve.candidates import Candidates, ChoicePolicy
+from wheelfit.resolve.explain import explain_release
+from wheelfit.resolve.listing import sort_page
+from wheelfit.resolve.overview import metadata_of, overview
+from wheelfit.resolve.release_metadata import MetadataPolicy
+from wheelfit.server.proxy.memory import Memory
+from wheelfit.server.site.index_files import IndexFiles
+from wheelfit.server.site.machines import onlookers, usual_target
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.labels import Label
+    from wheelfit.resolve.explain import Explanation
+    from wheelfit.resolve.listing import Listing, Release
+    from wheelfit.resolve.overview import Overview
+    from wheelfit.server.index import Index
+    from wheelfit.server.site.machines import Machine
+    from wheelfit.sources.page import ProjectPage
+
+
+__all__ = ["About", "Facts", "ProjectFacts", "ReleaseFacts"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_POLICY = ChoicePolicy(metadata=MetadataPolicy(read_unlisted=True, most_labels=256))
+"""Wheels are here, so that looking into them costs little."""
+_KEPT = 200_000
+"""Files that all that is kept may be about."""
+_MOST_ASKED = 2_000
+"""Wheels of a release for which machines are asked; of more the answers would take too long."""
+_LONGEST_DESCRIPTION = 100_000
+_LONGEST_FIELD = 1_000
+_MOST_LINKS = 40
+_MOST_NEEDS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Hold what METADATA tells people. Anything may be in these texts."""
+
+    summary: str = ""
+    description: str = ""
+    is_cut: bool = False
+    """Whether the description is longer than that."""
+    author: str = ""
+    license: str = ""
+    links: tuple[tuple[str, str], ...] = ()
+    """Words and URL; only such as a browser may be sent to."""
+    other_links: tuple[tuple[str, str], ...] = ()
+    """Words and text, of which no link is made."""
+    needs: tuple[str, ...] = ()
+    """``Requires-Dist``, as written."""
+    problem: str = ""
+    """Why nothing of it is known; empty: it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFacts:
+    """Hold what a page lists of a project."""
+
+    page: ProjectPage
+    listing: Listing
+    stamp: Hashable
+    """Equal as long as the rest is."""
+
+    @property
+    def newest(self) -> Version | None:
+        """The release to show first: the newest final one that was not taken back."""
+        versions = tuple(self.listing.releases)
+        yanked = frozenset(self.listing.releases.yanked())
+        sound = [one for one in versions if one not in yanked] or list(versions)
+        return next((one for one in sound if not one.is_prerelease), next(iter(sound), None))
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFacts:
+    """Hold what a page tells of a release."""
+
+    release: Release
+    overview: Overview
+    about: About
+    unasked: bool = False
+    """Whether no machine was asked, because there are too many wheels."""
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The labels of its wheels, as people read them."""
+        return tuple(row.label for row in self.overview.rows if row.label is not None)
+
+
+class Facts:
+    """Know what there is to tell of an index. Called from several threads at once.
+
+    :param index: the index.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._projects = Memory[ProjectFacts](_KEPT, lambda one: len(one.page.files) + 1)
+        self._releases = Memory[ReleaseFacts](_KEPT, lambda one: len(one.release.wheels) + 10)
+
+    def project(self, name: NormalizedName) -> ProjectFacts | None:
+        """Return what is listed of a project; None if it is not known.
+
+        :param name: the project.
+        :raises WheelfitError: the index cannot be asked.
+        """
+        stamp = self._index.stamp(name)
+        if stamp is not None:
+            kept = self._projects.peek((name, stamp))
+            if kept is not None:
+                return kept
+        page = self._index.project(name)
+        if page is None:
+            return None
+        if stamp is None:
+            stamp = _signature(page)
+        return self._projects.get(
+            (name, stamp), lambda: ProjectFacts(page, sort_page(page, usual_target()), stamp)
+        )
+
+    def release(self, project: ProjectFacts, version: Version) -> ReleaseFacts | None:
+        """Return what there is to tell of a release; None if it is not listed.
+
+        :param project: what is known of its project.
+        :param version: the release.
+        :raises WheelfitError: the index cannot be asked.
+        """
+        found = project.listing.releases.get(version)
+        if found is None:
+            return None
+        key = (project.page.name, version, project.stamp)
+        return self._releases.get(key, lambda: self._look(project, found))
+
+    def explanation(self, project: ProjectFacts, version: Version, machine: Machine) -> Explanation:
+        """Return what a machine would take of a release, and why nothing else.
+
+        :param project: what is known of its project.
+        :param version: the release, which is listed.
+        :param machine: who asks.
+        :raises WheelfitError: the index cannot be asked.
+        """
+        files = IndexFiles(self._index, project.page)
+        candidates = Candidates(files, machine.target, None, _POLICY, user_lists=machine.detector)
+        return explain_release(candidates, project.page.name, version)
+
+    def _look(self, project: ProjectFacts, release: Release) -> ReleaseFacts:
+        files = IndexFiles(self._index, project.page)
+        candidates = Candidates(files, usual_target(), None, _POLICY)
+        metadata = metadata_of(candidates, release)
+        unasked = len(release.wheels) > _MOST_ASKED
+        asked = () if unasked else onlookers(metadata.document)
+        return ReleaseFacts(
+            release,
+            overview(candidates, release, metadata, asked),
+            _about(files, release),
+            unasked=unasked,
+        )
+
+
+def _signature(page: ProjectPage) -> str:
+    digest = hashlib.sha256()
+    for file in page.files:
+        promised = sorted(file.hashes.items())
+        told = (file.filename, promised, file.yanked, file.requires_python, file.upload_time)
+        digest.update(repr(told).encode("utf-8", "backslashreplace"))
+    return digest.hexdigest()
+
+
+def _about(files: IndexFiles, release: Release) -> About:
+    """Read the METADATA of one of the wheels, a plain one if there is any."""
+    wheels = sorted(release.wheels, key=lambda one: (one.filename.is_variant, one.filename.text))
+    if not wheels:
+        return About()
+    try:
+        raw, _ = parse_email(files.metadata(wheels[0].file))
+    except WheelfitError as error:
+        return About(problem=f"{wheels[0].filename.text}: {error.message}")
+    except RecursionError:  # messages within messages, thousands of them
+        return About(problem=f"{wheels[0].filename.text}: its METADATA cannot be read")
+    description = str(raw.get("description") or "").replace("\r\n", "\n").strip("\n")
+    links, others = _links(raw)
+    return About(
+        summary=_field(raw, "summary"),
+        description=description[:_LONGEST_DESCRIPTION],
+        is_cut=len(description) > _LONGEST_DESCRIPTION,
+        author=_field(raw, "author") or _field(raw, "maintainer"),
+        license=_field(raw, "license_expression") or _field(raw, "license").partition("\n")[0],
+        links=links,
+        other_links=others,
+        needs=tuple(map(str, (raw.get("requires_dist") or ())[:_MOST_NEEDS])),
+    )
+
+
+def _field(raw: Mapping[str, object], name: str) -> str:
+    value = raw.get(name)
+    return value.strip()[:_LONGEST_FIELD] if isinstance(value, str) else ""
+
+
+Link = tuple[str, str]
+
+
+def _links(raw: Mapping[str, object]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
+    """Sort what the metadata calls URLs: those to follow, and those only to read."""
+    found: dict[str, str] = {}
+    if home := _field(raw, "home_page"):
+        found["Homepage"] = home
+    urls = raw.get("project_urls")
+    if isinstance(urls, dict):
+        found |= {str(words)[:100]: str(url)[:_LONGEST_FIELD] for words, url in urls.items()}
+    pairs = tuple(found.items())[:_MOST_LINKS]
+    followed = tuple(pair for pair in pairs if is_web_address(pair[1]))
+    return followed, tuple(pair for pair in pairs if pair not in followed)
+
+
+def is_web_address(url: str) -> bool:
+    """Tell whether a link to a URL of unknown origin leads nowhere but to a web server.
+
+    >>> is_web_address("https://example.org/x"), is_web_address("javascript:alert(1)")
+    (True, False)
+
+    :param url: from metadata.
+    """
+    if not url.isprintable() or any(sign in url for sign in " \\"):
+        return False
+    try:
+        parts = urlsplit(url)
+        return (
+            parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
+        )
+    except ValueError:
+        return False

@@ -1,0 +1,234 @@
+"""The machines of the page for people: presets, and host files that are uploaded.
+
+Never the server's own machine: what it has says nothing about who looks at the page.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit.core.host_file import HostDetector, HostInterpreter
+from wheelfit.core.host_file_mapping import parse_host_file
+from wheelfit.errors import UnknownHost, UserError
+from wheelfit.lock.environments import environments_for
+from wheelfit.platforms.presets import compose, preset_lines
+from wheelfit.platforms.tables.pythons import PYTHONS
+from wheelfit.resolve.overview import Onlooker
+from wheelfit.resolve.preset_hosts import host_of_preset, presets_for
+from wheelfit.values import dataclass, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from packaging.tags import Tag
+
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.host_file import HostFile
+    from wheelfit.core.target import Target
+
+
+__all__ = [
+    "PYTHON_NAMES",
+    "Machine",
+    "PresetGroup",
+    "group_of",
+    "machine_of_file",
+    "machine_of_preset",
+    "onlookers",
+    "preset_groups",
+    "usual_target",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+Python = tuple[int, int]
+
+PYTHON_NAMES = tuple(f"{major}.{minor}" for major, minor in sorted(PYTHONS, reverse=True))
+"""The Pythons that can be asked about, newest first."""
+_USUAL_PLATFORM = "linux-x86_64"
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Hold a machine that somebody asks about."""
+
+    name: str
+    """The preset, or the name of the file."""
+    words: str
+    """What it is; empty: nothing more is known."""
+    target: Target
+    detector: HostDetector
+    notes: tuple[str, ...] = ()
+    """What was supposed, and what is uncertain."""
+
+
+class PresetGroup(NamedTuple):
+    """Hold presets of one kind."""
+
+    name: str
+    presets: tuple[tuple[str, str], ...]
+    """Each by its name with what it is."""
+
+
+@lru_cache(maxsize=1)
+def usual_target() -> Target:
+    """Return the target that counts for whatever a description leaves open."""
+    return _target(_usual_python())
+
+
+def onlookers(document: VariantDocument | None) -> Iterator[Onlooker]:
+    """Yield the machines that are asked what they would take of a release.
+
+    :param document: what its labels ask for.
+    """
+    for name in presets_for(document):
+        found = _onlooker(name)
+        if found is not None:
+            yield found
+
+
+@lru_cache(maxsize=1024)
+def _onlooker(name: str) -> Onlooker | None:
+    """Return a machine by its preset; None of one that cannot be."""
+    try:
+        preset = compose([name])
+    except UserError:
+        return None
+    file, _ = host_of_preset(preset)
+    target = file.target(usual_target(), name)
+    return Onlooker(name, preset.words, target, HostDetector(file, name, "preset"), any_python=True)
+
+
+def machine_of_preset(name: str, python: str, wheels: Iterable[frozenset[Tag]]) -> Machine:
+    """Return the machine that a preset describes.
+
+    :param name: as it was typed.
+    :param python: minor version; empty: the newest that any of the wheels is for.
+    :param wheels: tags of each.
+    :raises UnknownHost: there is no such preset.
+    :raises InvalidPreset: parts of it contradict each other.
+    """
+    if len(name) > _LONGEST:
+        raise UnknownHost(f"a preset has at most {_LONGEST} characters")
+    preset = compose([name])
+    file, notes = host_of_preset(preset)
+    return _machine(preset.name, preset.words, file, "preset", python, wheels, notes)
+
+
+def machine_of_file(
+    data: bytes, name: str, python: str, wheels: Iterable[frozenset[Tag]]
+) -> Machine:
+    """Return the machine that a host file describes.
+
+    :param data: the file.
+    :param name: how it was called.
+    :param python: as for `machine_of_preset`; counts where the file names none.
+    :param wheels: tags of each.
+    :raises InvalidHostFile: it is none.
+    """
+    file = parse_host_file(data, name)
+    notes = [*file.notes]
+    if not file.platforms:
+        notes.append(f"the file names no platform, so that of {_USUAL_PLATFORM} was taken")
+    notes += [f"it was written while detection was overridden: {one}" for one in file.overrides]
+    return _machine(name, file.origin, file, "file", python, wheels, notes)
+
+
+def _machine(
+    name: str,
+    words: str,
+    file: HostFile,
+    kind: str,
+    python: str,
+    wheels: Iterable[frozenset[Tag]],
+    notes: Sequence[str],
+) -> Machine:
+    detector = HostDetector(file, name, "preset" if kind == "preset" else "file")
+    if file.interpreter is not None:
+        target = file.target(usual_target(), name)
+        return Machine(name, words, target, detector, tuple(notes))
+    if python:
+        if python not in PYTHON_NAMES:
+            raise UnknownHost(
+                f"{python[:20]!r} is no Python that is known here",
+                hint=f"it is one of {', '.join(PYTHON_NAMES)}",
+            )
+        return Machine(name, words, _of(file, name, _python(python)), detector, tuple(notes))
+    sets = set(wheels)
+    for text in PYTHON_NAMES:
+        target = _of(file, name, _python(text))
+        if any(target.tags.best(tags) is not None for tags in sets):
+            break
+    else:
+        target = _of(file, name, _usual_python())
+    version = target.python_full_version
+    supposed = f"Python {version.major}.{version.minor} was taken, since none was named"
+    return Machine(name, words, target, detector, (*notes, supposed))
+
+
+def _of(file: HostFile, name: str, python: Python) -> Target:
+    base = _target(python)
+    interpreter = HostInterpreter(base.python_full_version)
+    return replace(file, interpreter=interpreter).target(base, name)
+
+
+def _usual_python() -> Python:
+    return max(python for python, micro in PYTHONS.items() if micro > 2)  # not the very newest
+
+
+@lru_cache(maxsize=16)
+def _target(python: Python) -> Target:
+    return environments_for([_USUAL_PLATFORM], [python])[0].target
+
+
+def _python(text: str) -> Python:
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
+
+
+# --- in groups ----------------------------------------------------------------------------------
+
+_GROUPS = {
+    "cpu-x86_64": "x86-64 processors",
+    "cpu-aarch64": "64-bit Arm processors",
+    "cuda": "NVIDIA GPUs",
+    "rocm": "AMD GPUs",
+    "intel": "Intel GPUs",
+    "ascend": "Ascend NPUs",
+    "tpu": "Google TPUs",
+}
+_VERSIONED = re.compile(r"(cuda|rocm)-([0-9]+\.[0-9]+)-")
+_RUNTIMES = {"cuda": "CUDA", "rocm": "ROCm"}
+
+
+def group_of(preset: str) -> str:
+    """Return the kind of a preset in words.
+
+    >>> group_of("cuda-12.8-sm90")
+    'NVIDIA GPUs, CUDA 12.8'
+
+    :param preset: one of those that `onlookers` yields.
+    """
+    kind = next((words for start, words in _GROUPS.items() if preset.startswith(start)), "")
+    match = _VERSIONED.match(preset)
+    if match is not None:
+        return f"{kind}, {_RUNTIMES[match[1]]} {match[2]}"
+    return kind or "Platforms, no accelerator"
+
+
+@lru_cache(maxsize=1)
+def preset_groups() -> tuple[PresetGroup, ...]:
+    """Return the presets that a form offers."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for line in preset_lines():
+        kind = next(
+            (words for start, words in _GROUPS.items() if line.example.startswith(start)), ""
+        )
+        groups.setdefault(kind or "Platforms", []).append((line.example, line.words))
+    return tuple(PresetGroup(name, tuple(found)) for name, found in groups.items())

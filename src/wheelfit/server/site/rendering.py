@@ -1,0 +1,125 @@
+"""Write pages from templates; the only importer of `jinja2`.
+
+Whatever comes out of an expression is escaped, and signs that cannot be seen, or that turn a text
+round, are written as what they are: names and metadata come from strangers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.sizes import size_in_words
+from wheelfit.core.tag_phrases import platforms_in_words, pythons_in_words
+from wheelfit.errors import NeedsExtra
+from wheelfit.sources.page import time_of_upload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from packaging.tags import Tag
+
+    from wheelfit.resolve.overview import LabelRow
+    from wheelfit.sources.page import File
+
+
+__all__ = ["Templates", "visible"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_MOST_WORDS = 4
+
+
+class Templates:
+    """Fill in the templates of this folder.
+
+    :raises NeedsExtra: the library is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - an extra
+            from markupsafe import Markup, escape  # noqa: PLC0415 - of the same extra
+        except ImportError:
+            raise NeedsExtra("server", "jinja2") from None
+
+        def shown(value: object) -> object:
+            if isinstance(value, str) and not isinstance(value, Markup):
+                return visible(value)
+            return value
+
+        def prose(text: str) -> str:
+            lines = "\n".join(map(visible, text.expandtabs(4).splitlines()))
+            return Markup(escape(lines))  # noqa: S704 - it was escaped
+
+        self._environment = Environment(
+            loader=PackageLoader("wheelfit.server.site", "templates"),
+            autoescape=True,
+            finalize=shown,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._environment.filters |= {
+            "bytes": size_in_words,
+            "date": _date,
+            "few": _few,
+            "platforms": platforms_in_words,
+            "prose": prose,
+            "pythons": pythons_in_words,
+            "row_platforms": lambda row: platforms_in_words(_tags(row)),
+            "row_pythons": lambda row: pythons_in_words(_tags(row)),
+            "sizes": _sizes,
+        }
+
+    def render(self, name: str, **values: Any) -> bytes:
+        """Return a page.
+
+        :param name: of the template.
+        :param values: what it shows.
+        """
+        return self._environment.get_template(name).render(**values).encode("utf-8")
+
+
+def visible(text: str) -> str:
+    r"""Write signs that cannot be seen as their numbers.
+
+    >>> visible("gnp.exe\u202egpj")
+    'gnp.exe⟨U+202E⟩gpj'
+
+    :param text: anything.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        sign if sign.isprintable() or sign == "\N{NO-BREAK SPACE}" else f"⟨U+{ord(sign):04X}⟩"
+        for sign in text
+    )
+
+
+def _date(file: File) -> str:
+    found = time_of_upload(file)
+    return "" if found is None else found.date().isoformat()
+
+
+def _tags(row: LabelRow) -> set[Tag]:
+    return {tag for wheel in row.wheels for tag in wheel.filename.tags}
+
+
+def _few(words: Sequence[str]) -> str:
+    """Join some words, and count those that are too many."""
+    if len(words) > _MOST_WORDS + 1:
+        words = [*words[:_MOST_WORDS], f"{len(words) - _MOST_WORDS} more"]
+    return ", ".join(words)
+
+
+def _sizes(row: LabelRow) -> str:
+    """Say how large the wheels of a label are."""
+    found = [wheel.file.size for wheel in row.wheels if wheel.file.size is not None]
+    if not found:
+        return ""
+    least, most = size_in_words(min(found)), size_in_words(max(found))
+    return most if least == most else f"{least} to {most}"

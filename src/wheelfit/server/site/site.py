@@ -1,0 +1,475 @@
+"""Give an index pages for people."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, unquote, urlencode
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion
+
+from wheelfit.core.versions import parse_version
+from wheelfit.errors import NetworkError, StorageUnavailable, UserError, WheelfitError
+from wheelfit.server.messages import Answer, as_asked
+from wheelfit.server.site.asked import Asked, read_query, read_upload
+from wheelfit.server.site.facts import Facts, is_web_address
+from wheelfit.server.site.machines import PYTHON_NAMES, group_of, preset_groups
+from wheelfit.server.site.rendering import Templates
+from wheelfit.values import dataclass, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.labels import Label
+    from wheelfit.resolve.explain import Explanation
+    from wheelfit.resolve.overview import Overview
+    from wheelfit.server.index import Index
+    from wheelfit.server.messages import Request
+    from wheelfit.server.site.facts import ProjectFacts, ReleaseFacts
+    from wheelfit.server.site.machines import Machine
+    from wheelfit.sources.page import File
+
+
+__all__ = ["PAGE_HEADERS", "Site"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+PAGE_HEADERS: Mapping[str, str] = {
+    "cache-control": "no-cache",
+    "content-security-policy": "default-src 'none'; style-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'",
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+"""What every answer has: nothing is loaded but the style, and nothing leads a page astray."""
+_PROJECTS_ON_A_PAGE = 30
+_RELEASES_ON_A_PAGE = 100
+_LABELS_ON_A_PAGE = 100
+_WHEELS_ON_A_PAGE = 200
+_LONGEST_SEARCH = 100
+_SIMPLE_PAGE = "../../"
+"""URLs of an index begin so: they are relative to the page of the project."""
+_NO_URL = "INDEX_URL"
+
+
+class Part(NamedTuple):
+    """Hold what one page shows of a long list."""
+
+    items: Sequence[Any]
+    number: int
+    """Of this page, from 1."""
+    pages: int
+    total: int
+    first: int
+    """Number of the first item, from 1."""
+
+    @property
+    def last(self) -> int:
+        """Number of the last item."""
+        return self.first + len(self.items) - 1
+
+
+class Group(NamedTuple):
+    """Hold machines of one kind, with what each would take."""
+
+    name: str
+    machines: tuple[tuple[str, str, str], ...]
+    """Name, what it is, and the label that it takes; empty: the plain wheel."""
+    takes: tuple[tuple[str, int], ...]
+    """How many take which label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Say where a page stands, and what it may point to."""
+
+    depth: int
+    """Folders above it, as far as the site reaches."""
+    is_static: bool = False
+    """Whether nobody answers forms."""
+
+    @property
+    def root(self) -> str:
+        """What leads from here to the front page."""
+        return "../" * self.depth or "./"
+
+    def file(self, file: File) -> str:
+        """Return the link to a file of the index; empty: there is none to follow."""
+        return self._url(file.url)
+
+    def provenance(self, file: File) -> str:
+        """Return the link to what was attested; empty: nothing was."""
+        return "" if file.provenance is None else self._url(file.provenance)
+
+    def _url(self, url: str) -> str:
+        if url.startswith(_SIMPLE_PAGE):
+            return self.root + url.removeprefix(_SIMPLE_PAGE)
+        return url if is_web_address(url) else ""
+
+
+class Site:
+    """Answer requests for the pages of an index: an `Application`.
+
+    ``/``, ``/project/{project}/``, ``/project/{project}/{version}/``, below that ``which/``, and
+    ``/site.css``. All links are relative, so it can be mounted anywhere; ``simple/`` and
+    ``files/`` beside it are `wheelfit.server.simple.SimpleIndex`.
+
+    :param index: what is shown.
+    :param public_url: the address of the front page as others see it, for the commands;
+        None: it is not known. No header of a request is ever taken for it.
+    :param title: how the index is called.
+    :raises NeedsExtra: the extra `server` is not installed.
+    """
+
+    def __init__(
+        self, index: Index, *, public_url: str | None = None, title: str = "Package index"
+    ) -> None:
+        self._index = index
+        self._facts = Facts(index)
+        self._templates = Templates()
+        style = resources.files("wheelfit.server.site") / "site.css"
+        self._style = style.read_bytes()
+        base = _NO_URL if public_url is None else f"{public_url.rstrip('/')}/simple/"
+        self._simple_url = base
+        self._common = {
+            "title": title,
+            "knows_url": public_url is not None,
+            "preset_groups": preset_groups(),
+            "pythons": PYTHON_NAMES,
+        }
+
+    def __call__(self, request: Request) -> Answer:
+        """Answer a request."""
+        if request.method not in ("GET", "HEAD", "POST"):
+            return _plain(405, "pages can only be read", {"allow": "GET, HEAD, POST"})
+        segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
+        place = Place(len(segments) - 1)
+        try:
+            answer = self._route(request, segments, place)
+        except (NetworkError, StorageUnavailable) as error:
+            return self._problem(request, place, 503, "The index cannot be read now", error)
+        except UserError as error:
+            return self._problem(request, place, 400, "That cannot be answered", error)
+        if answer is not None:
+            return answer
+        return self._problem(request, place, 404, "There is no such page")
+
+    def _route(self, request: Request, segments: list[str], place: Place) -> Answer | None:
+        match segments:
+            case ["project", name, version, "which", ""]:
+                return self._asked(request, place, name, version)
+            case _ if request.method == "POST":
+                return _plain(405, "there is no form here", {"allow": "GET, HEAD"})
+            case [""]:
+                return self._projects(request, place)
+            case ["site.css"]:
+                return self._answer(request, self._style, "text/css")
+            case ["project", ""]:
+                return _redirect("../")
+            case ["project", name, ""]:
+                return self._project(request, place, name)
+            case ["project", name, version, ""]:
+                return self._release(request, place, name, version)
+            case ["project", *_, last] if last:
+                return _redirect(f"{quote(last, safe='')}/")
+        return None
+
+    # --- pages --------------------------------------------------------------------------------
+
+    def _projects(self, request: Request, place: Place) -> Answer:
+        query = read_query(request.query)
+        search = query.get("q", "")[:_LONGEST_SEARCH]
+        names = list(self._index.projects())
+        found = _found(names, search)
+        part = _part(found, query, _PROJECTS_ON_A_PAGE)
+        rows = [self._row(name) for name in part.items]
+        return self._page(
+            request,
+            place,
+            "projects.html",
+            search=search,
+            count=len(names),
+            part=part._replace(items=rows),
+            more=_more({"q": search} if search else {}),
+        )
+
+    def _row(self, name: NormalizedName) -> dict[str, Any]:
+        """Return what the list tells of a project; little, if it cannot be read."""
+        row = {"name": name, "path": f"{quote(name, safe='')}/", "newest": None}
+        try:
+            facts = self._facts.project(name)
+        except WheelfitError as error:
+            return {**row, "problem": error.message}
+        newest = None if facts is None else facts.newest
+        if facts is None or newest is None:
+            return {**row, "problem": "there are no releases"}
+        release = facts.listing.releases[newest]
+        labels = {wheel.filename.label for wheel in release.wheels} - {None}
+        return {
+            **row,
+            "newest": str(newest),
+            "releases": len(facts.listing.releases),
+            "labels": len(labels),
+            "file": _newest_file(release.wheels),
+            "problem": "",
+        }
+
+    def _project(self, request: Request, place: Place, name: str) -> Answer | None:
+        if (elsewhere := _spelled(name, "../")) is not None:
+            return elsewhere
+        project = self._facts.project(canonicalize_name(name))
+        if project is None:
+            return None
+        return self._page(request, place, "project.html", **self._of_project(request, project))
+
+    def _of_project(self, request: Request, project: ProjectFacts) -> dict[str, Any]:
+        newest = project.newest
+        shown = None if newest is None else self._facts.release(project, newest)
+        part = _part(
+            tuple(project.listing.releases), read_query(request.query), _RELEASES_ON_A_PAGE
+        )
+        yanked = frozenset(project.listing.releases.yanked())
+        rows = []
+        for version in part.items:
+            release = project.listing.releases[version]
+            labels = {wheel.filename.label for wheel in release.wheels} - {None}
+            rows.append(
+                {
+                    "version": str(version),
+                    "path": f"{quote(str(version), safe='')}/",
+                    "labels": len(labels),
+                    "wheels": len(release.wheels),
+                    "others": len(release.others),
+                    "file": _newest_file(release.wheels),
+                    "yanked": version in yanked,
+                    "prerelease": version.is_prerelease,
+                    "newest": version == newest,
+                }
+            )
+        return {
+            "project": project,
+            "newest": newest,
+            "shown": shown,
+            "part": part._replace(items=rows),
+            "more": _more({}),
+            **self._commands(project.page.name, newest),
+        }
+
+    def _release(self, request: Request, place: Place, name: str, version: str) -> Answer | None:
+        if (elsewhere := _spelled(name, "../../", f"{quote(version, safe='')}/")) is not None:
+            return elsewhere
+        found = self._find(name, version)
+        if found is None:
+            return None
+        project, facts = found
+        query = read_query(request.query)
+        if version != str(facts.release.version):
+            return _redirect(f"../{quote(str(facts.release.version), safe='')}/")
+        return self._page(
+            request,
+            place,
+            "release.html",
+            **self._of_release(project, facts, query),
+        )
+
+    def _of_release(
+        self, project: ProjectFacts, facts: ReleaseFacts, query: Mapping[str, str]
+    ) -> dict[str, Any]:
+        release = facts.release
+        wheels = sorted(release.wheels, key=lambda one: one.filename.text)
+        yanked = [wheel.file.yanked for wheel in wheels if wheel.file.yanked is not None]
+        return {
+            "project": project,
+            "facts": facts,
+            "version": str(release.version),
+            "newest": None if project.newest is None else str(project.newest),
+            "is_newest": project.newest in (None, release.version),
+            "part": _part(facts.overview.rows, query, _LABELS_ON_A_PAGE),
+            "wheels": _part(wheels, query, _WHEELS_ON_A_PAGE, "files"),
+            "more": _more({}, also=query),
+            "groups": _groups(facts.overview),
+            "all_yanked": bool(yanked) and len(yanked) == len(wheels),
+            "yanked": yanked,
+            "attested": sum(wheel.file.provenance is not None for wheel in wheels),
+            "asked": Asked(),
+            "action": "which/",
+            **self._commands(project.page.name, release.version),
+        }
+
+    def _asked(self, request: Request, place: Place, name: str, version: str) -> Answer | None:
+        found = self._find(name, version)
+        if found is None:
+            return None
+        project, facts = found
+        asked, query = Asked(), read_query(request.query)
+        machine: Machine | None = None
+        explanation: Explanation | None = None
+        problem: UserError | None = None
+        try:
+            if request.method == "POST":
+                asked = read_upload(request)
+            else:
+                asked = Asked(query.get("preset", ""), query.get("python", ""))
+            if asked.preset or asked.data is not None:
+                machine = asked.machine(wheel.filename.tags for wheel in facts.release.wheels)
+                explanation = self._facts.explanation(project, facts.release.version, machine)
+            elif "preset" in query:
+                problem = UserError("no preset was typed", hint="try cuda-12.8-sm90")
+        except UserError as error:
+            problem = error
+        candidates = () if explanation is None else explanation.candidates
+        again = {"preset": asked.preset, "python": asked.python}
+        return self._page(
+            request,
+            place,
+            "which.html",
+            status=200 if problem is None else 400,
+            machine=machine,
+            explanation=explanation,
+            problem=problem,
+            project=project,
+            facts=facts,
+            version=str(facts.release.version),
+            part=_part(candidates, query, _WHEELS_ON_A_PAGE),
+            more=_more({name: value for name, value in again.items() if value}),
+            # What came with a form is not there when its next page is asked for.
+            cut=asked.data is not None,
+            sizes={wheel.filename.text: wheel.file for wheel in facts.release.wheels},
+            asked=replace(asked, data=None),
+            action="./",
+            **self._commands(project.page.name, facts.release.version),
+        )
+
+    def _find(self, name: str, version: str) -> tuple[ProjectFacts, ReleaseFacts] | None:
+        try:
+            parsed = parse_version(version)
+        except InvalidVersion:
+            return None
+        project = self._facts.project(canonicalize_name(name))
+        facts = None if project is None else self._facts.release(project, parsed)
+        return None if project is None or facts is None else (project, facts)
+
+    def _commands(self, name: NormalizedName, version: Version | None) -> dict[str, Any]:
+        """Return the commands that install a release; nothing in them ends a word of a shell."""
+        what = shlex.quote(name if version is None else f"{name}=={version}")
+        url = shlex.quote(self._simple_url)
+        return {
+            "commands": {
+                "wheelfit": f"wheelfit install --index-url {url} {what}",
+                "pip": f"wheelfit run --index-url {url} -- pip install {what}",
+                "uv": f"wheelfit run --index-url {url} -- uv pip install {what}",
+            }
+        }
+
+    # --- answers ------------------------------------------------------------------------------
+
+    def _page(
+        self, request: Request, place: Place, template: str, *, status: int = 200, **values: Any
+    ) -> Answer:
+        content = self._templates.render(template, place=place, **self._common, **values)
+        return self._answer(request, content, "text/html", status)
+
+    def _answer(self, request: Request, content: bytes, kind: str, status: int = 200) -> Answer:
+        headers = {**PAGE_HEADERS, "content-type": f"{kind}; charset=utf-8"}
+        if status != 200 or request.method == "POST":
+            return Answer.of(status, content, headers)
+        etag = f'"{hashlib.sha256(content).hexdigest()}"'
+        return as_asked(request, content, len(content), etag=etag, headers=headers)
+
+    def _problem(
+        self,
+        request: Request,
+        place: Place,
+        status: int,
+        heading: str,
+        error: WheelfitError | None = None,
+    ) -> Answer:
+        return self._page(
+            request, place, "problem.html", status=status, heading=heading, error=error
+        )
+
+
+def _found(names: Sequence[NormalizedName], search: str) -> Sequence[NormalizedName]:
+    """Return the projects that a search means: the very one, those that begin so, the others."""
+    wanted = canonicalize_name(search)
+    if not wanted:
+        return names
+    found = [name for name in names if wanted in name]
+    return sorted(found, key=lambda name: (name != wanted, not name.startswith(wanted), name))
+
+
+def _part(items: Sequence[Any], query: Mapping[str, str], size: int, field: str = "page") -> Part:
+    """Return the page of a list that a query asks for; the nearest there is."""
+    text = query.get(field, "")
+    pages = max(1, -(-len(items) // size))
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
+    number = min(max(number, 1), pages)
+    start = (number - 1) * size
+    return Part(items[start : start + size], number, pages, len(items), start + 1)
+
+
+def _more(
+    fields: Mapping[str, str], also: Mapping[str, str] | None = None
+) -> Callable[[int, str], str]:
+    """Return what makes the query of another page of a list."""
+    kept = {name: (also or {})[name] for name in ("page", "files") if name in (also or {})}
+
+    def query(number: int, field: str = "page") -> str:
+        return "?" + urlencode({**fields, **kept, field: str(number)})
+
+    return query
+
+
+def _groups(overview: Overview) -> tuple[Group, ...]:
+    """Sort the machines by kind, with what each takes."""
+    takes: dict[str, Label | None] = {
+        name: row.label for row in overview.rows for name in row.takers
+    }
+    groups: dict[str, list[tuple[str, str, str]]] = {}
+    for name, words in overview.machines.items():
+        label = (takes[name] or "plain wheel") if name in takes else "nothing"
+        groups.setdefault(group_of(name), []).append((name, words, label))
+    return tuple(
+        Group(kind, tuple(machines), tuple(_counted(label for *_, label in machines)))
+        for kind, machines in groups.items()
+    )
+
+
+def _counted(labels: Iterable[str]) -> Iterable[tuple[str, int]]:
+    counts: dict[str, int] = {}
+    for label in labels:
+        counts[label] = counts.get(label, 0) + 1
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _newest_file(wheels: Iterable[Any]) -> File | None:
+    files = [wheel.file for wheel in wheels if wheel.file.upload_time]
+    return max(files, key=lambda file: file.upload_time, default=None)
+
+
+def _spelled(name: str, up: str, rest: str = "") -> Answer | None:
+    """Lead who spells a project otherwise to its name; None: it is spelled so."""
+    normalised = canonicalize_name(name)
+    if name == normalised:
+        return None
+    return _redirect(f"{up}{quote(normalised, safe='')}/{rest}")
+
+
+def _redirect(path: str) -> Answer:
+    return _plain(301, "see there", {"location": path})
+
+
+def _plain(status: int, sentence: str, headers: Mapping[str, str]) -> Answer:
+    return Answer.text(status, sentence, {**PAGE_HEADERS, **headers})
