@@ -131,6 +131,20 @@ def test_old_but_usual_metadata(tmp_path: Path) -> None:
     assert [one.reference for one in found.warnings] == ["invalid-metadata"]
 
 
+def test_a_version_of_metadata_that_never_was(tmp_path: Path) -> None:
+    """Metadata 2.0, as wheels had it for five years, is a warning."""
+
+    def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
+        name = "some-1.0.dist-info/METADATA"
+        text = contents[name].replace(b"Metadata-Version: 2.1", b"Metadata-Version: 2.0")
+        for member, content in with_record(contents, {name: text}).items():
+            archive.writestr(member, content)
+
+    found = verdict(repacked(build_wheel(tmp_path, "some", "1.0"), change))
+    assert found.violations == ()
+    assert [one.reference for one in found.warnings] == ["invalid-metadata"]
+
+
 # --- names ---------------------------------------------------------------------------------
 
 

@@ -53,6 +53,7 @@ _PLATFORM = pattern(
     r"|android_[0-9]+_(?:armeabi_v7a|arm64_v8a|x86|x86_64)"
     r"|(?:pyodide|emscripten|pyemscripten)_[0-9]+_[0-9]+(?:_[0-9]+)?_wasm32|wasi_[0-9_]+_wasm32"
 )
+_NEVER_AGREED = "2.0"  # and yet in the wheels of five years
 _NEW_FIELD = "introduced in metadata version"
 
 
@@ -237,6 +238,10 @@ def _metadata_violations(
     # Dependencies were read already, by rules that know variant markers.
     raw.pop("requires_dist", None)
     warnings: list[Violation] = []
+    if raw.get("metadata_version") == _NEVER_AGREED:
+        message = f"the metadata has version {_NEVER_AGREED}, which was never agreed on"
+        warnings.append(Violation("invalid-metadata", message, where))
+        raw["metadata_version"] = "2.1"
     try:
         Metadata.from_raw(raw, validate=True)
     except ExceptionGroup as group:
