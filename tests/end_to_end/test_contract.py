@@ -43,6 +43,7 @@ COMMANDS = [
     "index-convert",
     "index-generate",
     "providers",
+    "bridges",
     "cache",
     "recover",
     "config",
