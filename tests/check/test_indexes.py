@@ -237,3 +237,12 @@ def test_wrong_usage(run: Runner, tmp_path: Path) -> None:
     """A folder that is not there is an error, as is a project of a folder."""
     run("index", "check", tmp_path / "none", code=1)
     run("index", "check", tmp_path, "--project", "fast", code=2)
+
+
+def test_the_published_index(run: Runner, shared_data: Path) -> None:
+    """The mirrored public index: all its old documents are told, and some mistakes."""
+    said = run("index", "check", shared_data / "variants-index", "--json", code=9)
+    assert said.object["checked"]["index_files"] == 132
+    assert len(found(said, "old-layout")) == 132
+    assert found(said, "label-without-wheel")
+    assert not said.object["unchecked"]

@@ -40,6 +40,7 @@ def onlookers(
     output: Output,
     *,
     rocm_same_major: bool = False,
+    known: dict[str, Onlooker] | None = None,
 ) -> Iterator[Onlooker]:
     """Yield the machines that may be asked about a release: the user's own, then presets.
 
@@ -51,22 +52,28 @@ def onlookers(
     :param environ: the environment of the process.
     :param output: told which of the user's own files cannot be read.
     :param rocm_same_major: of presets with ROCm, whether older minors of its major count (P-123).
+    :param known: keeps them from one document to the next.
     """
+    known = {} if known is None else known
     own = own_hosts(environ)
     for name in (*own, *(one for one in presets_for(document) if one not in own)):
+        if name in known:
+            yield known[name]
+            continue
         try:
             host = open_host(name, environ, rocm_same_major=rocm_same_major)
         except UserError as error:
             if name in own:  # a preset that cannot be is none
                 output.warn(in_one_line(f"{name} is not asked: {error.message}"))
             continue
-        yield Onlooker(
+        known[name] = Onlooker(
             name,
             host.words,
             host.file.target(current, name),
             HostDetector(host.file, name, host.kind),
             any_python=host.file.interpreter is None,
         )
+        yield known[name]
 
 
 def print_overview(overview: Overview, output: Output) -> None:

@@ -86,8 +86,10 @@ def _machines(arguments: Namespace, environ: Mapping[str, str], output: Output) 
 
     current = open_environment_of(arguments, environ).target()
 
+    known: dict[str, Onlooker] = {}
+
     def machines(document: VariantDocument) -> Iterator[Onlooker]:
-        return onlookers(document, current, environ, output)
+        return onlookers(document, current, environ, output, known=known)
 
     return machines
 
