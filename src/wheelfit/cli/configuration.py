@@ -261,7 +261,8 @@ def strays(environ: Mapping[str, str]) -> tuple[str, ...]:
             if name.startswith(PREFIX)
             and _key_of(name) is None
             and not name.endswith(("_FILE", "_CACHE_DIR"))
-            and not name.startswith(("WHEELFIT_OVERRIDE_", "WHEELFIT_FAKE_"))
+            and name not in ("WHEELFIT_INDEX_TOKEN", "WHEELFIT_PROXY_SECRET")
+            and not name.startswith(("WHEELFIT_OVERRIDE_", "WHEELFIT_FAKE_", "WHEELFIT_SERVER_"))
         )
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.server.messages import Answer
 from wheelfit.server.store.tokens import holder, may
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -118,4 +119,5 @@ def is_operator(token: Token) -> bool:
 
 def denial(error: Denied) -> Answer:
     """Return what a client is answered."""
-    return Answer.text(error.status, error.sentence, _ASK if error.status == 401 else {})
+    headers = _ASK if error.status == 401 else {}
+    return replace(Answer.text(error.status, error.sentence, headers), reason=error.sentence)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
 
+from wheelfit.core.sizes import parse_size
 from wheelfit.errors import FileProblem, InvalidConfiguration
-from wheelfit.patterns import pattern
 from wheelfit.server.asgi import Limits
 from wheelfit.server.hosting.administration import seconds_of
 from wheelfit.server.hosting.application import Rules
@@ -143,17 +143,6 @@ def _number(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
-_SIZE = pattern(r"([0-9]{1,9})([kKMGT]?)i?B?")
-_SIZES = {"": 0, "k": 10, "K": 10, "M": 20, "G": 30, "T": 40}
-
-
-def _size(text: str) -> int:
-    match = _SIZE.fullmatch(text.replace(" ", ""))
-    if match is None:
-        raise ValueError(f"{text[:40]!r} is no size, as 500M or 10G")
-    return int(match[1]) << _SIZES[match[2]]
-
-
 def _deletes(text: str) -> str | timedelta:
     return text if text in ("never", "admin") else timedelta(seconds=seconds_of(text))
 
@@ -183,7 +172,7 @@ _KEYS = cast(
         "log-requests": (_yes, "yes"),
         "metrics": (_one_of("operator", "everybody"), "operator"),
         "delete": (_deletes, "admin"),
-        "max-file": (_size, "10G"),
+        "max-file": (parse_size, "10GiB"),
         "max-connections": (_number(1, 1 << 20), "2000"),
         "stop-within": (_number(0, 86400), "60"),
         "stage-lasts": (seconds_of, "7d"),

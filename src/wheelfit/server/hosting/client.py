@@ -1,0 +1,182 @@
+"""Ask the server of an index to change it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from wheelfit.errors import (
+    FileProblem,
+    InvalidConfiguration,
+    InvalidPage,
+    PolicyRefusal,
+    UnexpectedStatus,
+    Unreachable,
+    UploadRefused,
+    UserError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wheelfit.server.store.records import Scope
+
+
+__all__ = ["ServerAdministration"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_PATIENCE = 60.0
+_MOST = 16 << 20
+
+
+class ServerAdministration:
+    """Change an index by its server: an `Administration`.
+
+    :param url: where the server is; whatever stands before ``/-/api/``.
+    :param token: what it shows.
+    :raises InvalidConfiguration: the URL is none, or the token would travel in the open.
+    """
+
+    def __init__(self, url: str, token: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+            raise InvalidConfiguration("this is no address of a server", where=parts.hostname or "")
+        if not token:
+            raise InvalidConfiguration(
+                "a server changes its index for somebody with a token only",
+                hint="set WHEELFIT_INDEX_TOKEN",
+            )
+        if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+            raise InvalidConfiguration(
+                "a token is not sent over plain HTTP", where=parts.hostname, hint="use https"
+            )
+        self._url = url.rstrip("/")
+        secret = base64.b64encode(f"__token__:{token}".encode()).decode()
+        self._headers = {
+            "authorization": f"Basic {secret}",
+            "accept": "application/json",
+            "content-type": "application/json",
+        }
+        self._opener = build_opener(_Staying)
+
+    def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
+        """Yank files, or take that back."""
+        if reason is None:
+            return _files(self._ask("POST", "unyank", what=list(what)))
+        return _files(self._ask("POST", "yank", what=list(what), reason=reason))
+
+    def delete(self, what: Sequence[str]) -> list[str]:
+        """Delete files for ever."""
+        return _files(self._ask("POST", "delete", what=list(what)))
+
+    def open_stage(self, owner: str, lasts: float) -> dict[str, Any]:
+        """Open a stage."""
+        del owner  # whose the token is
+        return self._ask("POST", "stages", lasts=lasts)
+
+    def stages(self) -> list[dict[str, Any]]:
+        """Return the stages that are open."""
+        return list(self._ask("GET", "stages")["stages"])
+
+    def publish(self, stage: str) -> list[str]:
+        """Show all files of a stage at once."""
+        return _files(self._ask("POST", f"stages/{quote(stage, safe='')}/publish"))
+
+    def drop(self, stage: str) -> int:
+        """Forget a stage and its files."""
+        return int(self._ask("DELETE", f"stages/{quote(stage, safe='')}")["count"])
+
+    def create_token(
+        self,
+        owner: str,
+        scopes: Sequence[Scope],
+        projects: Sequence[str] | None,
+        lasts: float | None,
+        note: str,
+    ) -> dict[str, Any]:
+        """Make a token."""
+        return self._ask(
+            "POST",
+            "tokens",
+            owner=owner,
+            scopes=list(scopes),
+            projects=None if projects is None else list(projects),
+            lasts=lasts,
+            note=note,
+        )
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """Return all tokens."""
+        return list(self._ask("GET", "tokens")["tokens"])
+
+    def revoke(self, token: str) -> bool:
+        """Forget a token."""
+        return bool(self._ask("DELETE", f"tokens/{quote(token, safe='')}")["revoked"])
+
+    def close(self) -> None:
+        """Let go of nothing: every question has a connection of its own."""
+
+    def _ask(self, method: str, act: str, **said: object) -> dict[str, Any]:
+        data = json.dumps(said).encode() if method == "POST" else None
+        url = f"{self._url}/-/api/{act}"
+        request = Request(url, data, self._headers, method=method)  # noqa: S310 - it is http(s)
+        try:
+            with self._opener.open(request, timeout=_PATIENCE) as answer:
+                found = json.loads(answer.read(_MOST))
+        except HTTPError as error:
+            with error:
+                raise _error(error.code, error.read(_MOST), self._url) from None
+        except (URLError, OSError) as error:
+            reason = getattr(error, "reason", error)
+            raise Unreachable(f"the server cannot be reached: {reason}", where=self._url) from None
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise InvalidPage("this is no server of an index", where=self._url)
+        return found
+
+
+class _Staying(HTTPRedirectHandler):
+    """Follow nobody elsewhere: the token is for this server."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Follow nobody."""
+        return
+
+
+def _files(said: dict[str, Any]) -> list[str]:
+    return [str(name) for name in said["files"]]
+
+
+def _error(status: int, content: bytes, where: str) -> Exception:
+    """Return what the server said, as the error that it would be here."""
+    try:
+        errors = [
+            {name: str(one[name] or "") for name in ("reference", "message", "where")}
+            for one in json.loads(content)["errors"]
+        ]
+        first = errors[0]
+    except (ValueError, LookupError, TypeError):
+        text = content.decode("utf-8", "replace").strip()[:500]
+        if status in (401, 403):
+            return PolicyRefusal(text or "the server refuses", where=where)
+        return UnexpectedStatus(
+            f"the server answered with {status}: {text}", status=status, where=where
+        )
+    if status == 404:
+        return FileProblem(first["message"], where=first["where"])
+    if first["reference"] in ("inconsistent-variants", "name-taken", "no-such-stage"):
+        return UploadRefused(first["message"], where=first["where"], details=errors)
+    if status < 500:
+        return UserError(first["message"], where=first["where"] or where)
+    return UnexpectedStatus(
+        f"the server answered with {status}: {first['message']}", status=status, where=where
+    )
