@@ -54,6 +54,8 @@ def old(tmp_path: Path) -> Path:
         'data-yanked="bad" data-requires-python="&gt;=3.9">fast-0.9-py3-none-any.whl</a>'
     )
     (folder / "index.html").write_text("\n".join(links))
+    (tmp_path / "old" / "static").mkdir()
+    (tmp_path / "old" / "static" / "logo.png").touch()
     return tmp_path / "old"
 
 
@@ -85,6 +87,7 @@ def test_documents_are_written_anew_and_files_stay(run: Runner, old: Path, tmp_p
     said = run("index", "convert", old, "--to", new, "--json").object
     check(said)
     assert said["documents"] == {"fast-1.0-variants.json": "L3"}
+    assert said["projects"] == 1
     assert tree(old) == before
     made = document(new)
     assert made["$schema"].endswith("/peps/850/v0.2.0.json")

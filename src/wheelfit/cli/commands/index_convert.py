@@ -87,13 +87,15 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             if page is not None:
                 folder = scratch / name
                 folder.mkdir()
-                done[name] = convert_project(
+                converted = convert_project(
                     repository,
                     page,
                     folder,
                     rewrite_wheels=arguments.rewrite_wheels,
                     accept_losses=arguments.accept_losses,
                 )
+                if converted.files or converted.findings:  # other folders are no projects
+                    done[name] = converted
             bar.advance(1)
         bar.done()
         findings = tuple(finding for one in done.values() for finding in one.findings)

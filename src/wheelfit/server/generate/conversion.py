@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from packaging.version import Version
-
 from wheelfit.check.findings import Check, Place, Severity
+from wheelfit.check.listings import sdist_release
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.index_metadata import combine, read_wheel_document
 from wheelfit.core.labels import NULL
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from packaging.utils import NormalizedName
+    from packaging.version import Version
 
     from wheelfit.check.findings import Finding
     from wheelfit.core.document import VariantDocument
@@ -134,8 +134,8 @@ class _Work:
             elif file.filename.endswith(".whl"):
                 with suppress(InvalidFilename):
                     wheels.append((file, parse_wheel_filename(file.filename)))
-            else:
-                self._entries.append(((page.name, Version("0")), self._place(file)))
+            elif (release := sdist_release(file.filename)) is not None:
+                self._entries.append((release, self._place(file)))
         for file, name in wheels:
             self._wheel(file, name)
         with_labels = {(name.name, name.version) for _, name in wheels if name.is_variant}
