@@ -529,3 +529,17 @@ def test_one_line_says_so(bridges: Bridges) -> None:
     assert "onnxruntime 1.26.0 (cuda12)" in said.out
     assert "by a bridge it is onnxruntime-gpu" in said.out
     assert "bridge" not in said.err
+
+
+def test_what_a_wheel_says_of_itself_counts(bridges: Bridges, tmp_path: Path) -> None:
+    """F-93: nothing is declared of a wheel in place of what it says."""
+    folder = tmp_path / "odd"
+    document = b'{"variants": {"cuda13": {}}, "default-priorities": {"namespace": []}}'
+    build_wheel(folder, "xgboost", "3.4.1", document=document)
+    words = ["install", "xgboost", "--bridge", "xgboost", "--for", CUDA_13, "--no-index"]
+    target = ["--target", bridges.folder, "--find-links", folder]
+    bridges.run(*words, *target)
+    there = json.loads(
+        (bridges.folder / "xgboost-3.4.1.dist-info/wheelfit.json").read_text("utf-8")
+    )
+    assert there["label"] is None

@@ -195,8 +195,9 @@ def _check_variant(pin: Pin, wheel: UnpackedWheel, where: str) -> None:
     if pin.label is None:
         return  # F-10
     # Whether an unknown draft may be used was decided when the wheel was chosen.
-    declared = pin.file.declared
-    data = wheel.variant_document() if declared is None else declared
+    data = wheel.variant_document()
+    if data is None:
+        data = pin.file.declared
     own = read_wheel_document(data, pin.label, where=where, accept_unknown_drafts=True)
     properties = own.properties(pin.label)
     if properties != pin.properties:
@@ -251,7 +252,7 @@ def _parts(
 def _generated(pin: Pin, wheel: UnpackedWheel, circumstances: Circumstances) -> dict[str, bytes]:
     choice = Choice(pin.filename.text, pin.label, pin.file.hashes, circumstances)
     files = {"INSTALLER": f"{INSTALLER}\n".encode(), CHOICE_FILE: format_choice(choice)}
-    if pin.file.declared is not None:
+    if pin.file.declared is not None and wheel.variant_document() is None:
         files["variant.json"] = pin.file.declared
     if pin.requested:
         files["REQUESTED"] = b""

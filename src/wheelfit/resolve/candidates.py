@@ -336,7 +336,7 @@ class Candidates:
         filename, document = choice.selection.chosen, choice.metadata.document
         if filename is None or filename.label is None or document is None:
             return None  # F-10: nothing inside a plain wheel matters
-        if choice.chosen is not None and choice.chosen.file.declared is not None:
+        if data is None and choice.chosen is not None:
             data = choice.chosen.file.declared
         from wheelfit.core.index_metadata import (  # noqa: PLC0415 - start-up
             disagreement,
