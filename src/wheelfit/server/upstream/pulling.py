@@ -111,12 +111,14 @@ class Pull:
     # --- for those who want it --------------------------------------------------------
 
     def wait_for_size(self) -> int:
-        """Return how many bytes will come; waits for all of them if nobody says before.
+        """Return how many bytes will come.
+
+        Waits for all of them if nobody says before, or if nothing can be sent before.
 
         :raises WheelfitError: the file cannot be had.
         """
         with self._reading(), self._changed:
-            self._wait(lambda: self._right or (self._answered and self.size is not None))
+            self._wait(lambda: self._right or (self._answered and (self.size or 0) > _HELD_BACK))
             assert self.size is not None  # noqa: S101 - known as soon as it is right
             return self.size
 

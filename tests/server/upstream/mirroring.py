@@ -1,0 +1,98 @@
+"""A mirror of an index on this machine, asked without a socket of its own."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wheelfit.server.messages import Answer, Request
+from wheelfit.server.simple import SimpleIndex
+from wheelfit.server.store.folder import FolderBlobs
+from wheelfit.server.upstream.mirrored import Mirrored
+from wheelfit.server.upstream.opening import open_mirror
+from wheelfit.server.upstream.pulled import Pulled
+from wheelfit.server.upstream.settings import MirrorSettings
+
+__all__ = ["JSON", "Clock", "Mirroring", "read"]
+
+JSON = "application/vnd.pypi.simple.v1+json"
+
+
+class Clock:
+    """Tell a time that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.now
+
+
+class Mirroring:
+    """Hold a mirror and what it noted.
+
+    :param url: of its upstream.
+    :param folder: where it keeps what it keeps; another one can go on with it.
+    :param settings: of `MirrorSettings`.
+    """
+
+    def __init__(self, url: str, folder: Path, *, cache: bool = True, **settings: Any) -> None:
+        self.notes: list[str] = []
+        self.clock = Clock()
+        self.blobs = FolderBlobs(folder / "blobs")
+        defaults: dict[str, Any] = {"timeout": 5.0}
+        self.settings = MirrorSettings(url, **{**defaults, **settings})
+        self.index: Mirrored = open_mirror(
+            self.settings,
+            Pulled(self.blobs, self.settings.most, clock=self.clock),
+            folder / "cache" if cache else None,
+            environ={},
+            note=self.notes.append,
+            clock=self.clock,
+        )
+        self.application = SimpleIndex(self.index)
+
+    def ask(
+        self, path: str, headers: Mapping[str, str] | None = None, method: str = "GET"
+    ) -> Answer:
+        """Ask for a path."""
+        return self.application(Request(method, path, headers or {"accept": JSON}))
+
+    def page(self, name: str) -> dict[str, dict[str, Any]]:
+        """Return the files of a page by name."""
+        answer = self.ask(f"/simple/{name}/")
+        assert answer.status == 200, b"".join(answer.body)
+        return {file["filename"]: file for file in json.loads(b"".join(answer.body))["files"]}
+
+    def file(self, filename: str) -> bytes:
+        """Return the bytes of a file, all of them."""
+        answer = self.ask(f"/files/{filename}")
+        assert answer.status == 200, b"".join(answer.body)
+        data = read(answer)
+        assert len(data) == answer.length
+        return data
+
+    def kept(self) -> dict[str, int]:
+        """Return what is kept, once nothing is fetched any more: size by digest."""
+        for thread in threading.enumerate():
+            if thread.name == "pull":
+                thread.join()
+        return {one.sha256: one.size for one in self.blobs.stored()}
+
+    def close(self) -> None:
+        """Close it."""
+        self.index.close()
+
+
+def read(answer: Answer) -> bytes:
+    """Return what a client gets, which may end too early."""
+    pieces: list[bytes] = []
+    try:
+        pieces.extend(answer.body)
+    except Exception as error:  # noqa: BLE001 - a server cuts the connection, whatever it is
+        del error
+    return b"".join(pieces)

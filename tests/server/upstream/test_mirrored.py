@@ -1,0 +1,468 @@
+"""Pages and files of a mirror, and what they cost its upstream."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from server.upstream.mirroring import JSON, Mirroring, read
+
+from wheelfit.server.messages import Answer, Request
+from wheelfit.sources.html_links import read_links
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+
+Opener = Callable[..., Mirroring]
+LARGE = "large-1.0-py3-none-any.whl"
+SMALL = "small-1.0-py3-none-any.whl"
+
+
+class TestPages:
+    """What a mirror lists."""
+
+    def test_what_the_upstream_says_of_a_file_is_passed_on(
+        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
+    ) -> None:
+        """Hash, size, Python, yank and metadata are the upstream's, the link is the mirror's."""
+        upstream.faults.yanked[SMALL] = "broken"
+        entry = mirror().page("small")[SMALL]
+        data = (wheels / SMALL).read_bytes()
+        assert entry["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
+        assert entry["size"] == len(data)
+        assert entry["requires-python"] == ">=3.8"
+        assert entry["yanked"] == "broken"
+        assert list(entry["core-metadata"]) == ["sha256"]
+        assert entry["url"] == f"../../files/{SMALL}"
+
+    def test_upload_times_and_attestations(self, mirror: Opener) -> None:
+        """They are passed on, the attestations under an address of the mirror."""
+        page = {
+            "meta": {"api-version": "1.3"},
+            "name": "some",
+            "files": [
+                {
+                    "filename": "some-1.0-py3-none-any.whl",
+                    "url": "some-1.0-py3-none-any.whl",
+                    "hashes": {"sha256": "0" * 64},
+                    "size": 3,
+                    "upload-time": "2026-01-02T03:04:05.678901Z",
+                    "provenance": "/integrity/some.json",
+                }
+            ],
+        }
+
+        def answer(request: Request) -> Answer:
+            if request.path == "/simple/some/":
+                return Answer.of(200, json.dumps(page).encode(), {"content-type": JSON})
+            if request.path == "/integrity/some.json":
+                return Answer.of(200, b'{"version":1}', {"content-type": "application/json"})
+            return Answer.text(404, "none")
+
+        with RecordingIndex(answer) as upstream:
+            one = mirror(upstream.url)
+            entry = one.page("some")["some-1.0-py3-none-any.whl"]
+            assert entry["upload-time"] == "2026-01-02T03:04:05.678901Z"
+            assert entry["provenance"] == "../../files/some-1.0-py3-none-any.whl.provenance"
+            assert one.file("some-1.0-py3-none-any.whl.provenance") == b'{"version":1}'
+            assert one.file("some-1.0-py3-none-any.whl.provenance") == b'{"version":1}'
+            assert len(upstream.requests_for("/integrity/some.json")) == 1
+
+    def test_an_upstream_that_knows_html_only(
+        self, mirror: Opener, upstream: RecordingIndex
+    ) -> None:
+        """It gets pages in JSON all the same, and the other way round."""
+        upstream.faults.html_only = True
+        one = mirror()
+        assert set(one.page("small")) == {SMALL, "small-2.0-py3-none-any.whl"}
+        html = one.ask("/simple/small/", {"accept": "text/html"})
+        links = read_links(read(html).decode()).links
+        assert [link.text for link in links] == [SMALL, "small-2.0-py3-none-any.whl"]
+
+    def test_a_page_counts_for_a_while(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """The upstream is asked once, then again with the entity tag, which costs no body."""
+        one = mirror(fresh=10)
+        for _ in range(3):
+            one.page("small")
+        assert len(upstream.requests_for("/simple/small/")) == 1
+        one.clock.now += 11
+        one.page("small")
+        first, second = upstream.requests_for("/simple/small/")
+        assert (first.status, second.status, second.sent) == (200, 304, 0)
+
+    def test_a_new_file_is_listed_when_the_page_counts_no_more(
+        self, mirror: Opener, wheels: Path
+    ) -> None:
+        """Neither the mirror nor the pages it has written stand in the way."""
+        one = mirror(fresh=10)
+        assert len(one.page("small")) == 2
+        build_wheel(wheels, "small", "3.0")
+        assert len(one.page("small")) == 2
+        one.clock.now += 11
+        assert len(one.page("small")) == 3
+
+    def test_projects_that_are_not_there_are_remembered_shortly(
+        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
+    ) -> None:
+        """One request, until the project may have appeared."""
+        one = mirror(missing=10)
+        for _ in range(3):
+            assert one.ask("/simple/none/").status == 404
+        assert len(upstream.requests_for("/simple/none/")) == 1
+        build_wheel(wheels, "none", "1.0")
+        assert one.ask("/simple/none/").status == 404
+        one.clock.now += 11
+        assert one.ask("/simple/none/").status == 200
+
+    def test_an_upstream_that_is_down(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """An old page is served, and said to be old; what is not known is an error."""
+        one = mirror(fresh=10, stale=1000)
+        before = one.page("small")
+        upstream.faults.status["*"] = 500
+        one.clock.now += 60 * 5
+        assert one.page("small") == before
+        assert any("small is served as" in note and "5 minutes ago" in note for note in one.notes)
+        assert one.index.in_trouble is not None
+        assert one.ask("/simple/large/").status == 502
+        one.clock.now += 1000
+        assert one.ask("/simple/small/").status == 502
+        upstream.faults.status.clear()
+        assert one.ask("/simple/small/").status == 200
+        assert one.index.in_trouble is None
+
+    def test_pages_outlive_the_process(
+        self, mirror: Opener, upstream: RecordingIndex, tmp_path: Path
+    ) -> None:
+        """A mirror that starts while its upstream is down has the pages of the one before."""
+        before = mirror().page("small")
+        upstream.faults.status["*"] = 503
+        again = mirror(fresh=0)
+        again.clock.now += 60
+        assert again.page("small") == before
+        assert tmp_path.joinpath("mirror/cache").is_dir()
+
+    def test_who_may_no_longer_read_a_page_gets_no_old_one(
+        self, mirror: Opener, upstream: RecordingIndex
+    ) -> None:
+        """Refused is not down."""
+        upstream.faults.login = ("me", "secret")
+        one = mirror(upstream.url_with_login("me", "secret"), fresh=10)
+        assert one.page("small")
+        upstream.faults.login = ("me", "changed")
+        one.clock.now += 11
+        answer = one.ask("/simple/small/")
+        assert answer.status == 502
+        assert b"secret" not in read(answer)
+
+    def test_many_at_once_ask_the_upstream_once(
+        self, mirror: Opener, upstream: RecordingIndex
+    ) -> None:
+        """Whoever asks while a page is on its way waits for it."""
+        upstream.faults.delay["/simple/small/"] = 0.2
+        one = mirror()
+        pages: list[object] = []
+        threads = [
+            threading.Thread(target=lambda: pages.append(one.page("small"))) for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(pages) == 8
+        assert len(upstream.requests_for("/simple/small/")) == 1
+
+    def test_what_may_come_from_there(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """Names that are not allowed are unknown, and nobody is asked about them."""
+        one = mirror(allow=("sm*",), deny=("small_2",))
+        assert one.ask("/simple/small/").status == 200
+        assert one.ask("/simple/large/").status == 404
+        assert one.ask(f"/files/{LARGE}").status == 404
+        assert one.ask("/simple/small-2/").status == 404
+        assert {request.path for request in upstream.requests} == {"/simple/small/"}
+
+    def test_the_list_of_projects(self, mirror: Opener) -> None:
+        """It has what somebody asked for, or everything if the operator wants that."""
+        one = mirror()
+        assert tuple(one.index.projects()) == ()
+        one.page("small")
+        assert tuple(one.index.projects()) == ("small",)
+        assert tuple(mirror(lists_all=True).index.projects()) == ("large", "small")
+        assert tuple(mirror(lists_all=True, deny=("l*",)).index.projects()) == ("small",)
+
+
+class TestFiles:
+    """What a mirror fetches and keeps."""
+
+    def test_a_file_is_fetched_when_it_is_wanted_first(
+        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
+    ) -> None:
+        """Pages fetch none, and the second request comes from what is kept."""
+        one = mirror()
+        one.page("large")
+        assert not upstream.requests_for("/files/")
+        data = (wheels / LARGE).read_bytes()
+        assert one.file(LARGE) == data
+        assert one.file(LARGE) == data
+        assert upstream.bytes_sent(LARGE) == len(data)
+        assert one.kept() == {hashlib.sha256(data).hexdigest(): len(data)}
+
+    def test_a_kept_file_needs_no_upstream(
+        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
+    ) -> None:
+        """With an old page and a kept file a mirror serves on."""
+        mirror().file(LARGE)
+        upstream.faults.status["*"] = 500
+        assert mirror(fresh=0).file(LARGE) == (wheels / LARGE).read_bytes()
+
+    def test_many_at_once_fetch_a_file_once(
+        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
+    ) -> None:
+        """Each gets all of it while it comes."""
+        upstream.faults.delay[LARGE] = 0.2
+        one = mirror()
+        got: list[bytes] = []
+        threads = [threading.Thread(target=lambda: got.append(one.file(LARGE))) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert got == [(wheels / LARGE).read_bytes()] * 8
+        assert len(upstream.requests_for(LARGE)) == 1
+
+    def test_bytes_are_passed_on_before_the_last_has_come(
+        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
+    ) -> None:
+        """A client does not wait for the whole file."""
+        upstream.faults.silence[LARGE] = 600_000
+        answer = mirror().ask(f"/files/{LARGE}")
+        first = next(iter(answer.body))
+        assert (wheels / LARGE).read_bytes().startswith(first)
+        assert len(first) > 0
+
+    def test_a_wrong_hash_cuts_the_answer(
+        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
+    ) -> None:
+        """The end never comes, nothing is kept, and the operator is told."""
+        upstream.faults.wrong_hash.add(LARGE)
+        upstream.faults.trickle[LARGE] = 0.0001
+        one = mirror()
+        answer = one.ask(f"/files/{LARGE}")
+        assert answer.status == 200
+        got = read(answer)
+        assert len(got) <= answer.length - (1 << 16)
+        assert (wheels / LARGE).read_bytes().startswith(got)
+        assert one.kept() == {}
+        assert any(LARGE in note for note in one.notes)
+
+    def test_of_a_small_wrong_file_nothing_is_sent(
+        self, mirror: Opener, upstream: RecordingIndex
+    ) -> None:
+        """It would be whole before it is known to be wrong."""
+        upstream.faults.wrong_hash.add(SMALL)
+        assert mirror().ask(f"/files/{SMALL}").status == 502
+
+    @pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "none"])
+    def test_a_transfer_that_breaks_goes_on(
+        self, upstream: RecordingIndex, mirror: Opener, wheels: Path, *, ranges: bool
+    ) -> None:
+        """By a range, or from the start where there are none; clients do not see it."""
+        data = (wheels / LARGE).read_bytes()
+        upstream.faults.ranges = ranges
+        upstream.faults.truncate[LARGE] = 400_000
+        one = mirror()
+        answer = one.ask(f"/files/{LARGE}")
+        pieces = iter(answer.body)
+        got = next(pieces)
+        upstream.faults.truncate.clear()
+        assert got + b"".join(pieces) == data
+        last = upstream.requests_for(LARGE)[-1]
+        assert last.sent == (len(data) - 400_000 if ranges else len(data))
+
+    def test_a_file_that_is_listed_and_not_there(
+        self, mirror: Opener, upstream: RecordingIndex
+    ) -> None:
+        """404 is 404, and an upstream that fails is an error of its own."""
+        one = mirror()
+        one.page("small")
+        upstream.faults.status[SMALL] = 404
+        assert one.ask(f"/files/{SMALL}").status == 404
+        upstream.faults.status[SMALL] = 500
+        assert one.ask(f"/files/{SMALL}").status == 502
+
+    def test_another_size_than_listed(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """It is refused before a byte is sent."""
+        upstream.faults.content[SMALL] = b"something else"
+        assert mirror().ask(f"/files/{SMALL}").status == 502
+
+    def test_parts_and_conditions(self, mirror: Opener, wheels: Path) -> None:
+        """A range of a file that is not here yet comes when all of it is known to be right."""
+        data = (wheels / LARGE).read_bytes()
+        one = mirror()
+        answer = one.ask(f"/files/{LARGE}", {"range": "bytes=-100"})
+        assert (answer.status, read(answer)) == (206, data[-100:])
+        etag = f'"{hashlib.sha256(data).hexdigest()}"'
+        assert one.ask(f"/files/{LARGE}", {"if-none-match": etag}).status == 304
+        assert one.ask(f"/files/{LARGE}", {"range": f"bytes={len(data)}-"}).status == 416
+
+    def test_only_what_is_listed_can_be_had(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """A name that no page has leads nowhere, however well it is formed."""
+        one = mirror()
+        for name in ("small-9.9-py3-none-any.whl", "..%2f..%2fetc%2fpasswd", "small", ""):
+            assert one.ask(f"/files/{name}").status == 404
+        assert one.ask(f"/files/{SMALL}.metadata.provenance").status == 404
+        assert one.ask(f"/files/{SMALL}.provenance.metadata").status == 404
+        assert {request.path for request in upstream.requests} <= {"/simple/small/"}
+
+    def test_redirects_instead_of_copies(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """An operator who wants to keep nothing sends clients to the upstream's file."""
+        one = mirror(redirect=True)
+        answer = one.ask(f"/files/{SMALL}")
+        assert (answer.status, answer.headers["location"]) == (302, upstream.file_url(SMALL))
+        assert one.kept() == {}
+
+    def test_no_redirect_where_the_upstream_wants_a_login(
+        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
+    ) -> None:
+        """Clients do not have it, so the file passes through."""
+        upstream.faults.login = ("me", "secret")
+        one = mirror(upstream.url_with_login("me", "secret"), redirect=True)
+        assert one.file(SMALL) == (wheels / SMALL).read_bytes()
+
+    def test_what_was_not_used_for_long_goes(self, mirror: Opener, wheels: Path) -> None:
+        """The most that is kept is a number of bytes; what was used last stays."""
+        size = (wheels / LARGE).stat().st_size
+        for version in ("2.0", "3.0", "4.0"):
+            path = build_wheel(wheels, "large", version, files={"x": (wheels / LARGE).read_bytes()})
+            assert path.stat().st_size > 1000
+        names = sorted(path.name for path in wheels.glob("large-*.whl"))
+        one = mirror(most=size * 7 // 2)
+        for name in names[:3]:
+            one.file(name)
+            assert one.kept()
+            one.clock.now += 1000
+        one.file(names[0])
+        one.clock.now += 1000
+        one.file(names[3])
+        kept = set(one.kept())
+        digests = [hashlib.sha256((wheels / name).read_bytes()).hexdigest() for name in names]
+        assert digests[0] in kept
+        assert digests[3] in kept
+        assert digests[1] not in kept
+        assert one.file(names[1]) == (wheels / names[1]).read_bytes()
+
+
+class TestMetadata:
+    """What stands beside a wheel (PEP 658)."""
+
+    def test_the_upstreams_own(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """It is fetched apart, and checked."""
+        one = mirror()
+        entry = one.page("small")[SMALL]
+        data = one.file(f"{SMALL}.metadata")
+        assert hashlib.sha256(data).hexdigest() == entry["core-metadata"]["sha256"]
+        assert not upstream.requests_for(SMALL)
+
+    def test_from_the_wheel_where_the_upstream_has_none(
+        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
+    ) -> None:
+        """By a few ranges; what the mirror lists it also has."""
+        upstream.faults.metadata = False
+        one = mirror()
+        entry = one.page("large")[LARGE]
+        assert entry["core-metadata"] is True
+        assert b"Name: large" in one.file(f"{LARGE}.metadata")
+        assert upstream.bytes_sent(LARGE) < 100_000 < (wheels / LARGE).stat().st_size
+
+    def test_no_ranges(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """Nothing is promised that would cost the whole wheel, and none is fetched for it."""
+        upstream.faults.metadata = upstream.faults.ranges = False
+        one = mirror()
+        assert "core-metadata" not in one.page("large")[LARGE]
+        assert one.ask(f"/files/{LARGE}.metadata").status == 404
+        one.file(LARGE)
+        assert one.kept()
+        assert b"Name: large" in one.file(f"{LARGE}.metadata")
+
+    def test_a_wrong_hash(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """What is not as promised is not passed on."""
+        upstream.faults.wrong_metadata_hash.add(SMALL)
+        assert mirror().ask(f"/files/{SMALL}.metadata").status == 502
+
+
+DOCUMENT = release_document(
+    {"null": {}, "mkl": {"blas": {"library": ["mkl"]}}},
+    static={"blas": {"library": ["mkl"]}},
+)
+
+
+def put_variants(folder: Path, *, listed: bool = True, **more: Any) -> None:
+    """Put a release with variants into a folder."""
+    for label in ("null", "mkl", None):
+        build_wheel(folder, "fast", "1.0", label=label, document=DOCUMENT if label else None)
+    if listed:
+        (folder / "fast-1.0-variants.json").write_text(json.dumps({**DOCUMENT, **more}, indent=7))
+
+
+class TestDocuments:
+    """The ``-variants.json`` of a release."""
+
+    def test_it_is_served_unchanged(self, mirror: Opener, wheels: Path) -> None:
+        """F-128: byte by byte the upstream's, and nothing but its identity is listed."""
+        put_variants(wheels)
+        one = mirror()
+        data = (wheels / "fast-1.0-variants.json").read_bytes()
+        entry = one.page("fast")["fast-1.0-variants.json"]
+        assert entry["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
+        assert "core-metadata" not in entry
+        assert one.file("fast-1.0-variants.json") == data
+
+    def test_one_that_changed_after_the_page_was_read(self, mirror: Opener, wheels: Path) -> None:
+        """F-73: the page is read anew before anything is called wrong."""
+        put_variants(wheels)
+        one = mirror(fresh=1000)
+        one.page("fast")
+        path = wheels / "fast-1.0-variants.json"
+        path.write_text(json.dumps(DOCUMENT))
+        assert one.file(path.name) == path.read_bytes()
+        entry = one.page("fast")[path.name]
+        assert entry["hashes"] == {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+    def test_nothing_is_invented(self, mirror: Opener, wheels: Path) -> None:
+        """F-128: where the upstream has none, there is none."""
+        put_variants(wheels, listed=False)
+        one = mirror()
+        assert "fast-1.0-variants.json" not in one.page("fast")
+        assert one.ask("/files/fast-1.0-variants.json").status == 404
+
+    def test_it_is_made_from_the_wheels_if_the_operator_wants_it(
+        self, mirror: Opener, wheels: Path, upstream: RecordingIndex
+    ) -> None:
+        """F-128: from a wheel for each label, by ranges; of other releases nothing changes."""
+        put_variants(wheels, listed=False)
+        one = mirror(documents=True)
+        assert set(one.page("fast")["fast-1.0-variants.json"]) == {"filename", "url", "hashes"}
+        made = json.loads(one.file("fast-1.0-variants.json"))
+        assert set(made["variants"]) == {"null", "mkl"}
+        assert not one.kept()
+        assert not any(name.endswith(".json") for name in one.page("small"))
+        asked = len(upstream.requests)
+        one.file("fast-1.0-variants.json")
+        assert len(upstream.requests) == asked
+
+    def test_wheels_that_contradict_each_other_make_none(
+        self, mirror: Opener, wheels: Path
+    ) -> None:
+        """F-128: no document is better than a wrong one, and the operator learns why."""
+        put_variants(wheels, listed=False)
+        other = release_document(
+            {"null": {}, "open": {"blas": {"library": ["openblas"]}}},
+            static={"blas": {"library": ["openblas", "mkl"], "more": ["x"]}},
+        )
+        build_wheel(wheels, "fast", "1.0", label="open", document=other)
+        one = mirror(documents=True)
+        assert one.ask("/files/fast-1.0-variants.json").status == 404
+        assert any("fast-1.0-variants.json is not made" in note for note in one.notes)
