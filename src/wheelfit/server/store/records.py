@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PUBLISHED",
     "Change",
+    "ListedDocument",
     "Listing",
     "NewFile",
     "Records",
@@ -133,12 +134,21 @@ class ReleaseDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """Hold what a page says of such a document."""
+
+    filename: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """Hold what a page lists, all of one moment."""
 
     files: tuple[StoredFile, ...]
     """Sorted by name; at least one."""
-    documents: tuple[ReleaseDocument, ...]
+    documents: tuple[ListedDocument, ...]
     """One for each release that has variant wheels (F-70)."""
 
 

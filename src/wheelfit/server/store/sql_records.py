@@ -14,6 +14,7 @@ from wheelfit.core.labels import Label
 from wheelfit.server.store.records import (
     PUBLISHED,
     Change,
+    ListedDocument,
     Listing,
     ReleaseDocument,
     Stage,
@@ -79,15 +80,19 @@ class SqlRecords:
             )
             if not rows:
                 return None
-            documents = [
-                ReleaseDocument(filename, sha256, bytes(content))
-                for filename, sha256, content in execute(
-                    "SELECT filename, sha256, content FROM release_document WHERE project = ?",
-                    (project,),
-                )
-            ]
-            if stage != PUBLISHED:
-                documents = _documents(execute, project, stage)
+            if stage == PUBLISHED:
+                documents = [
+                    ListedDocument(*row)
+                    for row in execute(
+                        "SELECT filename, sha256, size FROM release_document WHERE project = ?",
+                        (project,),
+                    )
+                ]
+            else:
+                documents = [
+                    ListedDocument(one.filename, one.sha256, len(one.content))
+                    for one in _documents(execute, project, stage)
+                ]
         files = sorted(map(_stored, rows), key=lambda file: file.filename)
         documents.sort(key=lambda document: document.filename)
         return Listing(tuple(files), tuple(documents))

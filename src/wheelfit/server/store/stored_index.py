@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.server.store.opening import Store
-    from wheelfit.server.store.records import ReleaseDocument, StoredFile
+    from wheelfit.server.store.records import ListedDocument, StoredFile
 
 
 __all__ = ["StoredIndex"]
@@ -97,10 +97,10 @@ def _file(stored: StoredFile) -> File:
     )
 
 
-def _document(document: ReleaseDocument) -> File:
+def _document(document: ListedDocument) -> File:
     return File(  # and nothing else (F-72)
         filename=document.filename,
         url=url_of(document.filename),
         hashes={"sha256": document.sha256},
-        size=len(document.content),
+        size=document.size,
     )
