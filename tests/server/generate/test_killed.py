@@ -103,3 +103,31 @@ def test_killed_between_two_renames(tmp_path: Path, step: int) -> None:
     assert check_index(site.place) in ({"1.0"}, {"1.0", "2.0"})
     site.generate()
     assert check_index(site.place) == {"1.0", "2.0"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits of processes")
+@pytest.mark.parametrize("limit", [100, 1_500, 4_000])
+def test_no_space(tmp_path: Path, limit: int) -> None:
+    """Where a file cannot be written to its end, the old pages stay, and an error says why."""
+    site = Site(tmp_path / "dist", tmp_path / "public")
+    labels = (None, "null", "mkl", "open")
+    build_release(site.folder, labels=labels)
+    site.generate()
+    build_release(site.folder, version="2.0", labels=labels)
+    program = (
+        "import resource, signal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
+        + CHILD.format(
+            tests=str(Path(__file__).parents[2]), folder=str(site.folder), place=str(site.place)
+        )
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "it cannot be written: File too large" in done.stderr
+    assert check_index(site.place) == {"1.0"}
+    assert not (site.place / "simple/.staging").exists()
+    site.generate()
+    assert check_index(site.place) == {"1.0", "2.0"}
