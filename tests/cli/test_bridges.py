@@ -51,6 +51,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add("magika", "1", "magika", "onnxruntime>=1.17")
     add("greedy", "1", "greedy", "onnxruntime-gpu")
     add("modest", "1", "modest", "xgboost-cpu")
+    add("studio", "1", "studio", "cupy>=13")
     return folder
 
 
@@ -111,6 +112,9 @@ def test_no_member_fits(bridges: Bridges) -> None:
     assert said["error"] == "no-compatible-wheel"
     assert "CuPy needs an NVIDIA GPU with a driver for CUDA 11.2 or newer" in said["text"]
     assert "none was found on preset cpu-x86_64-v3" in said["text"]
+    said = bridges.install(CPU, "studio", code=3)
+    assert said["error"] == "no-solution"
+    assert "CuPy needs an NVIDIA GPU with a driver for CUDA 11.2 or newer" in said["text"]
 
 
 @pytest.mark.parametrize(

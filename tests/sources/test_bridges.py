@@ -83,6 +83,15 @@ class TestPages:
         )
         assert list(json.loads(labelled.declared or b"{}")["variants"]) == ["cuda13"]
 
+    def test_a_member_for_some_machines_only(self, repository: FakeRepository) -> None:
+        """Plain wheels of the project itself are there if it is a member for any machine."""
+        repository.add_wheel("nvidia_npp-13.0-py3-none-any.whl")
+        found = page(bridged(repository, "nvidia-npp"), "nvidia-npp")
+        assert names(found) == [
+            "nvidia_npp-13.0-py3-none-any-cuda13.whl",
+            "nvidia_npp-13.0-variants.json",
+        ]
+
     def test_what_nobody_agreed_to(self, repository: FakeRepository) -> None:
         """A family that does not count is asked for nothing."""
         found = page(bridged(repository), "xgboost")

@@ -149,7 +149,13 @@ class Lack:
         if self._only_prereleases:
             names = ", ".join(self._only_prereleases)
             return f"--pre takes pre-releases of {names} too"
-        return self._freeing() or self._building()
+        return self._bridged() or self._freeing() or self._building()
+
+    def _bridged(self) -> str | None:
+        """Say of bridged families what their members need."""
+        families = [self._candidates.bridge(name) for name, _ in self._unfit]
+        said = dict.fromkeys(one.no_fit for one in families if one is not None and one.no_fit)
+        return "; ".join(said) or None
 
     def _building(self) -> str | None:
         """Say of which projects a source distribution could be built (F-92)."""
@@ -205,11 +211,10 @@ class Lack:
                 note="\n".join(self.details()),
                 hint=f"--allow-source {name} builds {sources[0]}, which runs code of its publisher",
             )
-        family = self._candidates.bridge(name)
         return NoCompatibleWheel(
             f"{clause} {self._candidates.target.name}",
             note="\n".join(self.details()),
-            hint=(family.no_fit if family else "") or self._freeing(),
+            hint=self._bridged() or self._freeing(),
         )
 
     def _sources(self, name: NormalizedName) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def page_of_names(
         page = pages[member.distribution]
         if page is not None and page.source == first.source:
             making.add(member, page)
-    if own is not None and family.name in family.distributions:
+    if own is not None and any(member.label is None for member in family.members):
         making.files = [*own.files, *making.files]
     return making.page(family.name, first.source, () if own is None else own.notes)
 
