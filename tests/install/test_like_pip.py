@@ -67,7 +67,8 @@ class TestPlaces:
         theirs, ours = tmp_path / "theirs", tmp_path / "ours"
         done = pip("--python", venv, "install", "--no-index", f"--{option}", theirs, wheel)
         assert done.returncode == 0, done.stderr
-        environment = open_environment(str(venv), environ=os.environ, **{option: ours})
+        prefix, root = (ours, None) if option == "prefix" else (None, ours)
+        environment = open_environment(str(venv), environ=os.environ, prefix=prefix, root=root)
         install(environment, wheel)
         assert without_entry_point(contents(ours)) == without_entry_point(contents(theirs))
         assert contents(ours).keys() == contents(theirs).keys()
