@@ -9,7 +9,6 @@ from urllib.parse import quote, unquote
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import IntegrityError, NetworkError, StorageUnavailable
 from wheelfit.server.index import Elsewhere
 from wheelfit.server.messages import Answer, as_asked
 from wheelfit.server.pages import choose_type, write_project, write_projects
@@ -57,15 +56,6 @@ class SimpleIndex:
         """Answer a request."""
         if request.method not in ("GET", "HEAD"):
             return Answer.text(405, "pages and files can only be read", {"allow": "GET, HEAD"})
-        try:
-            return self._answer(request)
-        except (NetworkError, IntegrityError) as error:
-            # What stands behind this index is down, or does not have what it promised.
-            return Answer.text(502, error.message)
-        except StorageUnavailable as error:
-            return Answer.text(503, error.message, {"retry-after": "10"})
-
-    def _answer(self, request: Request) -> Answer:
         segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
         match segments:
             case [""] | ["simple"]:

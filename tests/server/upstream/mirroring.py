@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from wheelfit.errors import NetworkError
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.folder import FolderBlobs
@@ -59,8 +60,11 @@ class Mirroring:
     def ask(
         self, path: str, headers: Mapping[str, str] | None = None, method: str = "GET"
     ) -> Answer:
-        """Ask for a path."""
-        return self.application(Request(method, path, headers or {"accept": JSON}))
+        """Ask for a path; of an upstream that fails a server tells with 502."""
+        try:
+            return self.application(Request(method, path, headers or {"accept": JSON}))
+        except NetworkError as error:
+            return Answer.text(502, error.message)
 
     def page(self, name: str) -> dict[str, dict[str, Any]]:
         """Return the files of a page by name."""

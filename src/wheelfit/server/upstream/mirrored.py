@@ -176,20 +176,28 @@ class Mirrored:
             return None
         try:
             return self._content(name, file, suffix)
-        except IntegrityError:
+        except IntegrityError as error:
             # What changes at any time (F-73) may have changed after the page was read.
             self._pages.expire(name)
             newer = self._show(name)
             again = None if newer is None else newer.originals.get(base)
             if again is None or again == file:
-                raise
+                raise self._not_as_promised(filename, error) from error
+        try:
             return self._content(name, again, suffix)
+        except IntegrityError as error:
+            raise self._not_as_promised(filename, error) from error
 
     def close(self) -> None:
         """Stop what is under way, and close every connection."""
         self._pulls.close()
         self._web.cut()
         self._web.close()
+
+    def _not_as_promised(self, filename: str, error: IntegrityError) -> NetworkError:
+        """Return what to raise for a file that is not what the upstream's page says."""
+        self._note(f"{filename} of {self.name} is not served: {error.message}")
+        return NetworkError(f"{filename} is not what the upstream promised: {error.message}")
 
     # --- pages ----------------------------------------------------------------------
 

@@ -1,0 +1,451 @@
+"""What an upstream, or whoever asks, may try with a mirror."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.utils import canonicalize_name
+from server.upstream.mirroring import JSON, Mirroring, read
+
+from wheelfit.errors import InvalidConfiguration, NetworkError
+from wheelfit.server.messages import Answer, Request
+from wheelfit.server.proxy.admission import Admission
+from wheelfit.server.store.folder import FolderBlobs
+from wheelfit.server.upstream.mirrored import Mirrored
+from wheelfit.server.upstream.pulled import Pulled
+from wheelfit.server.upstream.reach import Reach
+from wheelfit.server.upstream.settings import MirrorSettings
+from wheelfit.sources.open import open_web
+from wheelfit.sources.settings import SourceSettings
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+
+Opener = Callable[..., Mirroring]
+SMALL = "small-1.0-py3-none-any.whl"
+LARGE = "large-1.0-py3-none-any.whl"
+
+
+def page_of(*files: dict[str, Any]) -> Answer:
+    """Return a page that lists some files."""
+    content = {"meta": {"api-version": "1.0"}, "name": "some", "files": list(files)}
+    return Answer.of(200, json.dumps(content).encode(), {"content-type": JSON})
+
+
+def entry(url: str, name: str = "some-1.0-py3-none-any.whl", **more: Any) -> dict[str, Any]:
+    """Return an entry of a page."""
+    return {"filename": name, "url": url, "hashes": {}, **more}
+
+
+@pytest.fixture
+def secret() -> Iterator[RecordingIndex]:
+    """Give a server on another port of this machine, with something nobody shall get."""
+    with RecordingIndex(lambda _: Answer.text(200, "the secret")) as server:
+        yield server
+
+
+class TestReach:
+    """Where pages and redirects may lead (reliability: SSRF)."""
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "http://127.0.0.1/x",
+            "http://localhost/x",
+            "http://localhost./x",
+            "http://[::1]/x",
+            "http://[::ffff:127.0.0.1]/x",
+            "http://0.0.0.0/x",
+            "http://169.254.169.254/latest/meta-data/",
+            "http://[fe80::1]/x",
+            "http://10.0.0.1/x",
+            "http://172.16.0.1/x",
+            "http://192.168.1.1/x",
+            "http://100.64.0.1/x",
+            "http://[fc00::1]/x",
+            "http://[64:ff9b::a00:1]/x",
+            "http://[2002:a00:1::]/x",
+            "https://index.example:22/x",
+            "https://files.example:8443/x",
+            "https://index.example:80/x",
+            "file:///etc/passwd",
+            "ftp://files.example/x",
+            "gopher://files.example:70/x",
+            "https:///x",
+            "//files.example/x",
+            "https://files.example:99999/x",
+            "",
+        ],
+    )
+    def test_a_public_index_sends_nobody_there(self, url: str) -> None:
+        """Not to this machine, its network, other ports or other schemes."""
+        assert not Reach.of("https://index.example/simple/")(url)
+
+    def test_where_it_may(self) -> None:
+        """To itself, to public hosts, and to whom the operator named."""
+        reach = Reach.of("https://index.example/simple/", ["cdn.internal", "10.1.2.3:8081"])
+        assert reach("https://index.example/files/x")
+        assert reach("https://files.example/x")
+        assert reach("https://cdn.internal/x")
+        assert reach("http://10.1.2.3:8081/x")
+        assert not reach("http://10.1.2.3:8082/x")
+        assert reach.admits("cdn.internal", "10.0.0.9")
+        assert not reach.admits("files.example", "10.0.0.9")
+
+    def test_links_to_another_port_are_left_out(
+        self, mirror: Opener, secret: RecordingIndex
+    ) -> None:
+        """What only this machine can reach is not listed, and cannot be had by its name."""
+        links = [
+            entry(f"{secret.origin}/x/some-1.0-py3-none-any.whl"),
+            entry("http://169.254.169.254/some-2.0-py3-none-any.whl", "some-2.0-py3-none-any.whl"),
+            entry("file:///etc/some-3.0-py3-none-any.whl", "some-3.0-py3-none-any.whl"),
+            entry("/files/some-4.0-py3-none-any.whl", "some-4.0-py3-none-any.whl"),
+        ]
+        with RecordingIndex(lambda _: page_of(*links)) as upstream:
+            one = mirror(upstream.url)
+            assert set(one.page("some")) == {"some-4.0-py3-none-any.whl"}
+            for link in links[:3]:
+                assert one.ask(f"/files/{link['filename']}").status == 404
+                assert one.ask(f"/files/{link['filename']}.metadata").status == 404
+        assert not secret.requests
+        assert any("leads where" in note for note in one.notes)
+
+    def test_redirects_to_another_port_are_not_followed(
+        self, mirror: Opener, upstream: RecordingIndex, secret: RecordingIndex
+    ) -> None:
+        """Neither of a page, nor of a file, its metadata or what is attested about it."""
+        one = mirror()
+        one.page("small")
+        upstream.faults.redirect = {
+            "/files/": f"{secret.origin}/",
+            "/simple/large/": f"{secret.origin}/large",
+        }
+        for path in (f"/files/{SMALL}", f"/files/{SMALL}.metadata", "/simple/large/"):
+            answer = one.ask(path)
+            assert answer.status == 502
+            assert b"secret" not in read(answer)
+        assert not secret.requests
+        assert one.kept() == {}
+
+    def test_an_operator_may_name_another_port(
+        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
+    ) -> None:
+        """Files of some indexes lie on another server."""
+        with RecordingIndex(wheels) as files:
+            upstream.faults.redirect["/files/"] = f"{files.origin}/files/"
+            one = mirror(hosts=(files.origin.removeprefix("http://"),))
+            assert one.file(SMALL) == (wheels / SMALL).read_bytes()
+
+    def test_names_that_lead_elsewhere_are_judged_by_who_answers(
+        self, upstream: RecordingIndex, tmp_path: Path
+    ) -> None:
+        """DNS rebinding: what counts is the address of the connection, not the name."""
+        named = upstream.url.replace("127.0.0.1", "localhost")
+        link = entry(f"{upstream.origin}/files/{SMALL}", SMALL, size=5)
+        upstream.faults.content["/simple/small/"] = b"".join(page_of(link).body)
+        # The pages' own host was named by the operator, the other is taken for public.
+        web = open_web(
+            SourceSettings(index_url=named, keyring="disabled", retries=0),
+            cache_folder=None,
+            environ={},
+            home=tmp_path,
+            admits=Admission(frozenset({"localhost"}), 0),
+        )
+        pulled = Pulled(FolderBlobs(tmp_path / "blobs"))
+        index = Mirrored(MirrorSettings(named), web, pulled, reach=lambda _url: True)
+        assert index.project(canonicalize_name("small")) is not None
+        with pytest.raises(NetworkError, match="private network"):
+            index.content(SMALL)
+        assert not upstream.requests_for("/files/")
+        index.close()
+
+    def test_provenance_elsewhere(self, mirror: Opener, secret: RecordingIndex) -> None:
+        """Its address is a stranger's word, too."""
+        link = entry("/files/some-1.0-py3-none-any.whl", provenance=f"{secret.origin}/p")
+        with RecordingIndex(lambda _: page_of(link)) as upstream:
+            answer = mirror(upstream.url).ask("/files/some-1.0-py3-none-any.whl.provenance")
+            assert answer.status == 404
+        assert not secret.requests
+
+
+class TestCredentials:
+    """Who gets the login of an upstream."""
+
+    def test_it_goes_to_the_upstream_alone(
+        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
+    ) -> None:
+        """Not to the host where its files are, not to clients, not into notes."""
+        upstream.faults.login = ("me", "secret")
+        with RecordingIndex(wheels) as files:
+            upstream.faults.redirect["/files/"] = f"{files.origin}/files/"
+            one = mirror(
+                upstream.url_with_login("me", "secret"),
+                hosts=(files.origin.removeprefix("http://"),),
+            )
+            assert one.file(SMALL) == (wheels / SMALL).read_bytes()
+            assert files.requests
+            assert all("authorization" not in request.headers for request in files.requests)
+        answer = one.ask("/simple/small/")
+        assert b"secret" not in read(answer) + repr(one.settings).encode()
+        assert "secret" not in "".join(one.notes)
+
+    def test_what_clients_send_goes_nowhere(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """Their logins, cookies, hosts and agents are none of the upstream's business."""
+        headers = {
+            "accept": JSON,
+            "authorization": "Basic bWU6cHJpdmF0ZQ==",
+            "cookie": "private=1",
+            "host": "evil.example",
+            "user-agent": "private",
+            "x-forwarded-for": "10.9.8.7",
+            "range": "bytes=0-0",
+        }
+        one = mirror()
+        one.ask("/simple/small/", headers)
+        read(one.ask(f"/files/{SMALL}", headers))
+        read(one.ask(f"/files/{SMALL}.metadata", headers))
+        assert len(upstream.requests) == 3
+        for request in upstream.requests:
+            sent = " ".join(f"{name}: {value}" for name, value in request.headers.items())
+            assert "private" not in sent
+            assert "evil" not in sent
+            assert "10.9.8.7" not in sent
+            assert "range" not in request.headers
+            assert "authorization" not in request.headers
+
+    def test_netrc_of_this_machine_is_not_used(
+        self, mirror: Opener, upstream: RecordingIndex, tmp_path: Path
+    ) -> None:
+        """Whose it is never said that an index may use it."""
+        upstream.faults.login = ("me", "secret")
+        home = tmp_path / "home"
+        home.mkdir()
+        (home / ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HOME", str(home))
+            patch.setenv("NETRC", str(home / ".netrc"))
+            assert mirror().ask("/simple/small/").status == 502
+
+    def test_plain_http_only_where_the_operator_says_so(self, tmp_path: Path) -> None:
+        """Anybody on the way could change what comes."""
+        with pytest.raises(InvalidConfiguration, match="not https"):
+            Mirroring("http://index.example/simple/", tmp_path)
+        Mirroring("http://index.example/simple/", tmp_path, trusted_hosts=("index.example",))
+
+
+class TestLimits:
+    """What costs too much."""
+
+    def test_a_page_that_unpacks_to_gigabytes(self, mirror: Opener) -> None:
+        """It is given up at the longest page there is."""
+        bomb = gzip.compress(b"\0" * (80 << 20), 9)
+
+        def answer(_: Request) -> Answer:
+            return Answer.of(200, bomb, {"content-type": JSON, "content-encoding": "gzip"})
+
+        with RecordingIndex(answer) as other:
+            one = mirror(other.url)
+            refused = one.ask("/simple/some/")
+        assert refused.status == 502
+        assert b"longer than" in read(refused)
+
+    def test_a_page_that_never_ends(self, mirror: Opener) -> None:
+        """Neither quickly nor slowly; it gets a number of bytes, and of seconds."""
+
+        def pieces() -> Iterator[bytes]:
+            while True:
+                yield b"<!-- -->"
+                time.sleep(0.02)
+
+        def answer(_: Request) -> Answer:
+            return Answer(200, {"content-type": "text/html"}, pieces(), 1 << 20)
+
+        with RecordingIndex(answer) as other:
+            began = time.monotonic()
+            assert mirror(other.url, patience=0.3).ask("/simple/some/").status == 502
+            assert time.monotonic() - began < 20
+
+    def test_an_upstream_that_says_nothing(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """It gets its time, and an old page serves meanwhile."""
+        one = mirror(fresh=10, timeout=0.2)
+        before = one.page("small")
+        upstream.faults.delay["/simple/small/"] = 2.0
+        one.clock.now += 11
+        assert one.page("small") == before
+
+    def test_an_endless_file(self, mirror: Opener) -> None:
+        """One whose size nobody says ends at the largest that is fetched."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        html = b'<a href="some-1.0-py3-none-any.whl">some-1.0-py3-none-any.whl</a>'
+
+        def serve() -> None:
+            while True:
+                try:
+                    line, _ = listener.accept()
+                except OSError:
+                    return
+                with line:
+                    asked = line.recv(4096)
+                    try:
+                        if b".whl" not in asked.split(b"\r\n")[0]:
+                            head = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n"
+                            line.sendall(head + b"content-length: %d\r\n\r\n" % len(html) + html)
+                            continue
+                        line.sendall(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")
+                        while True:
+                            line.sendall(b"\0" * 65536)
+                    except OSError:
+                        continue
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            one = mirror(f"http://127.0.0.1:{port}/simple/", largest=5 << 20)
+            answer = one.ask("/files/some-1.0-py3-none-any.whl")
+            assert answer.status == 502
+            assert b"larger than" in read(answer)
+            assert one.kept() == {}
+        finally:
+            socket.socket.shutdown(listener, socket.SHUT_RDWR)
+            listener.close()
+            thread.join()
+
+    def test_a_file_that_is_announced_too_large(self, mirror: Opener) -> None:
+        """Not a byte of it is fetched."""
+        one = mirror(largest=1000)
+        assert one.ask(f"/files/{LARGE}").status == 502
+        assert one.kept() == {}
+
+    def test_a_client_that_goes_takes_nothing_with_it(
+        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
+    ) -> None:
+        """What it began is fetched on for those who come after it."""
+        upstream.faults.trickle[LARGE] = 0.0001
+        one = mirror()
+        answer = one.ask(f"/files/{LARGE}")
+        pieces = iter(answer.body)
+        next(pieces)
+        pieces.close()  # type: ignore[attr-defined]
+        assert one.file(LARGE) == (wheels / LARGE).read_bytes()
+        assert len(upstream.requests_for(LARGE)) == 1
+
+
+class TestPoisoning:
+    """Nobody can put into the mirror what another one then gets."""
+
+    def test_hosts_accepts_and_ranges(self, mirror: Opener, wheels: Path) -> None:
+        """What is kept depends on the file alone, never on how it was asked for first."""
+        one = mirror()
+        data = (wheels / LARGE).read_bytes()
+        odd = {"host": "evil.example", "accept": "text/html", "range": "bytes=5-9"}
+        part = one.ask(f"/files/{LARGE}", odd)
+        assert (part.status, read(part)) == (206, data[5:10])
+        assert one.file(LARGE) == data
+        assert one.kept() == {hashlib.sha256(data).hexdigest(): len(data)}
+        html = read(one.ask("/simple/large/", odd | {"range": ""}))
+        assert b"evil" not in html
+        assert one.page("large")[LARGE]["url"] == f"../../files/{LARGE}"
+
+    def test_heads_keep_nothing_back(self, mirror: Opener, wheels: Path) -> None:
+        """A file that was asked about first is whole for whoever wants it next."""
+        one = mirror()
+        head = one.ask(f"/files/{LARGE}", method="HEAD")
+        assert (head.status, head.length) == (200, (wheels / LARGE).stat().st_size)
+        assert one.file(LARGE) == (wheels / LARGE).read_bytes()
+
+    def test_a_page_says_nothing_of_other_projects(self, mirror: Opener) -> None:
+        """Of a project only its own page may list files, so one cannot supply another's."""
+        links = [entry(f"/f/{name}", name) for name in (SMALL, "some-1.0-py3-none-any.whl")]
+        with RecordingIndex(lambda _: page_of(*links)) as upstream:
+            one = mirror(upstream.url)
+            assert set(one.page("some")) == {"some-1.0-py3-none-any.whl"}
+        assert any("1 files whose names" in note for note in one.notes)
+
+    def test_a_file_without_hash_stays_what_it_was(
+        self, mirror: Opener, upstream: RecordingIndex
+    ) -> None:
+        """Where nobody promises anything, what came first is what later ones have to be."""
+        upstream.faults.hashes = upstream.faults.sizes = False
+        one = mirror(most=1)
+        assert one.page("small")[SMALL]["hashes"] == {}
+        data = one.file(SMALL)
+        assert one.kept()
+        digest = hashlib.sha256(data).hexdigest()
+        assert one.page("small")[SMALL]["hashes"] == {"sha256": digest}
+        one.blobs.delete(digest)
+        upstream.faults.content[SMALL] = data[:-1] + b"x"
+        assert one.ask(f"/files/{SMALL}").status == 502
+        again = mirror()
+        assert again.ask(f"/files/{SMALL}").status == 502
+        upstream.faults.content.clear()
+        assert again.file(SMALL) == data
+
+
+class TestNames:
+    """Names that mean another project to some."""
+
+    @pytest.mark.parametrize(
+        ("asked", "leads_to"),
+        [
+            ("Small", "../small/"),
+            ("SMALL", "../small/"),
+            ("sm%61ll", None),
+            ("small_", "../small-/"),
+            ("small%2e%2e", "../small-/"),
+            ("sm%C4%B1ll", "../sm%C4%B1ll/"),
+            ("%EF%BD%93mall", None),
+            ("..%2fsmall", None),
+            ("%2e%2e", None),
+            ("small%00", None),
+            ("small%0d%0aset-cookie:%20a=b", None),
+        ],
+    )
+    def test_spellings(
+        self, mirror: Opener, upstream: RecordingIndex, asked: str, leads_to: str | None
+    ) -> None:
+        """There is one spelling; others lead to it or nowhere, and none breaks a header."""
+        one = mirror()
+        answer = one.ask(f"/simple/{asked}/")
+        if asked == "sm%61ll":
+            assert answer.status == 200
+            return
+        if answer.status == 301:
+            location = answer.headers["location"]
+            assert location.isascii()
+            assert not set("\r\n\0") & set(location)
+            assert leads_to in (None, location)
+        else:
+            assert answer.status == 404
+        assert all(
+            request.path.startswith("/simple/") and ".." not in request.path
+            for request in upstream.requests
+        )
+
+    def test_hostile_words_on_pages(self, mirror: Opener) -> None:
+        """What the upstream writes is escaped, and breaks no line."""
+        link = entry(
+            "/f/some-1.0-py3-none-any.whl",
+            **{"requires-python": '"><script>alert(1)</script>', "yanked": "<b>\r\nx: y"},
+        )
+        with RecordingIndex(lambda _: page_of(link)) as upstream:
+            html = read(mirror(upstream.url).ask("/simple/some/", {"accept": "text/html"}))
+        assert b"<script>" not in html
+        assert b"<b>" not in html
+
+    def test_variants_of_a_file_name(self, mirror: Opener, wheels: Path) -> None:
+        """A file is found by the name on its page, letter by letter."""
+        build_wheel(wheels, "two-words", "1.0")
+        one = mirror()
+        assert one.file("two_words-1.0-py3-none-any.whl")
+        for name in ("Two_Words-1.0-py3-none-any.whl", "two-words-1.0-py3-none-any.whl"):
+            assert one.ask(f"/files/{name}").status == 404

@@ -1,0 +1,89 @@
+"""What operators say about mirrors, and in which words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from packaging.utils import canonicalize_name
+
+from wheelfit.errors import InvalidConfiguration
+from wheelfit.server.upstream.settings import MirrorSettings, mirror_of_table, mirror_of_text
+
+URL = "https://index.example/simple/"
+
+
+@pytest.mark.parametrize(
+    ("text", "url", "name", "label"),
+    [
+        (URL, URL, "", "index.example"),
+        (f"pypi={URL}", URL, "pypi", "pypi"),
+        ("https://index.example/a=b/", "https://index.example/a=b/", "", "index.example"),
+        ("https://me:a=b@index.example/", "https://me:a=b@index.example/", "", "index.example"),
+    ],
+)
+def test_an_option(text: str, url: str, name: str, label: str) -> None:
+    """A URL, with a name before it if somebody wants one."""
+    settings = mirror_of_text(text)
+    assert (settings.url, settings.name, settings.label) == (url, name, label)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "pypi", "pypi=", "file:///srv", "ftp://index.example/", f"{URL}?a=b", f"a/b={URL}",
+     f"two words={URL}", f"-x={URL}", "https://"],
+)  # fmt: skip
+def test_what_is_no_mirror(text: str) -> None:
+    """It is refused, and the words for it show no password."""
+    with pytest.raises(InvalidConfiguration):
+        mirror_of_text(text)
+    with pytest.raises(InvalidConfiguration) as caught:
+        mirror_of_text("https://me:secret@index.example/?x")
+    assert "secret" not in str(caught.value) + str(caught.value.where)
+
+
+def test_a_table() -> None:
+    """Keys are those of the settings, with dashes; lists are lists."""
+    table = {"url": URL, "most": 5, "fresh": 1.5, "allow": ["a"], "lists-all": True, "cert": "x"}
+    assert mirror_of_table(table, where="it") == MirrorSettings(
+        URL, most=5, fresh=1.5, allow=("a",), lists_all=True, cert="x"
+    )
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {},
+        {"url": 5},
+        {"url": URL, "unknown": 1},
+        {"url": URL, "lists_all": True},
+        {"url": URL, "most": "5"},
+        {"url": URL, "most": -5},
+        {"url": URL, "most": True},
+        {"url": URL, "fresh": False},
+        {"url": URL, "redirect": 1},
+        {"url": URL, "allow": "torch"},
+        {"url": URL, "allow": [1]},
+    ],
+)
+def test_tables_with_mistakes(table: dict[str, Any]) -> None:
+    """Each is told with the file it stands in."""
+    with pytest.raises(InvalidConfiguration) as caught:
+        mirror_of_table(table, where="server.toml")
+    assert caught.value.where == "server.toml" or "url" in table
+
+
+def test_a_login_is_not_shown() -> None:
+    """Settings may be logged."""
+    assert "secret" not in repr(mirror_of_text("https://me:secret@index.example/simple/"))
+
+
+def test_patterns() -> None:
+    """Names are normalised on both sides; what is denied is denied whatever is allowed."""
+    settings = MirrorSettings(URL, allow=("NVIDIA_*", "torch"), deny=("nvidia-evil",))
+    admitted = [
+        name
+        for name in ("torch", "torchvision", "nvidia-cublas", "nvidia-evil", "numpy")
+        if settings.admits(canonicalize_name(name))
+    ]
+    assert admitted == ["torch", "nvidia-cublas"]
