@@ -77,6 +77,7 @@ class TestVariants:
             f"some-1.0-{LINUX_TAG}.whl",
         }
         assert files[f"some-1.0-{LINUX_TAG}.whl"]["url"].startswith("http://127.0.0.1")
+        assert next(iter(files)) == f"some-1.0-0_cu129-{LINUX_TAG}.whl"  # pdm takes the first
 
     def test_build_numbers_do_not_beat_it(self, folder: Path, behind: Behind) -> None:
         """The build tag of a variant begins with the highest number of the release."""

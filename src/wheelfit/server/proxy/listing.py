@@ -178,15 +178,14 @@ class _Lister:
 
     def listed(self, results: Mapping[Version, _Result]) -> Listed:
         """Return the page with what became of its releases."""
-        entries: list[File] = []
+        # First what goes before: pdm looks at no build tag, and takes of equal wheels the first.
+        entries = [file for result in results.values() for file in result.entries]
         replaced = {name for result in results.values() for name in result.replaced}
-        variants = self._variants()
+        left_out = self._variants() | replaced
         for file in self._page.files:
-            if file.filename.endswith(VARIANTS_SUFFIX) or file.filename in variants | replaced:
+            if file.filename.endswith(VARIANTS_SUFFIX) or file.filename in left_out:
                 continue
             entries.append(self._own(file) if self._is_served(file) else file)
-        for result in results.values():
-            entries += result.entries
         metadata = {
             digest: body for result in results.values() for digest, body in result.metadata.items()
         }

@@ -210,14 +210,16 @@ class Rewriting:
         kept = upstream.web.store.wheel(sha256) if sha256 is not None else None
         if kept is not None:
             return KeptOriginal(kept)
-        try:
-            return RemoteOriginal(upstream.web.client, file)
-        except RangeUnsupported:
-            if self._scratch is None:
-                self._scratch = tempfile.TemporaryDirectory(prefix="wheelfit-proxy-")
-            folder = Path(self._scratch.name, fingerprint(file))
-            folder.mkdir(exist_ok=True)
-            return KeptOriginal(upstream.web.files.download(file, folder))
+        if not file.is_selector:  # that of a bridge is nowhere yet
+            try:
+                return RemoteOriginal(upstream.web.client, file)
+            except RangeUnsupported:
+                pass
+        if self._scratch is None:
+            self._scratch = tempfile.TemporaryDirectory(prefix="wheelfit-proxy-")
+        folder = Path(self._scratch.name, fingerprint(file))
+        folder.mkdir(exist_ok=True)
+        return KeptOriginal(upstream.web.files.download(file, folder))
 
 
 def _key(file: File, digest: str) -> str:
