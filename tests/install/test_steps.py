@@ -35,10 +35,10 @@ def look_at(disk: Folder, mounts: Mapping[str, int] | None = None) -> Any:
             here = here[name]
         if not isinstance(here, dict):
             return None
-        folders = [name for name, inside in here.items() if isinstance(inside, dict)]
+        folders = {name for name, inside in here.items() if isinstance(inside, dict)}
         return Listing(
             device(folder),
-            {name: device(f"{folder}/{name}") for name in folders},
+            folders,
             {name: 0 for name in here if name not in folders},
         )
 

@@ -365,7 +365,7 @@ class _Ground:
                 self._names[folder] = None  # nothing is below what does not exist
             else:
                 found = self._look(folder)
-                names = None if found is None else found.files.keys() | found.folders.keys()
+                names = None if found is None else found.files.keys() | found.folders
                 self._names[folder] = names
         return self._names[folder]
 

@@ -34,13 +34,14 @@ class Looking:
         return self._seen[folder]
 
     def _list(self, folder: str) -> Listing | None:
-        folders: dict[str, int] = {}
+        folders: set[str] = set()
         files: dict[str, int] = {}
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
+                    # They are not looked at: one may be gone by now, another a dead network drive.
                     if entry.is_dir(follow_symlinks=False):
-                        folders[entry.name] = entry.stat(follow_symlinks=False).st_dev
+                        folders.add(entry.name)
                     else:
                         files[entry.name] = entry.inode() if _HAS_NUMBERS else 0
             return Listing(os.stat(folder).st_dev, folders, files)  # noqa: PTH116

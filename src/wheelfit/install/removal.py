@@ -199,7 +199,7 @@ def plan_removal(
             wanted = names.keys() - staying
             going |= wanted & listing.files.keys()
             # Where case is ignored it may be listed in another one.
-            left = wanted - listing.files.keys() - listing.folders.keys()
+            left = wanted - listing.files.keys() - listing.folders
             going |= {name for name in left if _is_file_or_link(f"{folder}{os.sep}{name}")}
         if "__pycache__" in listing.folders:
             cache = f"{folder}{os.sep}__pycache__"

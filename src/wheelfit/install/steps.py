@@ -19,6 +19,7 @@ from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Set as AbstractSet
 
 __all__ = ["Kind", "Listing", "Look", "Step", "plan_steps"]
 
@@ -69,8 +70,8 @@ class Listing:
 
     device: int = 0
     """In which file system it lies."""
-    folders: Mapping[str, int] = field(default_factory=dict)
-    """The folders in it, each with its file system."""
+    folders: AbstractSet[str] = frozenset()
+    """The folders in it."""
     files: Mapping[str, int] = field(default_factory=dict)
     """Everything else in it, files, and links whatever they lead to: each with its number (inode),
     0 where folders do not know it."""
@@ -286,10 +287,11 @@ class _Planner:
         above = self.look(folder)
         if above is None:
             return None
-        folders = above.folders
-        if self.fold is not None:
-            folders = {self.fold(one): device for one, device in folders.items()}
-        return self.look(path) if folders.get(self.key(name)) == above.device else None
+        folders = above.folders if self.fold is None else map(self.fold, above.folders)
+        if self.key(name) not in folders:
+            return None
+        found = self.look(path)
+        return found if found is not None and found.device == above.device else None
 
     def top(self, folder: str) -> str | None:
         """Return the highest folder around that goes as a whole; None if this one does not."""

@@ -84,7 +84,7 @@ class _Comparison:
         found: dict[str, str] = {}
         pending = [*self._roots]
         for folder in pending:
-            for name in self._inside(folder) & self._listing(folder).folders.keys():
+            for name in self._inside(folder) & self._listing(folder).folders:
                 path = os.path.join(folder, name)  # noqa: PTH118
                 if self._is_same(path):
                     found |= {
@@ -99,7 +99,7 @@ class _Comparison:
     def _listing(self, folder: str) -> Listing:
         return self._look(folder) or Listing()
 
-    def _inside(self, folder: str) -> Collection[str]:
+    def _inside(self, folder: str) -> set[str]:
         """Return the names of folders that the wheel has in a folder."""
         return self._inner.get(folder, set())
 
@@ -118,9 +118,7 @@ class _Comparison:
         listing, part = self._listing(folder), self._coming.get(folder)
         names, folders = listing.files.keys(), listing.folders
         # What was compiled since is not of the wheel: it goes, and so does what it lies in.
-        if folders.keys() != self._inside(folder) or not {listing.device}.issuperset(
-            folders.values()
-        ):
+        if folders != self._inside(folder):
             return False
         if part is None:
             if names:
@@ -131,7 +129,10 @@ class _Comparison:
             and self._is_linked(folder, listing, part)
         ):
             return False
-        return all(self._is_same(f"{folder}{os.sep}{name}") for name in folders)
+        inner = [f"{folder}{os.sep}{name}" for name in folders]
+        return all(
+            self._listing(one).device == listing.device and self._is_same(one) for one in inner
+        )
 
     def _is_linked(self, folder: str, listing: Listing, part: Part) -> bool:
         """Tell whether the files of a folder are those of the unpacked wheel, by their numbers."""
