@@ -35,8 +35,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             " requires_python TEXT, metadata {bytes}, metadata_sha256 TEXT, document {bytes},"
             " provenance {bytes}, yanked TEXT, stage TEXT NOT NULL)"
         ),
-        "CREATE INDEX file_of_project ON file (project, stage)",
-        "CREATE INDEX file_of_stage ON file (stage)",
+        "CREATE INDEX file_of_stage ON file (stage, project)",
         "CREATE INDEX file_of_bytes ON file (sha256)",
         # What the index itself says of a release: its -variants.json.
         (
