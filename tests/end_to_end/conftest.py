@@ -13,6 +13,16 @@ from pathlib import Path
 import pytest
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the slow clients to those who ask for them."""
+    if "clients_long" in config.option.markexpr:
+        return
+    long = [item for item in items if item.get_closest_marker("clients_long")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+
+
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make one empty virtual environment, to be copied."""

@@ -1,0 +1,205 @@
+"""`wheelfit run` and `wheelfit proxy`: what starts, what it is told, and what is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from cli.running import Runner
+
+from wheelfit.server.proxy.environment import environment_for, indexes_of_uv
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel, release_document
+
+X86_64 = {"requires": ["x86-64-variant-provider<1"]}
+PRINT = "import json, os; print(json.dumps(dict(os.environ)))"
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[RecordingIndex]:
+    """Serve a project with variants, and one without."""
+    folder = tmp_path / "index"
+    document = release_document(
+        {"v3": {"x86_64": {"level": ["v3"]}}, "v4": {"x86_64": {"level": ["v4"]}}},
+        providers={"x86_64": X86_64},
+    )
+    for label in ("v3", "v4", None):
+        build_wheel(folder, "some", "1.0", label=label, document=document)
+    (folder / "some-1.0-variants.json").write_text(json.dumps(document))
+    build_wheel(folder, "plain", "1")
+    with RecordingIndex(folder) as index:
+        yield index
+
+
+def wheelfit(*words: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run the program as users do."""
+    hidden = ("PIP_", "UV_", "WHEELFIT_", "PDM_")
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+    environ |= {"PIP_CONFIG_FILE": os.devnull, "WHEELFIT_CONFIG_FILE": os.devnull, **more}
+    return subprocess.run(
+        [sys.executable, "-m", "wheelfit", *words],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+class TestRun:
+    """The command that gets a proxy."""
+
+    def test_it_is_told_of_the_proxy_beside_other_indexes(self, index: RecordingIndex) -> None:
+        """It is asked besides others by pip and uv, by pdm instead; nothing else changes."""
+        done = wheelfit(
+            *("run", "--index-url", index.url, "--no-cache-dir", "--", sys.executable, "-c", PRINT),
+            UV_INDEX="https://own.example/simple",
+            PIP_EXTRA_INDEX_URL="https://more.example/simple",
+            NO_PROXY="intern.example",
+        )
+        told = json.loads(done.stdout)
+        assert done.stderr == ""
+        more, url = told["PIP_EXTRA_INDEX_URL"].split()
+        assert more == "https://more.example/simple"
+        assert told["UV_INDEX"].split() == [url, "https://own.example/simple"]
+        assert told["PDM_PYPI_URL"] == url.replace("/simple/", "/full/simple/")
+        assert told["NO_PROXY"] == "intern.example,127.0.0.1,localhost"
+        assert "PIP_INDEX_URL" not in told
+        assert len(url.split("/")[3]) >= 32
+
+    def test_nothing_is_left_of_it(self, index: RecordingIndex) -> None:
+        """When the command ends, nobody answers at the port any more."""
+        done = wheelfit(
+            *("run", "--index-url", index.url, "--no-cache-dir", "--", sys.executable, "-c", PRINT)
+        )
+        port = int(json.loads(done.stdout)["PDM_PYPI_URL"].split(":")[2].partition("/")[0])
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), timeout=5)
+
+    def test_the_secret_is_needed(self, index: RecordingIndex) -> None:
+        """Without the path that the command was told, everything is not found."""
+        program = (
+            "import os, urllib.request as u, urllib.error as e\n"
+            "url = os.environ['UV_INDEX']\n"
+            "print(u.urlopen(url + 'some/').status)\n"
+            "try: u.urlopen('/'.join(url.split('/')[:3]) + '/simple/some/')\n"
+            "except e.HTTPError as error: print(error.code)\n"
+        )
+        done = wheelfit(
+            *("run", "--index-url", index.url, "--no-cache-dir", "--for", "cpu-x86_64-v3"),
+            *("--", sys.executable, "-c", program),
+        )
+        assert done.stdout.split() == ["200", "404"]
+
+    @pytest.mark.parametrize(
+        ("program", "code"),
+        [("raise SystemExit(23)", 23), ("import os; os.kill(os.getpid(), 9)", 137)],
+    )
+    def test_its_exit_code_is_ours(self, index: RecordingIndex, program: str, code: int) -> None:
+        """What the command ends with, or which signal ended it, as a shell tells it."""
+        done = wheelfit("run", "--index-url", index.url, "--", sys.executable, "-c", program)
+        assert done.returncode == code
+
+    def test_signals_go_on_to_it(self, index: RecordingIndex) -> None:
+        """Who asks `wheelfit run` to end asks the command, and gets its exit code."""
+        program = (
+            "import signal, sys, time\n"
+            "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+            "print('ready', flush=True)\n"
+            "time.sleep(60)\n"
+        )
+        words = ["run", "--index-url", index.url, "--", sys.executable, "-c", program]
+        with subprocess.Popen(
+            [sys.executable, "-m", "wheelfit", *words],
+            env={**os.environ, "PIP_CONFIG_FILE": os.devnull},
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 7
+
+    def test_slips_are_told_of(self, run: Runner, bare_environment: None) -> None:
+        """No command, one that does not exist, a machine that does not, and --json."""
+        del bare_environment
+        assert "there is no command to run" in run("run", code=2).err
+        assert "no such program" in run("run", "--", "no-such-program-anywhere", code=1).err
+        assert "no preset" in run("run", "--for", "cuda-99.9-sm1", "--", "true", code=1).err
+        assert "usage" in run("run", "--json", "--", "true", code=2).out
+
+
+class TestProxy:
+    """The one that runs until it is interrupted."""
+
+    def test_it_serves_other_machines_until_interrupted(self, index: RecordingIndex) -> None:
+        """It says its address, answers for presets and shorthands, and ends orderly."""
+        with subprocess.Popen(
+            [sys.executable, "-m", "wheelfit", "proxy", "--port", "0", "--index-url", index.url],
+            env={**os.environ, "PIP_CONFIG_FILE": os.devnull, "WHEELFIT_CONFIG_FILE": os.devnull},
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            root = url.removesuffix("simple/")
+            for profile, label in (("cpu-x86_64-v3", "v3"), ("cpu-x86_64-v4", "v4")):
+                with urlopen(f"{root}for/{profile}/simple/some/") as answer:
+                    assert f"some-1.0-0_{label}-py3".encode() in answer.read()
+            with urlopen(f"{root}full/for/cpu/simple/plain/") as answer:
+                assert b"plain-1-py3" in answer.read()
+            with pytest.raises(HTTPError) as caught:
+                urlopen(f"{root}for/..%2Fpasswd/simple/some/")
+            assert caught.value.code == 404
+            caught.value.close()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
+
+    def test_a_port_that_is_taken(self, run: Runner, bare_environment: None) -> None:
+        """What cannot be served is an error that says where."""
+        del bare_environment
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            said = run("proxy", "--port", str(port), code=1)
+        assert f"127.0.0.1:{port}" in said.err
+
+    def test_a_secret_that_is_none(
+        self, run: Runner, bare_environment: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A secret that could be guessed or is no part of a path is refused."""
+        del bare_environment
+        for secret in ("short", "with/slash/in/the/middle"):
+            monkeypatch.setenv("WHEELFIT_PROXY_SECRET", secret)
+            assert "WHEELFIT_PROXY_SECRET" in run("proxy", "--port", "0", code=1).err
+
+
+class TestEnvironment:
+    """What variables become."""
+
+    def test_in_place_of_all_indexes(self) -> None:
+        """With --full nothing else is asked, whatever was set."""
+        environ = {"UV_INDEX": "x", "UV_INDEX_URL": "y", "UV_EXTRA_INDEX_URL": "z", "HOME": "/h"}
+        changed = environment_for(environ, "http://127.0.0.1:1/s/", whole=True)
+        url = "http://127.0.0.1:1/s/simple/"
+        names = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "PDM_PYPI_URL")
+        assert {changed[name] for name in names} == {url}
+        assert not {"UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"} & changed.keys()
+        assert changed["HOME"] == "/h"
+
+    def test_indexes_of_uv(self) -> None:
+        """Names are left out, URLs with an equals sign stay."""
+        environ = {
+            "UV_INDEX": "a=https://a.example/s https://b.example/?x=y",
+            "UV_DEFAULT_INDEX": "https://c.example",
+        }
+        first, default = indexes_of_uv(environ)
+        assert first == ("https://a.example/s", "https://b.example/?x=y")
+        assert default == "https://c.example"
