@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-__all__ = ["Blob", "Blobs", "Draft", "check_digest", "draft_in", "put", "storage_error"]
+__all__ = [
+    "Blob",
+    "Blobs",
+    "Draft",
+    "check_digest",
+    "draft_in",
+    "put",
+    "storage_error",
+    "tidy_drafts",
+]
 
 
 def __dir__() -> list[str]:

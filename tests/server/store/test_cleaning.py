@@ -1,0 +1,76 @@
+"""What nobody needs goes, after a while, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from server.uploading import upload
+
+from wheelfit.server.store.blobs import put
+from wheelfit.server.store.cleaning import Cleaned, clean
+from wheelfit.server.store.opening import Store
+from wheelfit.server.store.stored_index import StoredIndex
+from wheelfit.server.store.tokens import open_stage, written
+from wheelfit.testing.wheels import build_wheel
+
+HOUR = timedelta(hours=1)
+
+
+def test_only_what_nobody_needs_goes(opened: Callable[[], Store], tmp_path: Path) -> None:
+    """Bytes of files and of open stages stay; others go once the grace period is over."""
+    store, now = opened(), datetime.now(UTC)
+    published = build_wheel(tmp_path, "some", "1.0")
+    staged = build_wheel(tmp_path, "some", "2.0")
+    deleted = build_wheel(tmp_path, "some", "3.0")
+    stage, _ = open_stage(store.records, "ann", now=now, lasts=10 * HOUR)
+    upload(store, published, now=now)
+    upload(store, staged, now=now, stage=stage.id)
+    upload(store, deleted, now=now)
+    store.records.delete([deleted.name], time=written(now))
+    stray = put(store.blobs, [b"of a process that was killed"])
+    assert clean(store, now=now, grace=HOUR) == Cleaned()
+    size = stray.size + deleted.stat().st_size
+    assert clean(store, now=now + 2 * HOUR, grace=HOUR) == Cleaned(2, size)
+    assert len(list(store.blobs.stored())) == 2
+    # The stage's time is up: its file goes, and the name is free.
+    assert clean(store, now=now + 11 * HOUR, grace=HOUR).stages == 1
+    assert len(list(store.blobs.stored())) == 1
+    assert store.records.stages() == ()
+    assert StoredIndex(store).content(published.name) is not None
+
+
+def test_drafts_go_too(opened: Callable[[], Store]) -> None:
+    """A draft that is written to stays; one that nobody has touched for long goes."""
+    store, now = opened(), datetime.now(UTC)
+    with store.blobs.draft() as draft:
+        draft.write(b"x")
+        assert clean(store, now=now, grace=HOUR).drafts == 0
+        long_ago = (now - 2 * HOUR).timestamp()
+        os.utime(draft.path, (long_ago, long_ago))
+        assert clean(store, now=now, grace=HOUR).drafts == 1
+
+
+def test_more_than_is_looked_at_together(opened: Callable[[], Store]) -> None:
+    """However much there is to remove, all of it goes."""
+    store, now = opened(), datetime.now(UTC)
+    for number in range(230):
+        put(store.blobs, [str(number).encode()])
+    assert clean(store, now=now + 2 * HOUR, grace=HOUR).blobs == 230
+    assert list(store.blobs.stored()) == []
+
+
+def test_the_list_of_projects_is_always_new(opened: Callable[[], Store], tmp_path: Path) -> None:
+    """A project is listed from its first file to its last."""
+    store, now = opened(), datetime.now(UTC)
+    index = StoredIndex(store)
+    assert index.projects() == ()
+    wheels = [build_wheel(tmp_path, name, "1.0") for name in ("some", "other")]
+    upload(store, wheels[0], now=now)
+    assert index.projects() == ("some",)
+    upload(store, wheels[1], now=now)
+    assert index.projects() == ("other", "some")
+    store.records.delete([wheels[0].name], time=written(now))
+    assert index.projects() == ("other",)
