@@ -165,7 +165,12 @@ def _upstream(
         note=output.warn,
         admits=Admission.of(url, arguments.link_host),
     )
-    return Upstream(url, web)
+    if arguments.no_bridges:
+        return Upstream(url, web)
+    from wheelfit.server.proxy.bridged import BridgedUpstream
+    from wheelfit.sources.bridges.shelf import Shelf
+
+    return BridgedUpstream(url, web, Shelf(arguments.bridge))
 
 
 class _Profiles:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from wheelfit.sources.progress import Progress
-    from wheelfit.sources.repository import Repository
+    from wheelfit.sources.repository import Files, Repository
     from wheelfit.sources.settings import SourceSettings
     from wheelfit.sources.transport import Transport
 
@@ -116,7 +116,7 @@ class Web:
     """Hold what pages and files are fetched with, before anything says which."""
 
     pages: CachedPages
-    files: AllFiles
+    files: Files
     wheels: WheelStore
 
     @property
@@ -320,7 +320,7 @@ class _Opener:
     """Open single places."""
 
     pages: CachedPages
-    files: AllFiles
+    files: Files
     trusted: _TrustedHosts
     working_folder: Path
     note: Callable[[str], None]

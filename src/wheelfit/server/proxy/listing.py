@@ -12,16 +12,19 @@ from wheelfit.core.core_metadata import (
     with_dependencies,
     without_variant_markers,
 )
+from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.support import namespaces_used
 from wheelfit.errors import (
     IntegrityError,
+    InvalidFilename,
     NetworkError,
     UnexpectedStatus,
     UserError,
     WheelfitError,
 )
+from wheelfit.resolve.bridges import favoured
 from wheelfit.resolve.once import Once
 from wheelfit.server.proxy.choosing import Offer, offer, taken
 from wheelfit.server.proxy.naming import fingerprint, highest_build, proxied_name
@@ -164,6 +167,7 @@ class _Lister:
             _OnePage(page, files), client or profile.target
         )
         self._read: Once[object, bytes | None] = Once()
+        self._favoured: Once[None, Version | None] = Once()
 
     def releases(self) -> list[Release]:
         """Return the releases with variants."""
@@ -185,12 +189,33 @@ class _Lister:
         for file in self._page.files:
             if file.filename.endswith(VARIANTS_SUFFIX) or file.filename in left_out:
                 continue
-            entries.append(self._own(file) if self._is_served(file) else file)
+            entry = self._own(file) if self._is_served(file) else file
+            entries.append(self._held_back(entry))
         metadata = {
             digest: body for result in results.values() for digest, body in result.metadata.items()
         }
         notes = tuple(note for result in results.values() for note in result.notes)
         return Listed(replace(self._page, files=tuple(entries)), metadata, notes)
+
+    def _held_back(self, file: File) -> File:
+        """Return a plain file of a bridged family as taken back, if it would cost an accelerator.
+
+        Installers take the newest release; one that only the member for any machine has is left
+        to whoever names it.
+        """
+        if self._page.bridge is None or self._catalogue or file.yanked is not None:
+            return file
+        favoured = self._favoured.get(None, self._look_for_favoured)
+        try:
+            newer = favoured is not None and parse_wheel_filename(file.filename).version > favoured
+        except InvalidFilename:
+            return file
+        why = f"{favoured} is the newest with a build for this machine, by a bridge"
+        return replace(file, yanked=why) if newer else file
+
+    def _look_for_favoured(self) -> Version | None:
+        with self._profile.asking:
+            return favoured(self._candidates, self._page.name, {}, prereleases=False)
 
     def _variants(self) -> frozenset[str]:
         listing = self._candidates.listing(self._page.name)
