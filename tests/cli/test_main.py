@@ -128,12 +128,40 @@ def test_running_as_a_module() -> None:
 
 
 def wheelfit(*words: str, **options: Any) -> subprocess.Popen[bytes]:
-    """Start wheelfit in a process of its own, with pipes unless other streams are given."""
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    """Start wheelfit in a process of its own, with pipes unless other streams are given.
+
+    What it prints is gathered before it is written, as it is for everybody.
+    """
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environ, **options}
     return subprocess.Popen([sys.executable, "-m", "wheelfit", *words], **streams)
 
 
-@pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["--help"]])
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["nothing", "--json"], 2),
+        (["list", "--what", "--json"], 2),
+        (["list", "--python", "/nowhere", "--json"], 1),
+        (["list", "--json"], 0),
+        (["list", "--help"], 0),
+        (["--help"], 0),
+    ],
+)
+def test_everything_arrives(words: list[str], code: int) -> None:
+    """The process ends at once, but not before what it printed has arrived in a pipe."""
+    with wheelfit(*words) as process:
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (code, b"")
+    if "--json" in words:
+        assert ("error" in json.loads(out)) == (code != 0)
+    else:
+        assert out.lower().startswith(b"usage: wheelfit")
+
+
+@pytest.mark.parametrize(
+    "words", [["list"], ["list", "--json"], ["--help"], ["list", "--help"], ["index", "--help"]]
+)
 def test_a_reader_that_goes_away_is_no_error(words: list[str]) -> None:
     """``wheelfit list | head -n 0`` ends quietly."""
     reader, writer = os.pipe()
@@ -145,9 +173,10 @@ def test_a_reader_that_goes_away_is_no_error(words: list[str]) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
-def test_a_full_disk_is_an_error() -> None:
+@pytest.mark.parametrize("words", [["list"], ["list", "--help"], ["--help"]])
+def test_a_full_disk_is_an_error(words: list[str]) -> None:
     """``wheelfit list > file`` on a full disk says so instead of losing the result silently."""
-    with Path("/dev/full").open("wb") as full, wheelfit("list", stdout=full) as process:
+    with Path("/dev/full").open("wb") as full, wheelfit(*words, stdout=full) as process:
         _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert err.decode().startswith("error: the output cannot be written: No space left")

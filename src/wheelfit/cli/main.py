@@ -121,8 +121,9 @@ def run() -> NoReturn:
     """
     code = main()
     atexit._run_exitfuncs()  # noqa: SLF001 - nobody else calls them then
-    with suppress(OSError, ValueError, AttributeError):
-        sys.stderr.flush()  # standard output has arrived already
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()  # nobody else does that, either; a result has arrived already
     os._exit(code)
 
 
@@ -263,6 +264,10 @@ def make_parser(name: str, command: Command) -> ArgumentParser:
             return "\n\n".join(parts)
 
     class Parser(ArgumentParser):
+        def print_help(self, file: object = None) -> None:  # noqa: ARG002 - always the same
+            _print(self.format_help())
+            _print("")
+
         def error(self, message: str) -> NoReturn:
             raise UsageError(message, hint=f"wheelfit {name} --help lists the options")
 

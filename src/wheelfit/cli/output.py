@@ -122,6 +122,8 @@ class Output:
         if self.json:
             with suppress(FileProblem):  # if standard output is lost, the other one is left
                 self.result_json({"error": parts})
+                if sys.stdout is not None:
+                    deliver(sys.stdout)  # nobody looks afterwards whether it has arrived
                 return
         self._aside(f"error: {parts['message']} [{error.reference}]", "bad")
         for name in ("where", "note", "hint"):
