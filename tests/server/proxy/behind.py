@@ -21,8 +21,10 @@ from wheelfit.errors import UnknownHost
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.proxy.admission import Admission
 from wheelfit.server.proxy.application import Proxy
+from wheelfit.server.proxy.bridged import BridgedUpstream
 from wheelfit.server.proxy.profiles import Profile
 from wheelfit.server.proxy.upstream import Upstream
+from wheelfit.sources.bridges.shelf import Shelf
 from wheelfit.sources.open import open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.detectors import FixedDetector
@@ -66,6 +68,7 @@ class Behind:
     :param others: further machines by name.
     :param cache: where things are kept; None keeps nothing.
     :param reach: of whom the index may speak; by default as near as it is itself.
+    :param bridges: families that count besides those that always do; None: none count.
     :param options: of `Proxy`.
     """
 
@@ -77,11 +80,12 @@ class Behind:
         cache: Path | None = None,
         admission: Admission | None = None,
         target: Target | None = None,
+        bridges: Sequence[str] | None = None,
         **options: Any,
     ) -> None:
         self.notes: list[str] = []
         self.webs = []
-        upstreams = []
+        upstreams: list[Upstream] = []
         for url in urls:
             web = open_web(
                 SourceSettings(index_url=url, keyring="disabled", retries=0, resume_retries=1),
@@ -91,7 +95,10 @@ class Behind:
                 admits=admission or Admission.of(url),
             )
             self.webs.append(web)
-            upstreams.append(Upstream(url, web))
+            if bridges is None:
+                upstreams.append(Upstream(url, web))
+            else:
+                upstreams.append(BridgedUpstream(url, web, Shelf(bridges)))
         machines = {"": supported or {}, **(others or {})}
         self._profiles = {
             name: Profile(name, target or target_of(), FixedDetector(values))

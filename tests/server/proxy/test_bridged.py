@@ -1,0 +1,80 @@
+"""What installers that know no variants get of families of distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from server.proxy.behind import UV, Behind, body
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+from wheelfit.wheels.archive import WheelArchive
+
+CUDA_12 = {"nvidia": {"cuda_version_lower_bound": ["12.8", "12.6", "12.0", "11.8"]}}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
+    """Serve members of some families."""
+    folder = tmp_path_factory.mktemp("wheels")
+    build_wheel(folder, "cupy-cuda12x", "14.2.0")
+    build_wheel(folder, "cupy-cuda13x", "14.2.0")
+    for version in ("1.26.0", "1.32.0"):
+        build_wheel(folder, "onnxruntime", version)
+    build_wheel(folder, "onnxruntime-gpu", "1.26.0")
+    build_wheel(folder, "xgboost", "3.3.0")
+    build_wheel(folder, "xgboost-cpu", "3.3.0")
+    with RecordingIndex(folder) as served:
+        yield served
+
+
+@pytest.fixture
+def behind(index: RecordingIndex) -> Iterator[Behind]:
+    """Return a proxy for a machine with CUDA 12."""
+    proxy = Behind(index.url, supported=CUDA_12, bridges=["xgboost"])
+    yield proxy
+    proxy.close()
+
+
+def test_a_selector_is_served(behind: Behind, tmp_path: Path) -> None:
+    """A selector is listed under a build tag, with its hash, and is a sound wheel."""
+    files = behind.page("cupy", UV)
+    assert list(files) == ["cupy-14.2.0-0_cuda12-py3-none-any.whl"]
+    (file,) = files.values()
+    path = tmp_path / file["filename"]
+    path.write_bytes(body(behind.ask(behind.path_of(file), UV)))
+    with WheelArchive(path, parse_wheel_filename(path.name)) as wheel:
+        assert b"Requires-Dist: cupy-cuda12x==14.2.0" in wheel.metadata()
+
+
+def test_a_member_of_that_name(behind: Behind) -> None:
+    """A wheel under a label is the publisher's, with his hash, and comes from where it is."""
+    files = behind.page("xgboost", UV)
+    file = files["xgboost-3.3.0-0_cuda12-py3-none-any.whl"]
+    answer = behind.ask(behind.path_of(file), UV)
+    assert answer.status == 302
+    assert answer.headers["location"].endswith("/xgboost-3.3.0-py3-none-any.whl")
+
+
+def test_a_newer_release_costs_no_accelerator(behind: Behind) -> None:
+    """What only the member for any machine has is left to whoever names it."""
+    files = behind.page("onnxruntime", UV)
+    assert files["onnxruntime-1.26.0-0_cuda12-py3-none-any.whl"].get("yanked", False) is False
+    assert (
+        "1.26.0 is the newest with a build"
+        in files["onnxruntime-1.32.0-py3-none-any.whl"]["yanked"]
+    )
+
+
+def test_without_a_gpu(index: RecordingIndex) -> None:
+    """Where no member has what it wants, nothing is held back."""
+    behind = Behind(index.url, bridges=())
+    try:
+        files = behind.page("onnxruntime", UV)
+        assert files["onnxruntime-1.32.0-py3-none-any.whl"].get("yanked", False) is False
+        assert behind.ask("/simple/xgboost/", UV).status == 404
+    finally:
+        behind.close()
