@@ -76,7 +76,7 @@ def read_query(query: str) -> Mapping[str, str]:
     if len(query) > _LONGEST_QUERY:
         raise UserError("the address is too long")
     try:
-        fields = parse_qs(query, max_num_fields=_MOST_FIELDS)
+        fields = parse_qs(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
     except ValueError:
         raise UserError("the address has too many fields") from None
     return {name: values[0].strip()[:_LONGEST_VALUE] for name, values in fields.items()}

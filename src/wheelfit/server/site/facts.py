@@ -8,16 +8,16 @@ from urllib.parse import urlsplit
 
 from packaging.metadata import parse_email
 
-from wheelfit.errors import WheelfitError
+from wheelfit.errors import FileProblem, WheelfitError
 from wheelfit.resolve.candidates import Candidates, ChoicePolicy
-from wheelfit.resolve.explain import explain_release
+from wheelfit.resolve.explain import explain_choice
 from wheelfit.resolve.listing import sort_page
 from wheelfit.resolve.overview import metadata_of, overview
 from wheelfit.resolve.release_metadata import MetadataPolicy
 from wheelfit.server.proxy.memory import Memory
 from wheelfit.server.site.index_files import IndexFiles
 from wheelfit.server.site.machines import onlookers, usual_target
-from wheelfit.values import dataclass
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -161,7 +161,14 @@ class Facts:
         """
         files = IndexFiles(self._index, project.page)
         candidates = Candidates(files, machine.target, None, _POLICY, user_lists=machine.detector)
-        return explain_release(candidates, project.page.name, version)
+        name = project.page.name
+        try:
+            choice = candidates.usable(name, version)
+        except FileProblem as error:
+            found = explain_choice(candidates, candidates.choice(name, version))
+            note = f"what the metadata of the chosen wheel says does not count: {error}"
+            return replace(found, notes=(note, *found.notes))
+        return explain_choice(candidates, choice)
 
     def _look(self, project: ProjectFacts, release: Release) -> ReleaseFacts:
         files = IndexFiles(self._index, project.page)

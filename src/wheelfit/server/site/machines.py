@@ -160,16 +160,22 @@ def _machine(
                 hint=f"it is one of {', '.join(PYTHON_NAMES)}",
             )
         return Machine(name, words, _of(file, name, _python(python)), detector, tuple(notes))
-    sets = set(wheels)
-    for text in PYTHON_NAMES:
-        target = _of(file, name, _python(text))
-        if any(target.tags.best(tags) is not None for tags in sets):
-            break
-    else:
-        target = _of(file, name, _usual_python())
+    target = _of(file, name, _newest_python(file, name, set(wheels)))
     version = target.python_full_version
     supposed = f"Python {version.major}.{version.minor} was taken, since none was named"
     return Machine(name, words, target, detector, (*notes, supposed))
+
+
+def _newest_python(file: HostFile, name: str, wheels: set[frozenset[Tag]]) -> Python:
+    """Return the newest Python that a wheel fits; or else that any is for, wherever it runs."""
+    pythons = [_python(text) for text in PYTHON_NAMES]
+    for python in pythons:
+        tags = _of(file, name, python).tags
+        if any(tags.best(one) is not None for one in wheels):
+            return python
+    named = {tag.interpreter for tags in wheels for tag in tags}
+    usual = _usual_python()
+    return next((one for one in pythons if f"cp{one[0]}{one[1]}" in named), usual)
 
 
 def _of(file: HostFile, name: str, python: Python) -> Target:

@@ -6,6 +6,7 @@ round, are written as what they are: names and metadata come from strangers.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.sizes import size_in_words
@@ -16,6 +17,7 @@ from wheelfit.sources.page import time_of_upload
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jinja2 import Environment
     from packaging.tags import Tag
 
     from wheelfit.resolve.overview import LabelRow
@@ -39,41 +41,7 @@ class Templates:
     """
 
     def __init__(self) -> None:
-        try:
-            from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - an extra
-            from markupsafe import Markup, escape  # noqa: PLC0415 - of the same extra
-        except ImportError:
-            raise NeedsExtra("server", "jinja2") from None
-
-        def shown(value: object) -> object:
-            if isinstance(value, str) and not isinstance(value, Markup):
-                return visible(value)
-            return value
-
-        def prose(text: str) -> str:
-            lines = "\n".join(map(visible, text.expandtabs(4).splitlines()))
-            return Markup(escape(lines))  # noqa: S704 - it was escaped
-
-        self._environment = Environment(
-            loader=PackageLoader("wheelfit.server.site", "templates"),
-            autoescape=True,
-            finalize=shown,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            auto_reload=False,
-        )
-        self._environment.filters |= {
-            "bytes": size_in_words,
-            "date": _date,
-            "few": _few,
-            "platforms": platforms_in_words,
-            "prose": prose,
-            "pythons": pythons_in_words,
-            "row_platforms": lambda row: platforms_in_words(_tags(row)),
-            "row_pythons": lambda row: pythons_in_words(_tags(row)),
-            "sizes": _sizes,
-        }
+        self._environment = _environment()
 
     def render(self, name: str, **values: Any) -> bytes:
         """Return a page.
@@ -82,6 +50,47 @@ class Templates:
         :param values: what it shows.
         """
         return self._environment.get_template(name).render(**values).encode("utf-8")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    """Return what knows the templates; each is compiled once."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - an extra
+        from markupsafe import Markup, escape  # noqa: PLC0415 - of the same extra
+    except ImportError:
+        raise NeedsExtra("server", "jinja2") from None
+
+    def shown(value: object) -> object:
+        if isinstance(value, str) and not isinstance(value, Markup):
+            return visible(value)
+        return value
+
+    def prose(text: str) -> str:
+        lines = "\n".join(map(visible, text.expandtabs(4).splitlines()))
+        return Markup(escape(lines))  # noqa: S704 - it was escaped
+
+    environment = Environment(
+        loader=PackageLoader("wheelfit.server.site", "templates"),
+        autoescape=True,
+        finalize=shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters |= {
+        "bytes": size_in_words,
+        "date": _date,
+        "few": _few,
+        "platforms": platforms_in_words,
+        "prose": prose,
+        "pythons": pythons_in_words,
+        "row_platforms": lambda row: platforms_in_words(_tags(row)),
+        "row_pythons": lambda row: pythons_in_words(_tags(row)),
+        "sizes": _sizes,
+    }
+    return environment
 
 
 def visible(text: str) -> str:

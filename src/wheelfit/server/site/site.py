@@ -183,7 +183,7 @@ class Site:
             case ["project", name, version, ""]:
                 return self._release(request, place, name, version)
             case ["project", *_, last] if last:
-                return _redirect(f"{quote(last, safe='')}/")
+                return _redirect(f"{_segment(last)}/")
         return None
 
     # --- pages --------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ class Site:
 
     def _row(self, name: NormalizedName) -> dict[str, Any]:
         """Return what the list tells of a project; little, if it cannot be read."""
-        row = {"name": name, "path": f"{quote(name, safe='')}/", "newest": None}
+        row = {"name": name, "path": f"{_segment(name)}/", "newest": None}
         try:
             facts = self._facts.project(name)
         except WheelfitError as error:
@@ -248,7 +248,7 @@ class Site:
             rows.append(
                 {
                     "version": str(version),
-                    "path": f"{quote(str(version), safe='')}/",
+                    "path": f"{_segment(str(version))}/",
                     "labels": len(labels),
                     "wheels": len(release.wheels),
                     "others": len(release.others),
@@ -268,7 +268,7 @@ class Site:
         }
 
     def _release(self, request: Request, place: Place, name: str, version: str) -> Answer | None:
-        if (elsewhere := _spelled(name, "../../", f"{quote(version, safe='')}/")) is not None:
+        if (elsewhere := _spelled(name, "../../", f"{_segment(version)}/")) is not None:
             return elsewhere
         found = self._find(name, version)
         if found is None:
@@ -276,7 +276,7 @@ class Site:
         project, facts = found
         query = read_query(request.query)
         if version != str(facts.release.version):
-            return _redirect(f"../{quote(str(facts.release.version), safe='')}/")
+            return _redirect(f"../{_segment(str(facts.release.version))}/")
         return self._page(
             request,
             place,
@@ -464,7 +464,12 @@ def _spelled(name: str, up: str, rest: str = "") -> Answer | None:
     normalised = canonicalize_name(name)
     if name == normalised:
         return None
-    return _redirect(f"{up}{quote(normalised, safe='')}/{rest}")
+    return _redirect(f"{up}{_segment(normalised)}/{rest}")
+
+
+def _segment(text: str) -> str:
+    """Write a text as one segment of a path."""
+    return quote(text, safe="", errors="replace")
 
 
 def _redirect(path: str) -> Answer:

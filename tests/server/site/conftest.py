@@ -1,0 +1,132 @@
+"""A browser, a server with pages, and what judges whether everybody can use them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from server.site.browser import Browser, Tab, Unavailable, find_chromium
+from server.site.indexes import MemoryIndex, fast_fft
+
+from wheelfit.server.messages import Answer, Application, Request
+from wheelfit.server.simple import SimpleIndex
+
+AXE = "axe-core@4.14.1"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Give a browser, or skip where none can be had."""
+    try:
+        program = find_chromium()
+        with Browser(program) as browser:
+            browser.call("Browser.getVersion")
+            yield browser
+    except Unavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Tab:
+    """Give a new page."""
+    return browser.tab()
+
+
+@pytest.fixture(scope="session")
+def pictures() -> Path:
+    """Give the folder that keeps pictures of the pages: build/screenshots, or where one says."""
+    usual = Path(__file__).resolve().parents[3] / "build" / "screenshots"
+    folder = Path(os.environ.get("WHEELFIT_SCREENSHOTS", usual))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Give axe-core, a script that finds what keeps people from using a page, or skip."""
+    if shutil.which("npm") is None:
+        pytest.skip("axe-core comes from npm, which is not here")
+    folder = tmp_path_factory.mktemp("axe")
+    try:
+        done = subprocess.run(
+            ["npm", "pack", "--silent", AXE],
+            cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        pytest.skip("npm takes too long to give axe-core")
+    archives = list(folder.glob("*.tgz"))
+    if done.returncode or not archives:
+        pytest.skip(f"npm does not give axe-core: {done.stderr[-300:]}")
+    with tarfile.open(archives[0]) as archive:
+        member = archive.extractfile("package/axe.min.js")
+        assert member is not None
+        return member.read().decode()
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> MemoryIndex:
+    """Give the index that is looked at, with some that is hostile."""
+    from wheelfit.server.index import url_of
+    from wheelfit.sources.page import File
+
+    index = fast_fft(tmp_path_factory.mktemp("wheels"))
+    for name in ("<script>document.title='harmed'</script>", "gnp\u202egpj", "w" * 300):
+        index.add(name, File("some-1.0-py3-none-any.whl", url_of("some")))
+    harm = "document.title='harmed'"
+    text = f'"><script>{harm}</script><img src=x onerror="{harm}">'
+    broken = File(
+        "broken-1.0-py3-none-any-v3.whl", "javascript:document.title='harmed'", yanked=text
+    )
+    index.add("broken", broken, File(text, text))
+    index.add_document("broken", "broken-1.0-variants.json", b"{")
+    return index
+
+
+@pytest.fixture(scope="module")
+def server(shown: MemoryIndex) -> Iterator[str]:
+    """Give the address of a server with the pages."""
+    pytest.importorskip("jinja2", reason="needs the extra `server`")
+    from wheelfit.server.site.site import Site
+
+    site, simple = Site(shown, public_url="https://wheels.example.org/"), SimpleIndex(shown)
+
+    def both(request: Request) -> Answer:
+        application: Application = simple if request.path.startswith("/simple") else site
+        return application(request)
+
+    with _Running(both) as origin:
+        yield origin
+
+
+class _Running:
+    """Serve an application with uvicorn in a thread of this process."""
+
+    def __init__(self, application: Application) -> None:
+        uvicorn = pytest.importorskip("uvicorn", reason="needs the extra `server`")
+        from wheelfit.server.asgi import AsgiApplication
+        from wheelfit.server.listening import listen_at
+
+        self._application = AsgiApplication(application)
+        self._listener = listen_at("127.0.0.1", 0)
+        config = uvicorn.Config(self._application, log_level="critical", lifespan="off")
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, args=([self._listener],))
+
+    def __enter__(self) -> str:
+        self._thread.start()
+        while not self._server.started and self._thread.is_alive():
+            time.sleep(0.01)
+        host, port = self._listener.getsockname()
+        return f"http://{host}:{port}"
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        self._application.close()

@@ -1,0 +1,159 @@
+"""Indexes in memory, with whatever a publisher could think of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Hashable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from packaging.utils import NormalizedName
+
+from wheelfit.server.index import Content, Elsewhere, content_of, url_of
+from wheelfit.sources.page import File, ProjectPage
+from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.wheels.archive import WheelArchive
+
+__all__ = ["DOCUMENT", "MemoryIndex", "fast_fft", "many_variants"]
+
+DOCUMENT = release_document(
+    {
+        "cu128": {
+            "nvidia": {"cuda_version_lower_bound": ["12.8"], "sm_arch": ["80_real", "90_real"]}
+        },
+        "cu126": {"nvidia": {"cuda_version_lower_bound": ["12.6"]}},
+        "v3": {"x86_64": {"level": ["v3"]}},
+        "null": {},
+    },
+    providers={
+        "nvidia": {
+            "requires": ["nvidia-variant-provider>=0.0.1"],
+            "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+        },
+        "x86_64": {
+            "requires": ["provider-variant-x86-64"],
+            "plugin-api": "provider_variant_x86_64:X8664Plugin",
+        },
+    },
+)
+
+
+class MemoryIndex:
+    """Have the files that it was given: an `Index`."""
+
+    def __init__(self, *, stamped: bool = False) -> None:
+        self.pages: dict[str, tuple[File, ...]] = {}
+        self.contents: dict[str, Content | Elsewhere] = {}
+        self.stamped = stamped
+        self.error: Exception | None = None
+        """What every question raises."""
+
+    def add(self, name: str, *files: File) -> None:
+        """List files of a project."""
+        self.pages[name] = (*self.pages.get(name, ()), *files)
+
+    def add_wheel(self, path: Path, **more: object) -> File:
+        """List a wheel and have its bytes."""
+        data = path.read_bytes()
+        with WheelArchive(path) as wheel:
+            metadata = wheel.metadata()
+            name = wheel.filename.name
+        self.contents[path.name] = content_of(data)
+        self.contents[f"{path.name}.metadata"] = content_of(metadata)
+        file = File(
+            path.name,
+            url_of(path.name),
+            {"sha256": hashlib.sha256(data).hexdigest()},
+            size=len(data),
+            metadata_hashes={"sha256": hashlib.sha256(metadata).hexdigest()},
+            **more,  # type: ignore[arg-type]
+        )
+        self.add(name, file)
+        return file
+
+    def add_document(
+        self, name: str, filename: str, document: Mapping[str, object] | bytes
+    ) -> None:
+        """List what the variants of a release need."""
+        data = document if isinstance(document, bytes) else json.dumps(document).encode()
+        self.contents[filename] = content_of(data)
+        digest = hashlib.sha256(data).hexdigest()
+        self.add(name, File(filename, url_of(filename), {"sha256": digest}, size=len(data)))
+
+    def projects(self) -> Iterable[NormalizedName]:
+        """Return the names, as they were given."""
+        self._answer()
+        return tuple(NormalizedName(name) for name in sorted(self.pages))
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project."""
+        self._answer()
+        files = self.pages.get(name)
+        return None if files is None else ProjectPage(name, files, "this index")
+
+    def stamp(self, name: NormalizedName) -> Hashable | None:
+        """Return the number of files, if pages are stamped."""
+        return len(self.pages.get(name, ())) if self.stamped else None
+
+    def content(self, filename: str) -> Content | Elsewhere | None:
+        """Return the bytes of a file."""
+        self._answer()
+        return self.contents.get(filename)
+
+    def _answer(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+def fast_fft(folder: Path) -> MemoryIndex:
+    """Return an index with a project that has variants, a yanked release and attestations."""
+    index = MemoryIndex(stamped=True)
+    about: dict[str, Any] = {
+        "requires_python": ">=3.11",
+        "requires": ["numpy>=2"],
+        "description": "# Fast FFT\n\nTransforms *quickly*, on processors and GPUs.\n",
+        "metadata_extra": [
+            ("Summary", "Fast Fourier transforms on processors and GPUs"),
+            ("Author", "Jane Doe"),
+            ("License-Expression", "MIT"),
+            ("Project-URL", "Documentation, https://example.org/docs"),
+        ],
+    }
+    for label in ("cu128", "cu126", "v3", "null", None):
+        for tag in ("cp312-cp312-manylinux_2_28_x86_64", "cp313-cp313-manylinux_2_28_x86_64"):
+            path = build_wheel(
+                folder, "fast-fft", "2.1", label=label, document=DOCUMENT, tag=tag, **about
+            )
+            index.add_wheel(
+                path,
+                requires_python=">=3.11",
+                upload_time="2026-10-02T08:00:00Z",
+                provenance=None if label else f"{url_of(path.name)}.provenance",
+            )
+    index.add_document("fast-fft", "fast_fft-2.1-variants.json", DOCUMENT)
+    old = build_wheel(folder, "fast-fft", "2.0", **about)
+    index.add_wheel(old, yanked="wrong on odd sizes", upload_time="2026-03-01T08:00:00Z")
+    index.add_wheel(build_wheel(folder, "fast-fft", "3.0rc1", **about))
+    index.add_wheel(build_wheel(folder, "plainly", "1.0"))
+    return index
+
+
+def many_variants(count: int) -> MemoryIndex:
+    """Return an index with a release of many variants; there are no bytes of its wheels."""
+    index = MemoryIndex(stamped=True)
+    labels = [f"v{number}" for number in range(count)]
+    document = release_document(
+        {
+            label: {"nvidia": {"cuda_version_lower_bound": [f"12.{number % 9}"]}}
+            for number, label in enumerate(labels)
+        },
+        providers={"nvidia": {"requires": ["nvidia-variant-provider>=0.0.1"]}},
+    )
+    files = [
+        File(name, url_of(name), {"sha256": "0" * 64}, size=1000)
+        for name in (f"many-1.0-py3-none-any-{label}.whl" for label in labels)
+    ]
+    index.add("many", *files)
+    index.add_document("many", "many-1.0-variants.json", document)
+    return index

