@@ -76,7 +76,7 @@ class Family:
     source: str
     """Where the project says so: the address of a page."""
     checked: date
-    """When that was last read, and the members compared with the registry."""
+    """When the rule was last compared with what the members say of themselves."""
     says: str = ""
     """What the source says that the rules follow from, one sentence without a full stop."""
     no_fit: str = ""

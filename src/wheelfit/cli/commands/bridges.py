@@ -81,7 +81,7 @@ def _print(family: Family, output: Output) -> None:
     if family.no_fit:
         output.result(f"  otherwise   {family.no_fit}")
     output.result(f"  because     {family.says}")
-    output.result(f"              ({family.source}, read {family.checked})")
+    output.result(f"              ({family.source}; compared {family.checked})")
 
 
 def _mapping(family: Family) -> dict[str, object]:
