@@ -541,7 +541,7 @@ def test_what_a_wheel_says_of_itself_counts(bridges: Bridges, tmp_path: Path) ->
     document = b'{"variants": {"cuda13": {}}, "default-priorities": {"namespace": []}}'
     build_wheel(folder, "xgboost", "3.4.1", document=document)
     words = ["install", "xgboost", "--bridge", "xgboost", "--for", CUDA_13, "--no-index"]
-    target = ["--target", bridges.folder, "--find-links", folder]
+    target = ["--target", str(bridges.folder), "--find-links", str(folder)]
     bridges.run(*words, *target)
     there = json.loads(
         (bridges.folder / "xgboost-3.4.1.dist-info/wheelfit.json").read_text("utf-8")
