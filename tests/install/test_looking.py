@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
+from wheelfit.errors import FileConflict
+from wheelfit.install.checked_wheel import check_wheel
+from wheelfit.install.conflicts import lay_out
 from wheelfit.install.looking import Looking
+from wheelfit.resolve.resolution import Pin
+from wheelfit.testing.wheels import build_wheel, unpack_wheel
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from wheelfit.install.environment import Environment
+    from wheelfit.install.steps import Listing
 
 
 def test_others_at_work(tmp_path: Path) -> None:
@@ -46,3 +56,31 @@ def test_no_folder(tmp_path: Path) -> None:
     found = look(str(tmp_path))
     assert found is not None
     assert (set(found.files), set(found.folders)) == ({"file", "link"}, set())
+
+
+def test_folders_above(environment: Environment, home: Path, pin: Callable[..., Pin]) -> None:
+    """What an environment lies in need not be readable, as /home with mode 711."""
+    inside = str(environment.schemes.data)
+    looking = Looking()
+
+    def look(folder: str) -> Listing | None:
+        return looking(folder) if folder.startswith(inside) else None
+
+    site = environment.schemes.purelib
+    path = build_wheel(home, "demo", "1", files={"demo/deep/x.py": "", "demo/y.py": ""})
+    checked = check_wheel(pin(path), unpack_wheel(path))
+
+    def conflict() -> None:
+        lay_out([checked], environment, leaving={}, staying=(), look=look)
+
+    conflict()
+    (site / "demo").mkdir()
+    (site / "demo/y.py").write_text("mine\n")
+    looking = Looking()
+    with pytest.raises(FileConflict, match=r"demo/y\.py belongs to no installed distribution"):
+        conflict()
+    (site / "demo/y.py").unlink()
+    (site / "demo/deep").write_text("mine\n")
+    looking = Looking()
+    with pytest.raises(FileConflict, match=r"demo/deep belongs to no installed distribution"):
+        conflict()

@@ -360,13 +360,11 @@ class _Ground:
 
     def _listing(self, folder: str) -> set[str] | None:
         if folder not in self._names:
-            above = os.path.dirname(folder)  # noqa: PTH120
-            if above != folder and self._listing(above) is None:
-                self._names[folder] = None  # nothing is below what does not exist
-            else:
-                found = self._look(folder)
-                names = None if found is None else found.files.keys() | found.folders
-                self._names[folder] = names
+            # Folders above are not asked about: to be passed they need not be readable. But
+            # nothing is below what is known not to exist.
+            is_possible = self._names.get(os.path.dirname(folder), _NONE) is not None  # noqa: PTH120
+            found = self._look(folder) if is_possible else None
+            self._names[folder] = None if found is None else found.files.keys() | found.folders
         return self._names[folder]
 
 
