@@ -138,6 +138,22 @@ class TestChanges:
         shutil.copy(tmp_path / "venv" / "pyvenv.cfg", tmp_path / "venv" / "bin")
         assert describe.asked(python)
 
+    @pytest.mark.skipif(sys.version_info < (3, 11), reason="older ones do not read it")
+    @pytest.mark.parametrize("link", [True, False])
+    def test_path_file(self, describe: Describing, tmp_path: Path, link: bool) -> None:  # noqa: FBT001
+        """A ``._pth`` beside an interpreter, or beside where its link leads, decides the rest."""
+        python = program = a_whole_interpreter(tmp_path / "whole")
+        if link:
+            python = tmp_path / "python"
+            python.symlink_to(program)
+        describe(python)
+        assert not describe.asked(python)
+        stdlib = describe(python).stdlib
+        beside = program.with_name(f"{program.name}._pth")
+        beside.write_text(f"{stdlib}\n{stdlib}/lib-dynload\n")
+        assert describe.asked(python)
+        assert describe(python).stdlib != stdlib
+
     def test_another_interpreter(self, describe: Describing, python: Path) -> None:
         """A link that leads elsewhere is another interpreter; so is one that led there before."""
         target = python.readlink()
@@ -279,12 +295,17 @@ def test_nonsense(describe: Describing, python: Path, body: bytes) -> None:
     assert describe.asked(python)
 
 
-def test_facts_that_do_not_do(describe: Describing, python: Path) -> None:
-    """Facts of which something is missing are asked for again."""
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"launcher"', '"another"'), ('"tags":[[', '"tags":[[1,2,3],['), ('"tags":[[', '"tags":[7,[')],
+)
+def test_facts_that_do_not_do(describe: Describing, python: Path, old: str, new: str) -> None:
+    """Facts of which something is missing, or of another form, are asked for again."""
     describe(python)
     entry = describe.store.read(KIND, str(python))
     assert entry is not None
-    body = entry.body.replace(b'"launcher"', b'"another"')
+    body = entry.body.replace(old.encode(), new.encode(), 1)
+    assert body != entry.body
     describe.store.write(KIND, str(python), {}, body)
     assert describe.asked(python)
     assert describe(python).launcher == "posix"

@@ -199,7 +199,7 @@ def inspect_interpreter(
     kept = store()
     known = recall(str(path), environ, kept)
     if known is not None:
-        with suppress(ValueError, KeyError, TypeError):
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
             return _foreign(known)
     began = clock()
     facts = _ask(path, environ, deadline)

@@ -44,6 +44,8 @@ _VARIABLES = (
 _JUST_NOW = 2 * 10**9
 """Nanoseconds that may lie between two changes of a file which its times do not tell apart."""
 _MOST_LINKS = 40
+_LIBRARIES = ("/etc/ld.so.cache", "/etc/ld.so.preload")
+"""What decides which libraries a program loads, there or not."""
 
 Identity = list[list[int]]
 """What tells a file from every other, and from what it was: of each link on the way, and of it."""
@@ -87,7 +89,7 @@ def keep(
     # Behind a script is somebody else; and where links lead, that must be what ran.
     if facts["executable"] != path or os.path.realpath(path) not in loaded:
         return
-    files = {name: _identity(name) for name in (path, *loaded, *_beside(path))}
+    files = {name: _identity(name) for name in (path, *loaded, *_beside(path, loaded), *_LIBRARIES)}
     if any(known is not None and _latest(known) > began - _JUST_NOW for known in files.values()):
         return
     told = {"circumstances": _circumstances(environ), "files": files, "facts": facts}
@@ -104,9 +106,12 @@ def _circumstances(environ: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _beside(path: str) -> Iterator[str]:
-    """Yield what decides which environment an interpreter belongs to, there or not."""
-    for program in {path, os.path.realpath(path)}:
+def _beside(path: str, loaded: Iterable[str]) -> Iterator[str]:
+    """Yield what decides where an interpreter finds everything, there or not."""
+    programs = {path, os.path.realpath(path)}
+    yield from (f"{name}._pth" for name in loaded if "/libpython" in name)
+    for program in programs:
+        yield f"{program}._pth"
         folder = os.path.dirname(program)
         for place in (folder, os.path.dirname(folder)):
             yield os.path.join(place, "pyvenv.cfg")
