@@ -181,7 +181,8 @@ class LockedRepository:
             scheme = url.partition(":")[0].lower()
             if scheme == "file" and self._folder is not None:
                 return url
-            if scheme in {"http", "https"} and origin(url):
+            if scheme in {"http", "https"}:
+                origin(url)  # there is a host, or it says so
                 return url
             if url.startswith(BRIDGE):
                 return url
