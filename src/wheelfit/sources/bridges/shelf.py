@@ -45,7 +45,8 @@ def shipped(name: str) -> Family | None:
     :param name: normalised.
     """
     path = _FOLDER / f"{name}{_SUFFIX}"
-    if "/" in name or not path.is_file():
+    is_name = name.isascii() and name.replace("-", "").isalnum()  # and no path
+    if not is_name or not path.is_file():
         return None
     return _parsed(path.read_bytes(), path.name)
 
