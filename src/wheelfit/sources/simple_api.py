@@ -339,7 +339,14 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)  # as NaN, which is no JSON
 
 
-_plain_json = json.JSONDecoder(parse_constant=_refuse)
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")  # and what it stood for first may be nonsense
+    return found
+
+
+_plain_json = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_unique)
 
 
 def _plain_rows(body: bytes) -> list[list[Any]] | None:
