@@ -101,7 +101,9 @@ def open_proxy(
         except ValueError:
             is_web = False
         if not is_web:
-            output.warn(f"{redact(url)} is left out: a proxy stands in front of servers only")
+            # Beside the proxy, installers still look there themselves.
+            tell = output.warn if arguments.full else output.detail
+            tell(f"{redact(url)} is left out: a proxy stands in front of servers only")
         elif not is_protected(url, settings):
             output.warn(
                 f"{redact(url)} is left out: it is not https; "

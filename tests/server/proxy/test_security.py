@@ -142,7 +142,8 @@ class TestSentElsewhere:
                     mode="full",
                     admission=Admission(frozenset({"localhost"}), 0),
                 )
-                assert fresh.ask("/simple/some/").status == 502
+                (file,) = fresh.page("some", PIP).values()
+                assert fresh.ask(f"{fresh.path_of(file)}.metadata").status == 502
                 fresh.close()
             behind.close()
         assert requests == []

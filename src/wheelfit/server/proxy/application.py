@@ -241,7 +241,13 @@ class Proxy:
                 upstream.web.store.write("files", digest, {}, body)
             return _Written(listed, write_project(listed.page, media_type), profile)
 
-        return self._pages.get(key, write)
+        def kept_or_written() -> _Written:
+            written = self._pages.peek(key) or write()
+            if written.listed.is_complete:
+                self._pages.put(key, written)
+            return written
+
+        return self._pages.peek(key) or self._pages.alone(key, kept_or_written)
 
     def _tell(self, note: str) -> None:
         if note not in self._told:

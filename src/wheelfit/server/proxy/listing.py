@@ -74,6 +74,8 @@ class Listed:
     """Every METADATA that takes the place of another, by its SHA-256."""
     notes: tuple[str, ...] = ()
     """What was left out and why, one sentence each."""
+    is_complete: bool = True
+    """Whether everything could be read; otherwise the page is not to be kept."""
 
 
 class _OnePage(ReadsFiles):
@@ -167,6 +169,7 @@ class _Lister:
             _OnePage(page, files), client or profile.target
         )
         self._read: Once[object, bytes | None] = Once()
+        self.is_complete = True
         self._favoured: Once[None, Version | None] = Once()
 
     def releases(self) -> list[Release]:
@@ -195,7 +198,8 @@ class _Lister:
             digest: body for result in results.values() for digest, body in result.metadata.items()
         }
         notes = tuple(note for result in results.values() for note in result.notes)
-        return Listed(replace(self._page, files=tuple(entries)), metadata, notes)
+        page = replace(self._page, files=tuple(entries))
+        return Listed(page, metadata, notes, self.is_complete)
 
     def _held_back(self, file: File) -> File:
         """Return a plain file of a bridged family as taken back, if it would cost an accelerator.
@@ -329,6 +333,10 @@ class _Lister:
                 without_variant_markers(body, VariantContext.PLAIN)
                 read_metadata(body, filename.text)
             except (IntegrityError, UserError):
+                return None
+            except NetworkError:
+                # Whoever takes it will hear; for all others the page is as good as ever.
+                self.is_complete = False
                 return None
             return body
 
