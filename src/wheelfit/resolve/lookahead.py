@@ -120,7 +120,7 @@ class Lookahead:
     def _watch(self) -> None:
         """Let the others begin, and join them, once nothing gets on for a moment."""
         is_waiting = False
-        while not is_waiting:
+        while not (is_waiting or self._closed):
             asked, used = self._asked, time.process_time()
             time.sleep(_PATIENCE)
             is_idle = time.process_time() - used < _PATIENCE / 2
