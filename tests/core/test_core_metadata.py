@@ -6,7 +6,11 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from wheelfit.core.core_metadata import read_metadata, without_variant_markers
+from wheelfit.core.core_metadata import (
+    read_metadata,
+    with_dependencies,
+    without_variant_markers,
+)
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import PropertySet
 from wheelfit.errors import InvalidRequirement, InvalidWheel
@@ -153,3 +157,26 @@ class TestWithoutVariantMarkers:
             without_variant_markers(data, VariantContext.PLAIN, where="w.whl")
         assert caught.value.where == "w.whl"
         assert caught.value.hint == "did you mean variant_label?"
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_other_dependencies(end: bytes) -> None:
+    """All dependencies are replaced where the first one stood; everything else keeps its bytes."""
+    lines = [
+        b"Name: a",
+        b"Requires-Dist: b",
+        b"Version: 1",
+        b"Requires-Dist: c;",
+        b"  x",
+        b"",
+        b"d",
+    ]
+    changed = with_dependencies(end.join(lines), ["e", "f ; python_version < '4'"])
+    wanted = [b"Name: a", b"Requires-Dist: e", b"Requires-Dist: f ; python_version < '4'"]
+    assert changed == end.join([*wanted, b"Version: 1", b"", b"d"])
+
+
+def test_dependencies_where_there_were_none() -> None:
+    """They come at the end of the header, on lines of their own."""
+    assert with_dependencies(b"Name: a", ["b"]) == b"Name: a\nRequires-Dist: b\n"
+    assert with_dependencies(b"Name: a\n\ntext", ["b"]) == b"Name: a\nRequires-Dist: b\n\ntext"

@@ -175,6 +175,13 @@ def _upstream(
     return BridgedUpstream(url, web, Shelf(arguments.bridge))
 
 
+class _Silent(Output):
+    """Say nothing: it was said before."""
+
+    def warn(self, text: str) -> None:
+        """Say nothing."""
+
+
 class _Profiles:
     """Find machines by the names that URLs have; a name never becomes that of a file."""
 
@@ -211,7 +218,7 @@ class _Profiles:
                 del self._known[next(iter(self._known))]  # whoever asks for many has had his
             self._known[name] = (now, found)
             # Who looks again need not hear again what is in effect.
-            self._output = Output(json=False, verbosity=-1)
+            self._output = _Silent(json=False, verbosity=-1)
             return found
 
     def _find(self, name: str) -> Profile:
