@@ -90,6 +90,7 @@ def test_virtual_environments(configured: Configured, monkeypatch: pytest.Monkey
         base = sys.executable
     environment = configured.folder / "environment"
     subprocess.run([base, "-m", "venv", "--without-pip", environment], check=True)
+    configured.target.mkdir()
     before = tree(configured.folder)
     for words in (["install", *configured.sources, "plain"], ["uninstall", "plain"]):
         place = ["--python", base, "--target", configured.target]
