@@ -102,6 +102,11 @@ class Output:
             text = json.dumps(value, indent=2)
         deliver(sys.stdout, text + "\n")
 
+    def flush(self) -> None:
+        """Let results arrive now, for a command that goes on running."""
+        if sys.stdout is not None:
+            deliver(sys.stdout)
+
     def say(self, text: str, style: Style = "plain") -> None:
         """Tell what is going on, unless ``--quiet``."""
         if self.verbosity >= 0:

@@ -32,6 +32,8 @@ def __dir__() -> list[str]:
 
 REASON = "wheelfit.reason"
 """Where a scope has the words beside the status, for servers that can say them."""
+_LINGER = 3.0
+"""Seconds without a byte after which a body that nobody wants is waited for no more."""
 _Message: TypeAlias = "MutableMapping[str, Any]"
 _Receive: TypeAlias = "Callable[[], Awaitable[_Message]]"
 _Send: TypeAlias = "Callable[[_Message], Awaitable[None]]"
@@ -239,11 +241,11 @@ class _Incoming:
         piece, self._rest = self._rest[:size], self._rest[size:]
         return piece
 
-    async def next(self) -> bytes:
+    async def next(self, patience: float | None = None) -> bytes:
         """Return the next bytes; called in the event loop."""
         self.is_awaited = False
         try:
-            async with asyncio.timeout(self._limits.patience):
+            async with asyncio.timeout(patience or self._limits.patience):
                 message = await self._receive()
         except TimeoutError:
             raise _Refused(_too_slow()) from None
@@ -266,7 +268,7 @@ class _Incoming:
             return
         with suppress(_Refused, Disconnect):
             while not self.is_over:
-                await self.next()
+                await self.next(min(_LINGER, self._limits.patience))
 
 
 class _Outgoing:

@@ -151,6 +151,9 @@ def serve(
             if self.own_size > limits.head:
                 self.refuse(431, "the head of the request is too large")
                 return
+            if self.parser.get_http_version() not in ("1.0", "1.1"):
+                self.refuse(400, "this is no HTTP request")
+                return
             super().on_headers_complete()
             if self.scope["method"] == "POST":
                 # What it answers with goes through here, and ASGI has no place for a reason.

@@ -86,6 +86,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                 }
             )
             output.result(f"{base}/simple/")
+            output.flush()
             output.say(f"for another machine: {base}/for/PRESET/simple/", "dim")
             try:
                 threading.Event().wait()

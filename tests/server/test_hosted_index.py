@@ -1,0 +1,447 @@
+"""A live index as everybody meets it: its process, real publishing tools, real installers."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from server.running import RunningIndex, basic, clean_environ, post, raw
+from server.services import ObjectStorage, Postgresql
+from server.uploading import CONTENT_TYPE, DOCUMENT, fields_of, form
+
+from wheelfit.testing.wheels import build_large_wheel, build_wheel
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux does")
+pytest.importorskip("uvicorn", reason="needs the extra `server`")
+TWINE = "twine==7.0.0"
+LAST = b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+SMUGGLED = (
+    b"POST /legacy/ HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIndex]:
+    """Give an index that is running, for all tests that leave it alone or add to it."""
+    with RunningIndex(tmp_path_factory.mktemp("index") / "store") as running:
+        yield running
+        assert running.stop() == 0
+        assert not running.events("failure")
+
+
+def variants(folder: Path, name: str) -> list[Path]:
+    """Build a release with three variants and a wheel without label."""
+    return [
+        build_wheel(folder, name, "1.0", label=label, document=DOCUMENT)
+        for label in ("null", "mkl", "open", None)
+    ]
+
+
+def run(*command: object, folder: Path, code: int = 0) -> str:
+    """Run a program; return all it says."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        env=clean_environ(folder),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def is_open(address: tuple[str, int]) -> bool:
+    """Tell whether somebody listens."""
+    try:
+        socket.create_connection(address).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+# --- publishing tools and installers ------------------------------------------------------------
+
+
+def test_twine_and_uv_publish_and_installers_work_unchanged(
+    index: RunningIndex, environment_with: Callable[..., Path], pip: Path, uv: Path, tmp_path: Path
+) -> None:
+    """What twine and uv publish, pip, uv and wheelfit install, each the variant it knows of."""
+    twine = environment_with(TWINE).parent / "twine"
+    by_twine, by_uv = tmp_path / "a", tmp_path / "b"
+    files = variants(by_twine, "ours")
+    login = ["-u", "__token__", "-p", index.token]
+    upload = [twine, "upload", "--non-interactive", "--repository-url", index.upload_url, *login]
+    run(*upload, *files, folder=tmp_path)
+    build_wheel(by_uv, "theirs", "1.0", requires=["ours"])
+    publish = [uv, "publish", "--publish-url", index.upload_url, "--token", index.token]
+    run(*publish, *by_uv.iterdir(), folder=tmp_path)
+    run(*publish, *by_uv.iterdir(), folder=tmp_path)  # the same again is no fault
+
+    for number, command in enumerate(
+        (
+            (pip, "install", "--no-cache-dir", "--index-url", index.url),
+            (uv, "pip", "install", "--python", sys.executable, "--default-index", index.url),
+        )
+    ):
+        target = tmp_path / f"target{number}"
+        run(*command, "--target", target, "theirs", folder=tmp_path)
+        assert (target / "ours-1.0.dist-info").is_dir()
+    ours = (sys.executable, "-m", "wheelfit")
+    said = run(*ours, "explain", "ours", "--index-url", index.url, "--json", folder=tmp_path)
+    (project,) = json.loads(said)["projects"]
+    assert {one["label"] for one in project["candidates"]} == {"null", "mkl", "open", None}
+
+
+def test_publishing_tools_show_the_sentence(
+    index: RunningIndex, environment_with: Callable[..., Path], uv: Path, tmp_path: Path
+) -> None:
+    """Both tools show why an upload is refused."""
+    twine = environment_with(TWINE).parent / "twine"
+    build_wheel(tmp_path / "one", "shown", "1.0")
+    build_wheel(tmp_path / "two", "shown", "1.0", requires=["something"])
+    (path,) = (tmp_path / "one").iterdir()
+    (other,) = (tmp_path / "two").iterdir()
+    assert index.upload(path) == 200
+    upload = [twine, "upload", "--non-interactive", "--repository-url", index.upload_url]
+    upload += ["-u", "__token__", "-p", index.token]
+    said = run(*upload, other, folder=tmp_path, code=1)
+    assert "a file of this name with other content is there" in " ".join(said.split())
+    assert "name-taken" in said
+    publish = [uv, "publish", "--publish-url", index.upload_url, "--token"]
+    said = run(*publish, index.token, other, folder=tmp_path, code=2)
+    assert "name-taken" in said
+    said = run(*publish, "wheelfit-wrong", other, folder=tmp_path, code=2)
+    assert "the token is not known" in said
+
+
+def test_a_stage_is_seen_by_its_token_only_and_published_at_once(
+    index: RunningIndex, uv: Path, tmp_path: Path
+) -> None:
+    """A staged release is installed from its own URL, seen by nobody else, and then by all."""
+    files = variants(tmp_path / "wheels", "staged")
+    me = basic(index.token)
+    status, _, body = index.ask("POST", "/-/api/stages", b'{"lasts": "1h"}', authorization=me)
+    assert status == 200
+    stage = json.loads(body)
+    base = f"/stage/{stage['id']}"
+    for path in files:
+        assert index.upload(path, at=f"{base}/legacy/") == 200
+    assert index.get("/simple/staged/")[0] == 404
+    assert index.get(f"{base}/simple/staged/")[0] == 401
+    assert index.get(f"{base}/simple/staged/", authorization=basic("wheelfit-other"))[0] == 403
+    host, port = index.address
+    url = f"http://__token__:{stage['secret']}@{host}:{port}{base}/simple/"
+    install = [uv, "pip", "install", "--python", sys.executable, "--default-index", url]
+    run(*install, "--target", tmp_path / "target", "staged", folder=tmp_path)
+    seen: list[int] = []
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            _, _, page = index.get("/simple/staged/", accept="application/vnd.pypi.simple.v1+json")
+            seen.append(page.count(b'"filename"'))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    status, _, body = index.ask("POST", f"/-/api/stages/{stage['id']}/publish", authorization=me)
+    while len(seen) < 3:
+        time.sleep(0.01)
+    over.set()
+    thread.join()
+    assert status == 200
+    assert len(json.loads(body)["files"]) == 4
+    assert set(seen) <= {0, 5}  # all of them with the document of the release, or nothing
+    assert index.get("/simple/staged/")[0] == 200
+
+
+# --- what goes over the wire ----------------------------------------------------------------------
+
+
+def test_files_are_given_in_ranges_and_pages_compressed(
+    index: RunningIndex, tmp_path: Path
+) -> None:
+    """Ranges, entity tags and gzip go together: each form of a page has its own tag."""
+    import gzip
+
+    for number in range(12):
+        assert index.upload(build_wheel(tmp_path, "wire", f"1.{number}")) == 200
+    name = "wire-1.3-py3-none-any.whl"
+    content = (tmp_path / name).read_bytes()
+    status, headers, body = index.get(f"/files/{name}", range="bytes=10-19")
+    assert (status, body) == (206, content[10:20])
+    assert headers["content-range"] == f"bytes 10-19/{len(content)}"
+    assert headers["etag"] == f'"{hashlib.sha256(content).hexdigest()}"'
+    assert index.get(f"/files/{name}", range=f"bytes={len(content)}-")[0] == 416
+    for nonsense in ("bytes=5-2", "bytes=a-b", "bytes=" + ",".join(["0-"] * 2000), "lines=1-2"):
+        assert index.get(f"/files/{name}", range=nonsense)[2] == content
+    status, headers, body = index.ask("HEAD", f"/files/{name}")
+    assert (status, headers["content-length"], body) == (200, str(len(content)), b"")
+
+    plain = index.get("/simple/wire/")
+    packed = index.get("/simple/wire/", accept_encoding="br, gzip;q=0.5")
+    assert gzip.decompress(packed[2]) == plain[2]
+    assert packed[1]["etag"] != plain[1]["etag"]
+    assert "Accept-Encoding" in plain[1]["vary"]
+    assert "content-encoding" not in plain[1]
+    assert "content-encoding" not in index.get("/simple/wire/", accept_encoding="gzip;q=0")[1]
+    for etag, code in ((packed[1]["etag"], 304), (plain[1]["etag"], 200)):
+        answer = index.get("/simple/wire/", accept_encoding="gzip", if_none_match=etag)
+        assert answer[0] == code
+    assert packed[1]["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET /simple/\r\n\r\n", 400),
+        (b"NONSENSE\r\n\r\n", 400),
+        (b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"GET /simple/ HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", 400),
+        (b"GET /simple/ HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n", 400),
+        (b"GET /simple/ HTTP/1.1\r\nHost: x\r\nBig: " + b"a" * 40_000 + b"\r\n\r\n", 431),
+        (b"GET /simple/ HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 9000 + b"\r\n", 431),
+        (b"GET /" + b"a" * 40_000, 431),
+        (b"POST /legacy/ HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n", 400),
+        (SMUGGLED, 400),
+        (b"POST /legacy/ HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999\r\n\r\n", 413),
+        (b"POST /simple/" + LAST, 405),
+        (b"GET /legacy/" + LAST, 405),
+        (b"GET /files/../../admin-token" + LAST, 404),
+        (b"GET /files/..%2f..%2fadmin-token" + LAST, 404),
+        (b"GET /files/%00" + LAST, 404),
+    ],
+)  # fmt: skip
+def test_what_is_no_request_is_refused(index: RunningIndex, request_: bytes, status: int) -> None:
+    """Broken, smuggled, too large and wandering requests get the status that says so."""
+    answer = raw(index.address, request_)
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer[:300]
+
+
+def test_no_client_decides_what_others_see(index: RunningIndex, tmp_path: Path) -> None:
+    """Neither Host nor forwarding headers nor line breaks in a path get into an answer."""
+    assert index.upload(build_wheel(tmp_path, "hosted", "1.0")) == 200
+    lies = {"host": "evil.example", "x_forwarded_host": "evil.example", "forwarded": "host=evil"}
+    for path in ("/simple/hosted/", "/simple/", "/simple/Hosted/", "/simple/hosted"):
+        _, headers, body = index.get(path, **lies)
+        assert b"evil" not in body
+        assert "evil" not in str(headers)
+    answer = raw(
+        index.address,
+        b"GET /simple/a%0d%0aset-cookie:%20x=y HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    )
+    assert b"\nset-cookie" not in answer.lower()
+
+
+def test_slow_uploads_without_a_token_cost_nothing(index: RunningIndex) -> None:
+    """Whoever has no token is refused before a byte of the body is read."""
+    with socket.create_connection(index.address, timeout=30) as connection:
+        connection.sendall(
+            b"POST /legacy/ HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+            b"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 1000000\r\n\r\n"
+        )
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 401 a token is needed")
+
+
+def test_what_operators_see(index: RunningIndex) -> None:
+    """Health is for all, metrics for whoever has the token of the operator."""
+    assert index.get("/-/health/live")[0] == index.get("/-/health/ready")[0] == 200
+    assert index.get("/-/metrics")[0] == 401
+    _, _, body = index.get("/-/metrics", authorization=basic(index.token))
+    assert b'wheelfit_requests_total{route="health",status="200"}' in body
+
+
+# --- accidents and endings ------------------------------------------------------------------------
+
+
+def test_a_large_wheel_costs_no_memory(tmp_path: Path) -> None:
+    """300 MB go in and out through less than 50 MB more than an idle server has."""
+    wheel = build_large_wheel(tmp_path, "large", "1.0", 300_000_000)
+    content = fields_of(wheel.name, b"") | {
+        "sha256_digest": hashlib.sha256(wheel.read_bytes()).hexdigest(), "blake2_256_digest": "",
+    }  # fmt: skip
+    start, _, stop = form(wheel.name, b"|HERE|", content).partition(b"|HERE|")
+    with RunningIndex(tmp_path / "store") as index:
+        before = index.memory()
+        size = len(start) + wheel.stat().st_size + len(stop)
+        connection = http.client.HTTPConnection(*index.address, timeout=300)
+        connection.putrequest("POST", "/legacy/")
+        connection.putheader("content-type", CONTENT_TYPE)
+        connection.putheader("authorization", basic(index.token))
+        connection.putheader("content-length", str(size))
+        connection.endheaders()
+        connection.send(start)
+        with wheel.open("rb") as file:
+            connection.send(file)
+        connection.send(stop)
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        answer.read()
+        connection.request("GET", f"/files/{wheel.name}")
+        answer = connection.getresponse()
+        digest = hashlib.sha256()
+        while piece := answer.read(1 << 20):
+            digest.update(piece)
+        connection.close()
+        assert digest.hexdigest() == content["sha256_digest"]
+        assert index.memory() - before < 50 << 20
+
+
+def test_a_server_that_is_killed_in_an_upload_leaves_nothing_half(tmp_path: Path) -> None:
+    """After kill -9 in the middle of an upload the file is not there, and can be uploaded."""
+    wheel = build_wheel(tmp_path, "killed", "1.0")
+    content = wheel.read_bytes()
+    body = form(wheel.name, content, fields_of(wheel.name, content))
+    with RunningIndex(tmp_path / "store") as index:
+        token = index.token
+        with socket.create_connection(index.address) as connection:
+            head = (
+                f"POST /legacy/ HTTP/1.1\r\nHost: x\r\nContent-Type: {CONTENT_TYPE}\r\n"
+                f"Authorization: {basic(token)}\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
+            connection.sendall(head.encode() + body[:-200])
+            while not list((tmp_path / "store/files/.incoming").glob("*.part")):
+                time.sleep(0.01)
+            assert index.stop(signal.SIGKILL) == -signal.SIGKILL
+    with RunningIndex(tmp_path / "store") as index:
+        assert index.said["token_file"] is None
+        assert index.get("/simple/killed/")[0] == 404
+        assert index.upload(wheel, token=token) == 200
+        assert index.get(f"/files/{wheel.name}")[2] == content
+
+
+def test_a_restart_under_load_fails_no_request(tmp_path: Path) -> None:
+    """With a socket that is handed over, one server follows another and nobody notices."""
+    wheel = build_wheel(tmp_path, "steady", "1.0")
+    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+    listener.set_inheritable(True)
+    host, port = listener.getsockname()
+    handed = ("--fd", str(listener.fileno()))
+    problems: list[object] = []
+    counts = [0] * 4
+    over = threading.Event()
+
+    def ask(number: int, path: str) -> None:
+        while not over.is_set():
+            try:
+                connection = http.client.HTTPConnection(host, port, timeout=60)
+                for _ in range(5):
+                    connection.request("GET", path)
+                    answer = connection.getresponse()
+                    answer.read()
+                    if answer.status != 200:
+                        problems.append(answer.status)
+                    counts[number] += 1
+                    if answer.getheader("connection") == "close":
+                        break
+                connection.close()
+            except Exception as error:  # noqa: BLE001 - any is a failed request
+                problems.append(error)
+
+    with listener:
+        first = RunningIndex(tmp_path / "store", *handed, pass_fds=[listener.fileno()])
+        assert first.upload(wheel) == 200
+        paths = ["/simple/steady/", f"/files/{wheel.name}", "/simple/", "/-/health/ready"]
+        threads = [
+            threading.Thread(target=ask, args=(number, path)) for number, path in enumerate(paths)
+        ]
+        for thread in threads:
+            thread.start()
+        for _ in range(2):
+            second = RunningIndex(tmp_path / "store", *handed, pass_fds=[listener.fileno()])
+            assert first.stop() == 0
+            first = second
+        before = sum(counts)
+        while sum(counts) < before + 50 and not problems:
+            time.sleep(0.01)
+        over.set()
+        for thread in threads:
+            thread.join()
+        assert first.stop() == 0
+    assert not problems
+    assert min(counts) > 0
+
+
+def test_an_upload_that_is_under_way_is_finished_before_the_end(tmp_path: Path) -> None:
+    """A server that is asked to end in the middle of an upload takes it to its end."""
+    wheel = build_wheel(tmp_path, "ending", "1.0")
+    content = wheel.read_bytes()
+    body = form(wheel.name, content, fields_of(wheel.name, content))
+    with RunningIndex(tmp_path / "store") as index:
+        connection = http.client.HTTPConnection(*index.address, timeout=60)
+        connection.putrequest("POST", "/legacy/")
+        connection.putheader("content-type", CONTENT_TYPE)
+        connection.putheader("authorization", basic(index.token))
+        connection.putheader("content-length", str(len(body)))
+        connection.endheaders()
+        connection.send(body[:-200])
+        while not list((tmp_path / "store/files/.incoming").glob("*.part")):
+            time.sleep(0.01)
+        index.process.send_signal(signal.SIGTERM)
+        while is_open(index.address):
+            time.sleep(0.01)
+        connection.send(body[-200:])
+        answer = connection.getresponse()
+        assert answer.status == 200
+        connection.close()
+        assert index.stop() == 0
+    with RunningIndex(tmp_path / "store") as index:
+        assert index.get(f"/files/{wheel.name}")[2] == content
+
+
+# --- several machines ---------------------------------------------------------------------------
+
+
+def test_of_two_replicas_exactly_one_takes_a_name(
+    postgresql: Postgresql, object_storage: ObjectStorage, tmp_path: Path
+) -> None:
+    """Two servers on one database and storage: one content of a name wins, nothing is lost."""
+    place = ("--database", postgresql.database(), "--storage", object_storage.bucket())
+    names = [f"raced-1.{number}-py3-none-any.whl" for number in range(6)]
+    contents: dict[str, set[bytes]] = {name: set() for name in names}
+    jobs: list[tuple[int, Path]] = []
+    for side in range(4):
+        for number, name in enumerate(names):
+            path = build_wheel(
+                tmp_path / str(side), "raced", f"1.{number}", requires=[f"other{side % 2}"]
+            )
+            assert path.name == name
+            contents[name].add(path.read_bytes())
+            jobs.append((side, path))
+    with (
+        RunningIndex(tmp_path / "one", *place) as one,
+        RunningIndex(tmp_path / "two", *place) as two,
+    ):
+        both = (one, two)
+        statuses: dict[Path, int] = {}
+
+        def upload(side: int, path: Path) -> None:
+            statuses[path] = post(both[side // 2].address, path, token=one.token)[0]
+
+        threads = [threading.Thread(target=upload, args=job) for job in jobs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert set(statuses.values()) == {200, 409}
+        for name in names:
+            won = {path.read_bytes() for path, code in statuses.items()
+                   if path.name == name and code == 200}  # fmt: skip
+            assert len(won) == 1, name
+            for index in both:
+                assert {index.get(f"/files/{name}")[2]} == won
+        time.sleep(0.2)  # what the other one did shows after a tenth of a second
+        pages = {index.get("/simple/raced/")[2] for index in both}
+        assert len(pages) == 1
+        assert all(name.encode() in page for name in names for page in pages)
