@@ -64,6 +64,17 @@ def configure(parser: ArgumentParser) -> None:
         help="remove files that no page names, nor did when the index was last changed",
     )
     parser.add_argument(
+        "--site",
+        action="store_true",
+        help="write pages for people beside the index (needs the extra `server`)",
+    )
+    parser.add_argument(
+        "--public-url",
+        type=given,
+        metavar="URL",
+        help="where the index will be found, for the commands on the pages of --site",
+    )
+    parser.add_argument(
         "--memory",
         type=given,
         metavar="FILE",
@@ -119,6 +130,15 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             without=frozenset(without),
             progress=bar,
         )
+    if arguments.site and generated.is_published:
+        from wheelfit.server.generate.published import PublishedIndex
+        from wheelfit.server.site.static_pages import publish_pages
+        from wheelfit.values import replace
+
+        with target.opened():
+            url = arguments.public_url
+            written = publish_pages(PublishedIndex(target), target, public_url=url)
+        generated = replace(generated, written=(*generated.written, *written))
     _tell(generated, arguments, target, output)
     return FAULTS if generated.refused else 0
 

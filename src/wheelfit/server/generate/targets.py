@@ -131,6 +131,7 @@ class FolderTarget:
                     hint="try again when it has finished",
                 )
             shutil.rmtree(self._staging, ignore_errors=True)
+            self._count = 0
             try:
                 yield
             finally:

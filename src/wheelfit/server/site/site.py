@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +14,7 @@ from packaging.version import InvalidVersion
 
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import NetworkError, StorageUnavailable, UserError, WheelfitError
+from wheelfit.patterns import pattern
 from wheelfit.server.messages import Answer, as_asked
 from wheelfit.server.site.asked import Asked, read_query, read_upload
 from wheelfit.server.site.facts import Facts, is_web_address
@@ -58,9 +60,12 @@ _PROJECTS_ON_A_PAGE = 30
 _RELEASES_ON_A_PAGE = 100
 _LABELS_ON_A_PAGE = 100
 _WHEELS_ON_A_PAGE = 200
+_ITEMS_OF_A_FILE = 5_000
 _LONGEST_SEARCH = 100
 _SIMPLE_PAGE = "../../"
 """URLs of an index begin so: they are relative to the page of the project."""
+_BESIDE_PAGE = pattern(r"(?:[\w%+-][\w.%+-]*/)*[\w%+-][\w.%+-]*", re.ASCII)
+"""Others are of files in the folder of the page."""
 _NO_URL = "INDEX_URL"
 
 
@@ -105,17 +110,19 @@ class Place:
         """What leads from here to the front page."""
         return "../" * self.depth or "./"
 
-    def file(self, file: File) -> str:
+    def file(self, file: File, project: str) -> str:
         """Return the link to a file of the index; empty: there is none to follow."""
-        return self._url(file.url)
+        return self._url(file.url, project)
 
-    def provenance(self, file: File) -> str:
+    def provenance(self, file: File, project: str) -> str:
         """Return the link to what was attested; empty: nothing was."""
-        return "" if file.provenance is None else self._url(file.provenance)
+        return "" if file.provenance is None else self._url(file.provenance, project)
 
-    def _url(self, url: str) -> str:
+    def _url(self, url: str, project: str) -> str:
         if url.startswith(_SIMPLE_PAGE):
             return self.root + url.removeprefix(_SIMPLE_PAGE)
+        if _BESIDE_PAGE.fullmatch(url):
+            return f"{self.root}simple/{_segment(project)}/{url}"
         return url if is_web_address(url) else ""
 
 
@@ -130,13 +137,21 @@ class Site:
     :param public_url: the address of the front page as others see it, for the commands;
         None: it is not known. No header of a request is ever taken for it.
     :param title: how the index is called.
+    :param is_static: the answers are written into files: there are no forms, and a list that is
+        long is not continued on another page.
     :raises NeedsExtra: the extra `server` is not installed.
     """
 
     def __init__(
-        self, index: Index, *, public_url: str | None = None, title: str = "Package index"
+        self,
+        index: Index,
+        *,
+        public_url: str | None = None,
+        title: str = "Package index",
+        is_static: bool = False,
     ) -> None:
         self._index = index
+        self._is_static = is_static
         self._facts = Facts(index)
         self._templates = Templates()
         style = resources.files("wheelfit.server.site") / "site.css"
@@ -155,7 +170,7 @@ class Site:
         if request.method not in ("GET", "HEAD", "POST"):
             return _plain(405, "pages can only be read", {"allow": "GET, HEAD, POST"})
         segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
-        place = Place(len(segments) - 1)
+        place = Place(len(segments) - 1, self._is_static)
         try:
             answer = self._route(request, segments, place)
         except (NetworkError, StorageUnavailable) as error:
@@ -193,7 +208,7 @@ class Site:
         search = query.get("q", "")[:_LONGEST_SEARCH]
         names = list(self._index.projects())
         found = _found(names, search)
-        part = _part(found, query, _PROJECTS_ON_A_PAGE)
+        part = self._part(found, query, _PROJECTS_ON_A_PAGE)
         rows = [self._row(name) for name in part.items]
         return self._page(
             request,
@@ -296,10 +311,11 @@ class Site:
             "version": str(release.version),
             "newest": None if project.newest is None else str(project.newest),
             "is_newest": project.newest in (None, release.version),
-            "part": _part(facts.overview.rows, query, _LABELS_ON_A_PAGE),
-            "wheels": _part(wheels, query, _WHEELS_ON_A_PAGE, "files"),
+            "part": self._part(facts.overview.rows, query, _LABELS_ON_A_PAGE),
+            "wheels": self._part(wheels, query, _WHEELS_ON_A_PAGE, "files"),
             "more": _more({}, also=query),
             "groups": _groups(facts.overview),
+            "notes": _notes(facts.overview),
             "all_yanked": bool(yanked) and len(yanked) == len(wheels),
             "yanked": yanked,
             "attested": sum(wheel.file.provenance is not None for wheel in wheels),
@@ -342,7 +358,7 @@ class Site:
             project=project,
             facts=facts,
             version=str(facts.release.version),
-            part=_part(candidates, query, _WHEELS_ON_A_PAGE),
+            part=self._part(candidates, query, _WHEELS_ON_A_PAGE),
             more=_more({name: value for name, value in again.items() if value}),
             # What came with a form is not there when its next page is asked for.
             cut=asked.data is not None,
@@ -372,6 +388,14 @@ class Site:
                 "uv": f"wheelfit run --index-url {url} -- uv pip install {what}",
             }
         }
+
+    def _part(
+        self, items: Sequence[Any], query: Mapping[str, str], size: int, field: str = "page"
+    ) -> Part:
+        """Return what a page shows of a list."""
+        if self._is_static:
+            return Part(items[:_ITEMS_OF_A_FILE], 1, 1, len(items), 1)
+        return _part(items, query, size, field)
 
     # --- answers ------------------------------------------------------------------------------
 
@@ -445,6 +469,12 @@ def _groups(overview: Overview) -> tuple[Group, ...]:
         Group(kind, tuple(machines), tuple(_counted(label for *_, label in machines)))
         for kind, machines in groups.items()
     )
+
+
+def _notes(overview: Overview) -> list[str]:
+    """Return what is worth knowing, without what stands above as something that is wrong."""
+    told = tuple(map(str, overview.degradations))
+    return [note for note in overview.notes if not note.endswith(told)]
 
 
 def _counted(labels: Iterable[str]) -> Iterable[tuple[str, int]]:

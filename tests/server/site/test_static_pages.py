@@ -1,0 +1,94 @@
+"""The pages for people as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+from cli.running import Runner
+from server.site.documents import Document
+from server.site.indexes import DOCUMENT
+
+from wheelfit.testing.wheels import build_wheel
+
+pytest.importorskip("jinja2", reason="needs the extra `server`")
+pytestmark = pytest.mark.usefixtures("bare_environment")
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Runner:
+    """Return what runs a command."""
+    return Runner(capsys)
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    """Give a folder of wheels."""
+    folder = tmp_path / "wheels"
+    for label in ("cu128", "v3", None):
+        build_wheel(folder, "fast-fft", "2.1", label=label, document=DOCUMENT)
+    build_wheel(folder, "fast-fft", "2.0+odd", metadata_extra=[("Summary", "<b>quick</b>")])
+    build_wheel(folder, "plainly", "1.0")
+    return folder
+
+
+def pages(folder: Path) -> dict[str, Document]:
+    """Return the pages of a folder, which are all sound."""
+    found = {
+        str(path.relative_to(folder)): Document(path.read_bytes())
+        for path in folder.rglob("index.html")
+        if "simple" not in path.relative_to(folder).parts
+    }
+    assert [page.faults for page in found.values() if page.faults] == []
+    return found
+
+
+def test_pages(run: Runner, wheels: Path, tmp_path: Path) -> None:
+    """Every project and release has a page, without forms, and every link leads to a file."""
+    target = tmp_path / "public"
+    url = "https://wheels.example.org/"
+    run("index", "generate", wheels, "--to", target, "--site", "--public-url", url)
+    found = pages(target)
+    assert set(found) == {
+        "index.html",
+        "project/fast-fft/index.html",
+        "project/fast-fft/2.1/index.html",
+        "project/fast-fft/2.0+odd/index.html",
+        "project/plainly/index.html",
+        "project/plainly/1.0/index.html",
+    }
+    release = found["project/fast-fft/2.1/index.html"]
+    assert "needs CUDA driver >= 12.8" in release.text
+    assert f"wheelfit install --index-url {url}simple/ fast-fft==2.1" in release.text
+    for name, page in found.items():
+        assert "form" not in page.tags
+        for link in page.links:
+            parts = urlsplit(urljoin(f"http://x/{name}", link))
+            path = target / unquote(parts.path[1:])
+            assert (path / "index.html" if parts.path.endswith("/") else path).is_file(), link
+
+
+def test_again(run: Runner, wheels: Path) -> None:
+    """Unchanged pages stay, and what is gone from the index is gone from the pages."""
+    run("index", "generate", wheels, "--site")
+    assert "nothing has changed" in run("index", "generate", wheels, "--site").out
+    (wheels / "plainly-1.0-py3-none-any.whl").unlink()
+    run("index", "generate", wheels, "--site")
+    assert not [name for name in pages(wheels) if "plainly" in name]
+
+
+def test_a_front_page_of_others(run: Runner, wheels: Path) -> None:
+    """A front page that somebody else wrote is left alone."""
+    (wheels / "index.html").write_text("mine")
+    done = run("index", "generate", wheels, "--site", code=1)
+    assert "has not generated" in done.err
+    assert (wheels / "index.html").read_text() == "mine"
+
+
+def test_what_was_written_is_forgotten(run: Runner, wheels: Path) -> None:
+    """A list of pages that cannot be read means that all are written anew."""
+    run("index", "generate", wheels, "--site")
+    (wheels / "project" / "pages.json").write_text("[")
+    run("index", "generate", wheels, "--site")
+    assert len(pages(wheels)) == 6
