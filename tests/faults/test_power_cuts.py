@@ -16,7 +16,7 @@ from faults.trials import Outcome, Prepared
 
 pytestmark = pytest.mark.usefixtures("stepping")
 
-SMALL = {"pages", "files", "members", "parsed"}
+SMALL = {"pages", "files", "members", "parsed", "interpreters"}
 NEEDED = {"install": "demo==2.0", "upgrade": "demo==2.0", "sync": "demo==2.0"}
 
 
@@ -65,7 +65,7 @@ class Powerless:
             return f"the cache gave a wrong installation ({said.code}): {said.err}"
         verify = ("cache", "verify", "--json", "--cache-dir", scene.cache)
         damaged = json.loads(scene.run(*verify).out)["damaged"]
-        # Answers of indexes are not waited for: they carry a checksum, and are asked for again.
+        # Answers of indexes and interpreters are not waited for: they carry a checksum, and are asked for again.
         wrong = [entry for entry in damaged if entry["kind"] not in SMALL]
         if wrong or scene.run(*verify).code:
             return f"the cache has damaged wheels: {wrong}"
