@@ -68,6 +68,11 @@ class TestPages:
         assert "plainly 1.0 1 release" in page.text
         assert "./project/fast-fft/" in page.links
 
+    def test_projects_that_take_long(self, index: MemoryIndex) -> None:
+        """What cannot be found out soon is left out: there are the names at least."""
+        page = read(Site(index, patience=0), "/")
+        assert "fast-fft plainly" in page.text
+
     def test_search(self, site: Site) -> None:
         """A search finds parts of names, however they are spelled, and says so if there is none."""
         assert "1 project for “FAST_f”" in read(site, "/?q=FAST_f").text

@@ -15,8 +15,10 @@ from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
+from wheelfit.server.site.site import Site
 from wheelfit.server.store.cleaning import clean
 from wheelfit.server.store.opening import open_store
+from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue
 
 if TYPE_CHECKING:
@@ -78,7 +80,13 @@ def run_server(
     ):
         token_file = _first_token(store, settings.folder)
         origin = settings.public_url or origin_of(listener)
-        hosted = HostedIndex(store, log=log, metrics=metrics, rules=settings.rules)
+        hosted = HostedIndex(
+            store,
+            log=log,
+            metrics=metrics,
+            rules=settings.rules,
+            site=Site(StoredIndex(store), public_url=settings.public_url),
+        )
 
         def tell(served: Served) -> None:
             route = route_of(served.request.path)

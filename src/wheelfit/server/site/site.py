@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+import time
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode
@@ -139,6 +140,8 @@ class Site:
     :param title: how the index is called.
     :param is_static: the answers are written into files: there are no forms, and a list that is
         long is not continued on another page.
+    :param patience: seconds in which the list of projects finds out more than their names; those
+        of a mirror may have to be fetched.
     :raises NeedsExtra: the extra `server` is not installed.
     """
 
@@ -149,8 +152,10 @@ class Site:
         public_url: str | None = None,
         title: str = "Package index",
         is_static: bool = False,
+        patience: float = 1.0,
     ) -> None:
         self._index = index
+        self._patience = patience if not is_static else float("inf")
         self._is_static = is_static
         self._facts = Facts(index)
         self._templates = Templates()
@@ -209,7 +214,8 @@ class Site:
         names = list(self._index.projects())
         found = _found(names, search)
         part = self._part(found, query, _PROJECTS_ON_A_PAGE)
-        rows = [self._row(name) for name in part.items]
+        enough = time.monotonic() + self._patience
+        rows = [self._row(name, enough) for name in part.items]
         return self._page(
             request,
             place,
@@ -220,9 +226,11 @@ class Site:
             more=_more({"q": search} if search else {}),
         )
 
-    def _row(self, name: NormalizedName) -> dict[str, Any]:
-        """Return what the list tells of a project; little, if it cannot be read."""
-        row = {"name": name, "path": f"{_segment(name)}/", "newest": None}
+    def _row(self, name: NormalizedName, enough: float) -> dict[str, Any]:
+        """Return what the list tells of a project; little, if it cannot be read, or not soon."""
+        row = {"name": name, "path": f"{_segment(name)}/", "newest": None, "problem": ""}
+        if time.monotonic() >= enough:
+            return row
         try:
             facts = self._facts.project(name)
         except WheelfitError as error:
