@@ -39,6 +39,8 @@ _FLAGS = (
     ("--log", "FORM", "json, plain, or auto (default): words on a terminal, else JSON"),
     ("--log-requests", "yes/no", "write down every request (default: yes)"),
     ("--stop-within", "SECONDS", "time for what is under way when it ends (default: 60)"),
+    ("--mirror-most", "SIZE", "keep so much of mirrored files (default: as much as there is)"),
+    ("--mirror-storage", "URL", "where mirrored files are kept, as --storage (default: in DIR)"),
 )
 
 
@@ -59,6 +61,20 @@ def configure(parser: ArgumentParser) -> None:
     for flag, metavar, text in _FLAGS:
         name = flag.removeprefix("--").replace("-", "_")
         group.add_argument(flag, dest=f"serve_{name}", type=given, metavar=metavar, help=text)
+    group.add_argument(
+        "--mirror",
+        type=given,
+        action="append",
+        metavar="[NAME=]URL",
+        help="serve what this index has too; uploads and earlier ones count more",
+    )
+    group.add_argument(
+        "--reserved",
+        type=given,
+        action="append",
+        metavar="PATTERN",
+        help="projects that no mirror may supply, as acme-*",
+    )
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
@@ -79,6 +95,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         "folder": arguments.folder,
         "database": arguments.database,
         "storage": arguments.storage,
+        "mirror": " ".join(arguments.mirror) if arguments.mirror else None,
+        "reserved": " ".join(arguments.reserved) if arguments.reserved else None,
     }
     settings = read_settings(said, environ, arguments.settings)
     if settings.fd is None and not is_loopback(settings.host) and settings.public_url is None:
@@ -96,6 +114,7 @@ def _tell(started: Started, output: Output) -> None:
     index, upload = f"{started.origin}/simple/", f"{started.origin}/legacy/"
     output.result_json({"version": 1, "url": index, "upload": upload, "token_file": file})
     output.result(index)
+    output.flush()
     if file is not None:
         from shlex import quote
 

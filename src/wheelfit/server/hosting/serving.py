@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +18,7 @@ from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.cleaning import clean
-from wheelfit.server.store.opening import open_store
+from wheelfit.server.store.opening import open_blobs, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from wheelfit.server.asgi import Served
     from wheelfit.server.hosting.settings import ServerSettings
+    from wheelfit.server.index import Index
     from wheelfit.server.store.opening import Store
 
 
@@ -77,6 +79,7 @@ def run_server(
         _listening(settings, environ) as listener,
         _logging(settings, log_to) as log,
         _cleaning(store, log),
+        _mirroring(settings, environ, store, log) as mirrored,
     ):
         token_file = _first_token(store, settings.folder)
         origin = settings.public_url or origin_of(listener)
@@ -85,7 +88,15 @@ def run_server(
             log=log,
             metrics=metrics,
             rules=settings.rules,
-            site=Site(StoredIndex(store), public_url=settings.public_url),
+            site=Site(
+                StoredIndex(store) if mirrored is None else mirrored,
+                public_url=settings.public_url,
+            ),
+            index=mirrored,
+            # What upstreams change nobody tells: pages of all are looked at now and then.
+            generation=None
+            if mirrored is None
+            else lambda: (store.records.serial(), int(time.monotonic())),
         )
 
         def tell(served: Served) -> None:
@@ -175,6 +186,39 @@ def _cleaning(store: Store, log: Log) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+
+
+@contextmanager
+def _mirroring(
+    settings: ServerSettings, environ: Mapping[str, str], store: Store, log: Log
+) -> Iterator[Index | None]:
+    """Give the index with what mirrors have besides; None if there are none."""
+    if not settings.mirrors:
+        yield None
+        return
+    from wheelfit.server.store.folder import FolderBlobs  # noqa: PLC0415 - few mirror anything
+    from wheelfit.server.upstream.opening import open_mirrors  # noqa: PLC0415
+
+    folder = settings.folder / "mirrored"
+    mirrors = open_mirrors(
+        settings.mirrors,
+        # Never where the uploads are: what is mirrored goes when there is too much.
+        FolderBlobs(folder / "files")
+        if settings.mirror_storage is None
+        else open_blobs(settings.mirror_storage, spool=folder / "incoming"),
+        folder / "pages",
+        environ=environ,
+        note=lambda text: log("mirror", message=text),
+    )
+    try:
+        yield mirrors.with_own(
+            StoredIndex(store),
+            owners=settings.owners,
+            # What was deleted, too, was uploaded here once.
+            claims=lambda name: store.records.serial(name) > 0,
+        )
+    finally:
+        mirrors.close()
 
 
 def _first_token(store: Store, folder: Path) -> Path | None:

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
 
+from packaging.utils import canonicalize_name
+
 from wheelfit.core.sizes import parse_size
 from wheelfit.errors import FileProblem, InvalidConfiguration
 from wheelfit.server.asgi import Limits
 from wheelfit.server.hosting.administration import seconds_of
 from wheelfit.server.hosting.application import Rules
-from wheelfit.values import dataclass
+from wheelfit.server.upstream.merged import Owners
+from wheelfit.server.upstream.settings import MirrorSettings, mirror_of_table, mirror_of_text
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,6 +55,12 @@ class ServerSettings:
     """Seconds."""
     limits: Limits
     rules: Rules
+    mirrors: tuple[MirrorSettings, ...] = ()
+    """Other indexes whose projects are served too, the most important first."""
+    owners: Owners = Owners()
+    """Who supplies which project, where the first that knows it shall not."""
+    mirror_storage: str | None = None
+    """Where mirrored files are kept; None: in the folder."""
 
 
 def read_settings(
@@ -64,7 +74,9 @@ def read_settings(
     :raises InvalidConfiguration: something that was said cannot be.
     :raises FileProblem: the file cannot be read.
     """
-    said = {key: (str(value), f"file {file}") for key, value in _read(file).items()}
+    read = _read(file)
+    tables = {key: read.pop(key) for key in _TABLES if not isinstance(read.get(key, ""), str)}
+    said = {key: (str(value), f"file {file}") for key, value in read.items()}
     for key in _KEYS:
         variable = PREFIX + key.upper().replace("-", "_")
         if environ.get(variable):
@@ -97,7 +109,48 @@ def read_settings(
             stage_lasts=values["stage-lasts"],
             metrics=values["metrics"],
         ),
+        mirrors=_mirrors(values["mirror"], tables.get("mirror"), values["mirror-most"], str(file)),
+        owners=_owners(values["reserved"], tables, str(file)),
+        mirror_storage=values["mirror-storage"],
     )
+
+
+def _mirrors(
+    given: tuple[MirrorSettings, ...] | None, tables: object, most: int | None, where: str
+) -> tuple[MirrorSettings, ...]:
+    """Return the mirrors that flags name, or the tables of a file."""
+    mirrors = given
+    if mirrors is None:
+        if not isinstance(tables, list | None):
+            raise InvalidConfiguration("mirrors are tables: [[mirror]]", where=where)
+        mirrors = tuple(mirror_of_table(_table(one, where), where=where) for one in tables or ())
+    return tuple(replace(one, most=one.most if most is None else most) for one in mirrors)
+
+
+def _owners(reserved: tuple[str, ...] | None, tables: Mapping[str, object], where: str) -> Owners:
+    """Return the rules about owners."""
+    patterns = reserved
+    if patterns is None:
+        patterns = _texts(tables.get("reserved", []), "reserved", where)
+    named: dict[str, tuple[str, ...]] = {
+        canonicalize_name(project): _texts(
+            [sources] if isinstance(sources, str) else sources, project, where
+        )
+        for project, sources in _table(tables.get("owners", {}), where).items()
+    }
+    return Owners(named, patterns)
+
+
+def _table(value: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidConfiguration("owners and mirrors are tables", where=where)
+    return value
+
+
+def _texts(value: object, key: str, where: str) -> tuple[str, ...]:
+    if not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
+        raise InvalidConfiguration(f"{key} is a text, or a list of texts", where=where)
+    return tuple(value)
 
 
 def _read(file: str | None) -> dict[str, object]:
@@ -114,6 +167,8 @@ def _read(file: str | None) -> dict[str, object]:
     except ValueError as error:
         raise InvalidConfiguration(f"it is no TOML: {error}", where=file) from None
     for key, value in said.items():
+        if key in _TABLES and not isinstance(value, str):
+            continue
         if key not in _KEYS:
             raise InvalidConfiguration(
                 f"there is no setting {key!r}", where=file, hint=f"there are {', '.join(_KEYS)}"
@@ -158,6 +213,16 @@ def _yes(text: str) -> bool:
     return _one_of("yes", "no", "true", "false", "1", "0")(text.lower()) in ("yes", "true", "1")
 
 
+def _mirror(text: str) -> tuple[MirrorSettings, ...]:
+    return tuple(mirror_of_text(one) for one in text.split())
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_TABLES = ("mirror", "owners", "reserved")
+"""What a file says in tables and lists; of these, ``owners`` it alone can say."""
 _KEYS = cast(
     "Mapping[str, tuple[Callable[[str], object], str | None]]",
     {
@@ -176,6 +241,10 @@ _KEYS = cast(
         "max-connections": (_number(1, 1 << 20), "2000"),
         "stop-within": (_number(0, 86400), "60"),
         "stage-lasts": (seconds_of, "7d"),
+        "mirror": (_mirror, None),
+        "mirror-most": (parse_size, None),
+        "mirror-storage": (str, None),
+        "reserved": (_words, None),
     },
 )
 """Each with what reads it, and what holds if nobody says anything."""

@@ -1,0 +1,179 @@
+"""Mirrors behind `wheelfit index serve`, and the clients that people have."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.utils import canonicalize_name
+from server.running import RunningIndex, clean_environ
+
+from wheelfit.sources.open import open_sources
+from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
+from wheelfit.sources.urls import origin
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+
+pytest.importorskip("uvicorn", reason="needs the extra `server`")
+
+JSON = "application/vnd.pypi.simple.v1+json"
+
+
+def run(folder: Path, *words: str | Path) -> str:
+    """Run a client, which has to end well."""
+    done = subprocess.run(
+        list(map(str, words)),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=clean_environ(folder),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def installed(target: Path) -> set[str]:
+    """Return what is installed."""
+    return {path.name.removesuffix(".dist-info") for path in target.glob("*.dist-info")}
+
+
+@pytest.fixture
+def serving(upstream: RecordingIndex, tmp_path: Path) -> Iterator[RunningIndex]:
+    """Give a server that mirrors the upstream; ``acme-*`` is reserved."""
+    options = ("--mirror", f"up={upstream.url}", "--reserved", "acme-*", "--mirror-most", "1GiB")
+    with RunningIndex(tmp_path / "index", *options) as server:
+        yield server
+
+
+def files_of(server: RunningIndex, project: str) -> set[str]:
+    """Return the names on a page; empty if there is none."""
+    status, _, body = server.get(f"/simple/{project}/", accept=JSON)
+    return {one["filename"] for one in json.loads(body)["files"]} if status == 200 else set()
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_installers(
+    serving: RunningIndex,
+    upstream: RecordingIndex,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    tool: str,
+) -> None:
+    """What is installed came through the mirror; again it comes without the upstream."""
+    program: Path = request.getfixturevalue(tool)
+    words: list[str | Path] = (
+        [program, "install", "--no-cache-dir"]
+        if tool == "pip"
+        else [program, "pip", "install", "--no-cache", "--python", sys.executable]
+    )
+    words += ["--index-url", serving.url, "small", "--target"]
+    run(tmp_path, *words, tmp_path / "first")
+    assert installed(tmp_path / "first") == {"small-2.0", "large-1.0"}
+    upstream.faults.status["*"] = 503
+    run(tmp_path, *words, tmp_path / "second")
+    assert installed(tmp_path / "second") == {"small-2.0", "large-1.0"}
+    wheel = "small-2.0-py3-none-any.whl"
+    assert [one.status for one in upstream.requests_for(wheel)] == [200]
+
+
+def test_uploads_and_reserved_names(
+    serving: RunningIndex, upstream: RecordingIndex, wheels: Path, tmp_path: Path
+) -> None:
+    """An upload takes a project from the mirror at once, and a deleted one does not go back."""
+    build_wheel(wheels, "acme-tools", "99")
+    assert files_of(serving, "acme-tools") == set()
+    assert not any("acme" in one.path for one in upstream.requests)
+    assert files_of(serving, "large") == {"large-1.0-py3-none-any.whl"}
+    own = build_wheel(tmp_path / "dist", "large", "0.1")
+    assert serving.upload(own) == 200
+    assert files_of(serving, "large") == {own.name}
+    assert serving.get("/files/large-1.0-py3-none-any.whl")[0] == 404
+    environ = {**clean_environ(tmp_path), "WHEELFIT_INDEX_TOKEN": serving.token}
+    words = [sys.executable, "-m", "wheelfit", "index", "delete", own.name]
+    subprocess.run([*words, "--at", str(serving.folder)], check=True, env=environ)
+    assert files_of(serving, "large") == set()
+
+
+def test_an_upstream_that_changes(serving: RunningIndex, wheels: Path, tmp_path: Path) -> None:
+    """Pages that are kept written follow, once the time of a page is over."""
+    del serving
+    settings = tmp_path / "settings.toml"
+    with RecordingIndex(wheels) as upstream:
+        settings.write_text(f'[[mirror]]\nurl = "{upstream.url}"\nfresh = 0\n')
+        with RunningIndex(tmp_path / "other", "--settings", str(settings)) as server:
+            assert len(files_of(server, "small")) == 2
+            build_wheel(wheels, "small", "3.0")
+            for _ in range(100):
+                if len(files_of(server, "small")) == 3:
+                    break
+                server.get("/-/health/ready")
+            else:
+                pytest.fail("the new file never shows")
+
+
+def test_an_upstream_that_is_down(
+    serving: RunningIndex, upstream: RecordingIndex, tmp_path: Path
+) -> None:
+    """A project that nobody knows yet is an error of the server, and the log says why."""
+    upstream.faults.status["*"] = 404
+    assert serving.get("/simple/none/")[0] == 404
+    upstream.faults.status["*"] = 500
+    assert serving.get("/simple/small/")[0] == 502
+    del tmp_path
+
+
+def test_mistakes_in_settings(tmp_path: Path) -> None:
+    """They end the start."""
+    settings = tmp_path / "settings.toml"
+    for text in (
+        '[[mirror]]\nurl = "file:///srv"\n',
+        "mirror = 5\n",
+        '[[mirror]]\nurl = "https://index.example/"\nfresher = 1\n',
+        'reserved = [5]\n[[mirror]]\nurl = "https://index.example/"\n',
+        '[[mirror]]\nurl = "https://index.example/"\n[owners]\nsmall = "nobody"\n',
+    ):
+        settings.write_text(text)
+        words = [sys.executable, "-m", "wheelfit", "index", "serve", str(tmp_path / "index")]
+        done = subprocess.run(
+            [*words, "--port", "0", "--settings", str(settings)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=clean_environ(tmp_path),
+            timeout=60,
+        )
+        assert done.returncode == 1, text
+        assert "Traceback" not in done.stderr
+
+
+def test_the_package_registry(registry: None, uv: Path, pip: Path, tmp_path: Path) -> None:
+    """A real index, mirrored for real installers, twice with the second time from what is kept."""
+    del registry
+    index = os.environ.get("PIP_INDEX_URL") or DEFAULT_INDEX
+    cert = os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE")
+    sources = open_sources(
+        SourceSettings(index_url=index, cert=cert), cache_folder=None, environ=os.environ
+    )
+    page = sources.project(canonicalize_name("six"))
+    assert page is not None
+    # Where this runs the registry may stand in a private network, as a mirror itself.
+    hosts = sorted({origin(file.url).host for file in page.files} - {origin(index).host})
+    lines = ["[[mirror]]", f"url = {json.dumps(index)}", f"hosts = {json.dumps(hosts)}"]
+    lines += [f"cert = {json.dumps(cert)}"] if cert else []
+    settings = tmp_path / "settings.toml"
+    settings.write_text("\n".join(lines))
+    with RunningIndex(tmp_path / "index", "--settings", str(settings)) as server:
+        for turn in ("first", "second"):
+            target = tmp_path / turn
+            words = ["install", "--no-cache-dir", "--index-url", server.url, "--target"]
+            run(tmp_path, pip, *words, target / "pip", "six==1.16.0")
+            words = ["pip", "install", "--no-cache", "--index-url", server.url, "--target"]
+            run(tmp_path, uv, *words, target / "uv", "--python", sys.executable, "six==1.16.0")
+            assert installed(target / "pip") == installed(target / "uv") == {"six-1.16.0"}
+    kept = [path for path in (tmp_path / "index/mirrored/files").rglob("*") if path.is_file()]
+    assert len(kept) == 1
