@@ -65,7 +65,8 @@ class Powerless:
             return f"the cache gave a wrong installation ({said.code}): {said.err}"
         verify = ("cache", "verify", "--json", "--cache-dir", scene.cache)
         damaged = json.loads(scene.run(*verify).out)["damaged"]
-        # Answers of indexes and interpreters are not waited for: they carry a checksum, and are asked for again.
+        # What indexes and interpreters said is not waited for: it carries a checksum, and they are
+        # asked again.
         wrong = [entry for entry in damaged if entry["kind"] not in SMALL]
         if wrong or scene.run(*verify).code:
             return f"the cache has damaged wheels: {wrong}"
