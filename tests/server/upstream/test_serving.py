@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,7 +95,7 @@ def test_uploads_and_reserved_names(
     assert files_of(serving, "large") == {own.name}
     assert serving.get("/files/large-1.0-py3-none-any.whl")[0] == 404
     environ = {**clean_environ(tmp_path), "WHEELFIT_INDEX_TOKEN": serving.token}
-    words = [sys.executable, "-m", "wheelfit", "index", "delete", own.name]
+    words = [sys.executable, "-m", "wheelfit", "index", "delete", "--yes", own.name]
     subprocess.run([*words, "--at", str(serving.folder)], check=True, env=environ)
     assert files_of(serving, "large") == set()
 
@@ -108,10 +109,10 @@ def test_an_upstream_that_changes(serving: RunningIndex, wheels: Path, tmp_path:
         with RunningIndex(tmp_path / "other", "--settings", str(settings)) as server:
             assert len(files_of(server, "small")) == 2
             build_wheel(wheels, "small", "3.0")
-            for _ in range(100):
+            for _ in range(400):
                 if len(files_of(server, "small")) == 3:
                     break
-                server.get("/-/health/ready")
+                time.sleep(0.05)
             else:
                 pytest.fail("the new file never shows")
 
