@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -216,6 +217,18 @@ class TestOpening:
         assert other is not None
         assert other.source == "second"
         assert len(names(mirrors.with_own(FolderIndex(own)).project(SMALL))) == 1
+
+    def test_what_a_killed_process_left(self, upstream: RecordingIndex, tmp_path: Path) -> None:
+        """Half a file that nobody has written to for a day goes with the next start."""
+        incoming = tmp_path / "blobs/.incoming"
+        incoming.mkdir(parents=True)
+        old, new = incoming / "old.part", incoming / "new.part"
+        old.write_bytes(b"half")
+        new.write_bytes(b"half")
+        os.utime(old, (1, 1))
+        blobs = FolderBlobs(tmp_path / "blobs")
+        open_mirrors([MirrorSettings(upstream.url)], blobs, None, environ={}).close()
+        assert list(incoming.iterdir()) == [new]
 
     def test_mistakes(self, mirrors: Mirrors, tmp_path: Path) -> None:
         """Each is told before anything is served."""

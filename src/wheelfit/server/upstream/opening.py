@@ -45,6 +45,8 @@ def __dir__() -> list[str]:
 
 _RETRIES = 2
 """Somebody is waiting, and an old page may do: seldomer than installers repeat requests."""
+_ABANDONED = 86400.0
+"""Seconds after which a file that came only in part belongs to nobody."""
 _NOWHERE = Path("/nonexistent")
 OWN = "own"
 """How rules about owners call the index with uploads."""
@@ -109,9 +111,11 @@ def open_mirrors(
     :param environ: for proxies and certificates.
     :param note: told what an operator should know.
     :raises InvalidConfiguration: a setting cannot be; no upstream is asked yet.
+    :raises StorageUnavailable: the place cannot be read.
     """
     each = tuple(settings)
     limits = [one.most for one in each if one.most is not None]
+    blobs.tidy(time.time() - _ABANDONED)  # of processes that were killed
     pulled = Pulled(blobs, min(limits) if limits else None)
     names = [one.label for one in each]
     for name in names:
