@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from wheelfit.check import checks, profile
+from wheelfit.check.findings import Place
 from wheelfit.check.lines import with_lines
 from wheelfit.check.spelling import is_slip, resembling, spellings_of, words_of
 from wheelfit.check.vocabulary import VOCABULARIES
@@ -31,7 +33,7 @@ from wheelfit.values import replace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.check.findings import Finding, Place
+    from wheelfit.check.findings import Finding
     from wheelfit.check.profile import Profile
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
@@ -50,6 +52,8 @@ _HASH_LABEL = re.compile(r"[0-9a-f]{8}")
 _FAMILIAR = HARDWARE | {ABI_DEPENDENCY, *STATIC_FAMILIES}
 _MOST = 20
 """Values that a message lists."""
+_SMALL = 1 << 14
+"""Bytes of documents whose findings are kept for a while: of wheels of many releases."""
 
 
 def check_variant_document(
@@ -70,6 +74,16 @@ def check_variant_document(
     :return: what was found, and the document as a lenient reader sees it; None if it is
         of no use to anybody.
     """
+    look = _looked_at if len(data) <= _SMALL else _look_at
+    findings, document = look(data, label, is_whole=is_whole, profiles=profiles)
+    return [replace(one, where=place.where, member=place.member) for one in findings], document
+
+
+def _look_at(
+    data: bytes, label: Label | None, *, is_whole: bool, profiles: frozenset[Profile]
+) -> tuple[list[Finding], VariantDocument | None]:
+    """Return what is found in a document, wherever it is."""
+    place = Place("")
     faults, document = examine_document(data, where=place.where)
     findings = [
         place.found(
@@ -87,6 +101,10 @@ def check_variant_document(
     findings += _Sense(document, place, is_index=is_whole and label is None).all()
     findings += profile.about_document(document, place, profiles)
     return with_lines(findings, data), document
+
+
+# The wheels of one label say the same in release after release.
+_looked_at = lru_cache(maxsize=256)(_look_at)
 
 
 def _label_faults(document: VariantDocument, label: Label, place: Place) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.errors import Fault
+    from wheelfit.wheels.bytes_source import ByteSource
 
 __all__ = ["WheelFacts", "check_parts", "check_wheel", "filename_findings"]
 
@@ -51,7 +52,7 @@ class WheelFacts:
 
 
 def check_wheel(
-    source: Path | BinaryIO,
+    source: Path | BinaryIO | ByteSource,
     filename: str,
     *,
     where: str,

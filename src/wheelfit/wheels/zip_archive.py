@@ -183,9 +183,18 @@ class ZipArchive:
         :param name: path inside the wheel.
         :raises InvalidWheel: there is no such file, or it is too large, or damaged.
         """
-        if (size := self.member(name).size) > _LARGEST_TEXT:
-            raise InvalidWheel(f"{name!r} has {size} bytes", where=self.where)
-        return b"".join(self.chunks(name))
+        member = self.member(name)
+        if member.size > _LARGEST_TEXT:
+            raise InvalidWheel(f"{name!r} has {member.size} bytes", where=self.where)
+        length = LOCAL_HEADER_SIZE + member.name_size + _USUAL_EXTRA + member.compressed_size
+        if length > _PIECE:
+            return b"".join(self.chunks(name))
+        start, read = self._begin(member, length)
+        first = start - member.offset
+        packed = read[first : first + member.compressed_size]
+        if rest := member.compressed_size - len(packed):  # its extra fields are unusually long
+            packed += self.read_bytes(start + len(packed), rest)
+        return inflate_whole(member, packed, where=self.where)
 
     def contents(self, members: Iterable[Member]) -> Iterator[tuple[Member, bytes]]:
         """Yield small files with their contents; what lies together is read together.

@@ -55,6 +55,7 @@ LOCAL_HEADER_SIZE = 30
 
 _TAR_BLOCK = 512
 
+_LENGTHS = struct.Struct("<2H")
 _END = struct.Struct("<4s4H2LH")
 _END_MARK = b"PK\x05\x06"
 _LOCATOR = struct.Struct("<4sLQL")
@@ -408,7 +409,7 @@ def local_header_size(header: bytes) -> int:
 
     :param header: its beginning, at least `LOCAL_HEADER_SIZE` bytes.
     """
-    name_length, extra_length = struct.unpack_from("<2H", header, 26)
+    name_length, extra_length = _LENGTHS.unpack_from(header, 26)
     return LOCAL_HEADER_SIZE + int(name_length) + int(extra_length)
 
 

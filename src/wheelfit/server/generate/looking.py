@@ -22,10 +22,12 @@ from wheelfit.check.wheels import check_wheel
 from wheelfit.errors import FileProblem
 from wheelfit.server.generate.facts import FileFacts
 from wheelfit.values import replace
+from wheelfit.wheels.bytes_source import Memory
 from wheelfit.wheels.dist_info import header_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -91,10 +93,18 @@ def look_at(found: Found, *, full: bool = False) -> FileFacts:
     :raises FileProblem: it cannot be read, or changes meanwhile.
     """
     try:
-        with found.path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        look = _wheel if found.filename.endswith(".whl") else _source
-        facts = look(found, digest, full=full)
+        source: Path | Memory = found.path
+        with found.path.open("rb", buffering=0) as file:
+            if found.size < _LARGE:
+                data = file.read()
+                digest = hashlib.sha256(data).hexdigest()
+                source = Memory(data)
+            else:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if found.filename.endswith(".whl"):
+            facts = _wheel(found, source, digest, full=full)
+        else:
+            facts = _source(found, digest)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise FileProblem(f"it cannot be read: {reason}", where=str(found.path)) from error
@@ -107,8 +117,8 @@ def look_at(found: Found, *, full: bool = False) -> FileFacts:
     return facts
 
 
-def _wheel(found: Found, digest: str, *, full: bool) -> FileFacts:
-    findings, known = check_wheel(found.path, found.filename, where=found.name)
+def _wheel(found: Found, source: Path | Memory, digest: str, *, full: bool) -> FileFacts:
+    findings, known = check_wheel(source, found.filename, where=found.name)
     faults = [one for one in findings if one.severity is Severity.ERROR]
     metadata = b"" if known is None else known.metadata
     if full:
@@ -142,8 +152,7 @@ def _all_faults(found: Found, digest: str) -> list[Finding]:
     ]
 
 
-def _source(found: Found, digest: str, *, full: bool) -> FileFacts:
-    del full  # nothing in it has a hash
+def _source(found: Found, digest: str) -> FileFacts:
     place = Place(found.name)
     try:
         name, version = parse_sdist_filename(found.filename)
