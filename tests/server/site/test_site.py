@@ -15,7 +15,7 @@ from wheelfit.errors import StorageUnavailable, Unreachable
 from wheelfit.platforms.presets import compose
 from wheelfit.resolve.preset_hosts import host_of_preset
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.index import Elsewhere, url_of
+from wheelfit.server.index import Content, Elsewhere, url_of
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.site.facts import is_web_address
 from wheelfit.server.site.rendering import visible
@@ -161,7 +161,7 @@ class TestPages:
     def test_folder(self, tmp_path: Path) -> None:
         """An index that cannot say when its pages change has pages too."""
         build_wheel(tmp_path, "some", "1.0", label="v3", document=DOCUMENT)
-        site = Site(FolderIndex(tmp_path))
+        site = Site(FolderIndex(tmp_path), reads_wheels=True)
         assert "needs x86-64-v3" in read(site, "/project/some/1.0/").text
         build_wheel(tmp_path, "some", "1.1")
         assert "1.1 newest" in read(site, "/project/some/").text
@@ -468,7 +468,7 @@ class TestBroken:
         [
             (b"{", "some-1.0-variants.json cannot be used"),
             (b'{"$schema": "https://x.example/9"}', "some-1.0-variants.json cannot be used"),
-            (json.dumps(OTHER).encode(), "v3: ignored, it is listed and not there"),
+            (json.dumps(OTHER).encode(), "v3: ignored, no metadata can be read"),
         ],
     )
     def test_documents(self, tmp_path: Path, document: bytes, says: str) -> None:
@@ -502,10 +502,30 @@ class TestBroken:
         assert "cpu-x86_64-v3 gets v3" in answer.text
         assert "what the metadata of the chosen wheel says does not count" in answer.text
 
+    def test_no_wheel_is_read(self, tmp_path: Path) -> None:
+        """F-77: where wheels may lie elsewhere, none is opened for what would stand beside it."""
+        index = MemoryIndex()
+        for label in ("v3", None):
+            file = index.add_wheel(
+                build_wheel(tmp_path, "some", "1.0", label=label, document=DOCUMENT)
+            )
+            del index.contents[f"{file.filename}.metadata"]
+            name = file.filename
+            index.contents[name] = Content(1, "", lambda *_: pytest.fail("a wheel is read"))
+        index.pages["some"] = tuple(
+            File(file.filename, file.url, file.hashes) for file in index.pages["some"]
+        )
+        site = Site(index)
+        page = read(site, "/project/some/1.0/")
+        assert "no metadata can be read without fetching the whole wheel" in page.text
+        assert "no wheel is fetched for a page" in page.text
+        answer = read(site, "/project/some/1.0/which/?preset=linux-x86_64")
+        assert "linux-x86_64 gets the plain wheel" in answer.text
+
     def test_wheels_that_are_none(self, tmp_path: Path) -> None:
         """A file that is no archive costs its own facts."""
         (tmp_path / "some-1.0-py3-none-any-v3.whl").write_bytes(b"no archive")
-        site = Site(FolderIndex(tmp_path))
+        site = Site(FolderIndex(tmp_path), reads_wheels=True)
         assert "Something is wrong" in read(site, "/project/some/1.0/").text
         assert "gets nothing" in read(site, "/project/some/1.0/which/?preset=linux-x86_64").text
 

@@ -42,7 +42,7 @@ def __dir__() -> list[str]:
 
 
 _POLICY = ChoicePolicy(metadata=MetadataPolicy(read_unlisted=True, most_labels=256))
-"""Wheels are here, so that looking into them costs little."""
+"""Where wheels are looked into at all, they are at hand, so that it costs little."""
 _KEPT = 200_000
 """Files that all that is kept may be about."""
 _MOST_ASKED = 2_000
@@ -111,10 +111,12 @@ class Facts:
     """Know what there is to tell of an index. Called from several threads at once.
 
     :param index: the index.
+    :param reads_wheels: whether its wheels are at hand.
     """
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, *, reads_wheels: bool) -> None:
         self._index = index
+        self._reads_wheels = reads_wheels
         self._projects = Memory[ProjectFacts](_KEPT, lambda one: len(one.page.files) + 1)
         self._releases = Memory[ReleaseFacts](_KEPT, lambda one: len(one.release.wheels) + 10)
 
@@ -159,7 +161,7 @@ class Facts:
         :param machine: who asks.
         :raises WheelfitError: the index cannot be asked.
         """
-        files = IndexFiles(self._index, project.page)
+        files = IndexFiles(self._index, project.page, reads_wheels=self._reads_wheels)
         candidates = Candidates(files, machine.target, None, _POLICY, user_lists=machine.detector)
         name = project.page.name
         try:
@@ -171,7 +173,7 @@ class Facts:
         return explain_choice(candidates, choice)
 
     def _look(self, project: ProjectFacts, release: Release) -> ReleaseFacts:
-        files = IndexFiles(self._index, project.page)
+        files = IndexFiles(self._index, project.page, reads_wheels=self._reads_wheels)
         candidates = Candidates(files, usual_target(), None, _POLICY)
         metadata = metadata_of(candidates, release)
         unasked = len(release.wheels) > _MOST_ASKED

@@ -8,7 +8,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import FileProblem
 from wheelfit.server.index import Content
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.repository import READ_LIMIT, TooCostly
 from wheelfit.sources.size import FileSize
 from wheelfit.wheels.archive import WheelArchive
 
@@ -37,12 +37,15 @@ class IndexFiles:
 
     :param index: has the files.
     :param page: the project as it was when the page was begun; there is no other here.
+    :param reads_wheels: whether parts of wheels may be read, because they are at hand. A mirror
+        would fetch them, gigabytes for the sake of a line.
     """
 
     name = "this index"
 
-    def __init__(self, index: Index, page: ProjectPage) -> None:
+    def __init__(self, index: Index, page: ProjectPage, *, reads_wheels: bool) -> None:
         self._index = index
+        self._reads_wheels = reads_wheels
         self._page = page
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
@@ -64,6 +67,8 @@ class IndexFiles:
         """
         if file.metadata_hashes is not None:
             return self._read(f"{file.filename}.metadata", READ_LIMIT)
+        if not self._reads_wheels:
+            _refuse(file)
         with self._open(file) as wheel:
             return wheel.metadata()
 
@@ -71,10 +76,13 @@ class IndexFiles:
         """Return the ``variant.json`` inside a variant wheel.
 
         :raises FileProblem: it is not here.
+        :raises TooCostly: wheels are not read.
         :raises InvalidWheel: the wheel is not sound.
         """
         if not parse_wheel_filename(file.filename).is_variant:  # F-10
             return None
+        if not self._reads_wheels:
+            raise TooCostly("no wheel is read for a page", where=file.filename)
         with self._open(file) as wheel:
             return wheel.variant_document()
 

@@ -140,6 +140,8 @@ class Site:
     :param title: how the index is called.
     :param is_static: the answers are written into files: there are no forms, and a list that is
         long is not continued on another page.
+    :param reads_wheels: look into wheels for what the index does not have beside them. Only for an
+        index whose wheels are at hand: a mirror would fetch them.
     :param patience: seconds in which the list of projects finds out more than their names; those
         of a mirror may have to be fetched.
     :raises NeedsExtra: the extra `server` is not installed.
@@ -152,12 +154,13 @@ class Site:
         public_url: str | None = None,
         title: str = "Package index",
         is_static: bool = False,
+        reads_wheels: bool = False,
         patience: float = 1.0,
     ) -> None:
         self._index = index
         self._patience = patience if not is_static else float("inf")
         self._is_static = is_static
-        self._facts = Facts(index)
+        self._facts = Facts(index, reads_wheels=reads_wheels)
         self._templates = Templates()
         style = resources.files("wheelfit.server.site") / "site.css"
         self._style = style.read_bytes()
