@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 from server.upstream.mirroring import JSON, Mirroring, read
 
+from wheelfit.errors import StorageUnavailable
+from wheelfit.server.index import Content
 from wheelfit.server.messages import Answer, Request
+from wheelfit.server.store.blobs import Blobs, Draft
+from wheelfit.server.store.folder import FolderBlobs
+from wheelfit.server.upstream.opening import open_mirror
+from wheelfit.server.upstream.pulled import Pulled
+from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.html_links import read_links
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -353,6 +360,54 @@ class TestFiles:
         assert digests[3] in kept
         assert digests[1] not in kept
         assert one.file(names[1]) == (wheels / names[1]).read_bytes()
+
+
+class FullBlobs:
+    """Keep nothing, as a disk without space: `Blobs` around others."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        self.draft = blobs.draft
+        self.size = blobs.size
+        self.parts = blobs.parts
+        self.delete = blobs.delete
+        self.stored = blobs.stored
+        self.tidy = blobs.tidy
+
+    def keep(self, draft: Draft) -> None:
+        """Refuse."""
+        raise StorageUnavailable("no space left", where=str(draft.path))
+
+
+class TestStorage:
+    """Disks that say no."""
+
+    def test_what_cannot_be_kept_is_served_all_the_same(
+        self, upstream: RecordingIndex, wheels: Path, tmp_path: Path
+    ) -> None:
+        """Who waits for a file gets it, and the operator learns that it is not kept."""
+        notes: list[str] = []
+        blobs = FullBlobs(FolderBlobs(tmp_path / "blobs"))
+        settings = MirrorSettings(upstream.url)
+        index = open_mirror(settings, Pulled(blobs), None, environ={}, note=notes.append)
+        for _ in range(2):
+            content = index.content(LARGE)
+            assert isinstance(content, Content)
+            data = b"".join(content.parts(0, content.size))
+            assert data == (wheels / LARGE).read_bytes()
+            for thread in threading.enumerate():
+                if thread.name == "pull":
+                    thread.join()
+        assert len(upstream.requests_for(LARGE)) == 2
+        assert notes == [f"{LARGE} is not kept: no space left"] * 2
+        index.close()
+
+    def test_nowhere_to_write(self, mirror: Opener, tmp_path: Path) -> None:
+        """A folder that is none is the storage's fault, not the upstream's."""
+        one = mirror()
+        (tmp_path / "mirror").mkdir(exist_ok=True)
+        (tmp_path / "mirror/blobs").write_text("a file")
+        with pytest.raises(StorageUnavailable):
+            one.ask(f"/files/{LARGE}")
 
 
 class TestMetadata:

@@ -282,6 +282,21 @@ class TestLimits:
         one.clock.now += 11
         assert one.page("small") == before
 
+    def test_nobody_queues_for_an_upstream_that_says_nothing(
+        self, mirror: Opener, upstream: RecordingIndex
+    ) -> None:
+        """For a moment it is not asked at all: each who waits holds a thread of the server."""
+        upstream.faults.delay["*"] = 1.0
+        one = mirror(timeout=0.2)
+        assert one.ask("/simple/small/").status == 502
+        asked = len(upstream.requests)
+        assert one.ask("/simple/large/").status == 502
+        assert one.ask("/simple/other/").status == 502
+        assert len(upstream.requests) == asked
+        upstream.faults.delay.clear()
+        one.clock.now += 4
+        assert one.ask("/simple/large/").status == 200
+
     def test_an_endless_file(self, mirror: Opener) -> None:
         """One whose size nobody says ends at the largest that is fetched."""
         listener = socket.create_server(("127.0.0.1", 0))

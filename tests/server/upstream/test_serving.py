@@ -18,7 +18,7 @@ from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
 from wheelfit.sources.urls import origin
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel
+from wheelfit.testing.wheels import build_wheel, release_document
 
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
@@ -80,6 +80,24 @@ def test_installers(
     assert installed(tmp_path / "second") == {"small-2.0", "large-1.0"}
     wheel = "small-2.0-py3-none-any.whl"
     assert [one.status for one in upstream.requests_for(wheel)] == [200]
+
+
+def test_variants(serving: RunningIndex, wheels: Path, uv: Path, tmp_path: Path) -> None:
+    """F-128: what the upstream says of variants reaches uv's preview and wheelfit."""
+    document = release_document(
+        {"null": {}, "open": {"blas": {"library": ["openblas"]}}},
+        static={"blas": {"library": ["openblas"]}},
+    )
+    for label in (None, "null", "open"):
+        build_wheel(wheels, "fast", "1.0", label=label, document=document if label else None)
+    (wheels / "fast-1.0-variants.json").write_text(json.dumps(document))
+    words: list[str | Path] = [uv, "pip", "install", "--no-cache", "--python", sys.executable]
+    words += ["--preview-features", "wheel-variants", "--index-url", serving.url, "fast"]
+    run(tmp_path, *words, "--target", tmp_path / "uv")
+    words = [sys.executable, "-m", "wheelfit", "install", "--index-url", serving.url, "fast"]
+    run(tmp_path, *words, "--target", tmp_path / "wheelfit")
+    for target in ("uv", "wheelfit"):
+        assert "'open'" in (tmp_path / target / "fast/__init__.py").read_text()
 
 
 def test_uploads_and_reserved_names(

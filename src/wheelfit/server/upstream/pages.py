@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from wheelfit.errors import InvalidPage, NetworkError, UnexpectedStatus
+from wheelfit.errors import InvalidPage, NetworkError, UnexpectedStatus, Unreachable
 from wheelfit.server.proxy.memory import Memory
 from wheelfit.sources.body import read_body
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unexpected
@@ -49,6 +49,8 @@ _REFUSED = frozenset({401, 403, 407})
 _LASTING = ("content-type", "etag", "last-modified")
 _AGAIN = 10.0
 """Seconds in which an upstream that failed is not asked again for pages that can be had here."""
+_BREATHER = 3.0
+"""Seconds in which an upstream that gave no answer at all is asked for nothing."""
 _SELDOM = 3600.0
 _MOST = 64 << 20
 _FILE = 700
@@ -166,6 +168,11 @@ class Pages:
         trouble = self._trouble
         if trouble is not None and self._counts(trouble[0], _AGAIN) and self._may_give(known):
             return known
+        if trouble is not None and self._counts(trouble[0], _BREATHER):
+            error = trouble[1]
+            if isinstance(error, Unreachable):
+                # Whoever waits holds a thread, and of these a server has few.
+                raise Unreachable(error.message, where=error.where, hint=error.hint)
         try:
             found = self._ask(name, known)
         except NetworkError as error:
