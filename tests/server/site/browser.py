@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,7 @@ _FLAGS = (
 )
 
 
+_PATIENCE = 60.0
 _START = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
@@ -154,6 +156,8 @@ class Browser:
 
     def _receive(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
+            if not select.select([self._read], [], [], _PATIENCE)[0]:
+                raise TimeoutError("Chromium says nothing")
             piece = os.read(self._read, 1 << 20)
             if not piece:
                 raise Unavailable("Chromium ended")

@@ -25,12 +25,15 @@ AXE = "axe-core@4.14.1"
 def browser() -> Iterator[Browser]:
     """Give a browser, or skip where none can be had."""
     try:
-        program = find_chromium()
-        with Browser(program) as browser:
-            browser.call("Browser.getVersion")
-            yield browser
+        browser = Browser(find_chromium())
     except Unavailable as error:
         pytest.skip(str(error))
+    with browser:
+        try:
+            browser.call("Browser.getVersion")
+        except (Unavailable, TimeoutError) as error:
+            pytest.skip(f"Chromium does not start: {error}")
+        yield browser
 
 
 @pytest.fixture

@@ -54,6 +54,7 @@ class TestPages:
         problems = [one for one in tab.complaints() if "404" not in one and "400" not in one]
         assert problems == []
 
+    @pytest.mark.network
     @pytest.mark.parametrize("screen", ["light-wide", "dark-narrow"])
     def test_everybody_can_use_it(
         self, tab: Tab, server: str, page: str, axe: str, screen: str
