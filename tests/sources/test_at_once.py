@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -44,6 +45,18 @@ def test_not_more_than_wanted() -> None:
 
     at_once(range(50), work, most=3)
     assert most <= 3
+
+
+def test_many_short_waits() -> None:
+    """What waits a little for each thing, as for a server nearby, is joined by others, too."""
+    names: set[int] = set()
+
+    def work(_thing: int) -> None:
+        names.add(threading.get_ident())
+        time.sleep(0.01)
+
+    at_once(range(60), work, most=3)
+    assert len(names) == 3
 
 
 def test_the_first_failure_ends_it() -> None:

@@ -22,7 +22,8 @@ _R = TypeVar("_R")
 _PATIENCE = 2.0
 """Seconds that the others get to clean up once one has failed."""
 _QUIET = 0.03
-"""Seconds in which nothing was finished after which one thread seems not to be enough."""
+"""Seconds in which nothing was finished, or the processor idle for most of them, after which one
+thread seems not to be enough."""
 
 
 def at_once(
@@ -71,9 +72,11 @@ def at_once(
     def wait() -> None:
         with news:
             while not failures and len(results) < len(things):
-                done = len(results)
-                news.wait(_QUIET if len(threads) < enough else None)
-                if len(results) == done and not failures:
+                done, used = len(results), time.process_time()
+                if news.wait(_QUIET if len(threads) < enough else None):
+                    continue  # all is done, or one has failed
+                is_idle = time.process_time() - used < _QUIET / 2
+                if is_idle or len(results) == done:
                     start(enough)
         if failures:
             raise failures[0]
