@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.errors import InvalidConfiguration
+from wheelfit.server.upstream.merged import Owners
 from wheelfit.server.upstream.settings import MirrorSettings, mirror_of_table, mirror_of_text
+
+read_settings = pytest.importorskip(
+    "wheelfit.server.hosting.settings", reason="needs the extra `server`"
+).read_settings
 
 URL = "https://index.example/simple/"
 
@@ -87,3 +93,24 @@ def test_patterns() -> None:
         if settings.admits(canonicalize_name(name))
     ]
     assert admitted == ["torch", "nvidia-cublas"]
+
+
+def test_flags_variables_and_files_of_a_server(tmp_path: Path) -> None:
+    """Tables say most; what a flag or a variable names takes their place."""
+    file = tmp_path / "server.toml"
+    file.write_text(
+        'reserved = ["acme-*"]\nmirror-most = "1GiB"\n'
+        f'[[mirror]]\nname = "a"\nurl = "{URL}"\n[[mirror]]\nurl = "{URL}b/"\nmost = 5\n'
+        '[owners]\nSmall_One = "a"\nother = ["own", "a"]\n'
+    )
+    settings = read_settings({}, {}, str(file))
+    assert [one.label for one in settings.mirrors] == ["a", "index.example"]
+    assert [one.most for one in settings.mirrors] == [1 << 30] * 2
+    assert settings.owners == Owners({"small-one": ("a",), "other": ("own", "a")}, ("acme-*",))
+    environ = {"WHEELFIT_SERVER_MIRROR": f"x={URL} y={URL}c/", "WHEELFIT_SERVER_RESERVED": "a b"}
+    settings = read_settings({}, environ, str(file))
+    assert [one.label for one in settings.mirrors] == ["x", "y"]
+    assert settings.owners.reserved == ("a", "b")
+    settings = read_settings({"mirror": URL}, environ, str(file))
+    assert [one.url for one in settings.mirrors] == [URL]
+    assert read_settings({}, {}).mirrors == ()
