@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import re
 import socket
+import struct
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import InvalidConfiguration, NeedsExtra
@@ -30,6 +32,7 @@ def __dir__() -> list[str]:
 
 
 _BACKLOG = 2048
+_DROP = struct.pack("ii", 1, 0)
 _LAST_CHANCE = 1.0
 """Seconds in which a connection may still bring its request, once the server stops."""
 
@@ -60,14 +63,12 @@ def listen_on(number: int) -> socket.socket:
     :param number: of its file descriptor.
     :raises InvalidConfiguration: it is no socket that listens.
     """
-    try:
+    with suppress(OSError, OverflowError):
         listener = socket.socket(fileno=number)
-        listens = listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-    except (OSError, OverflowError):
-        listens = 0
-    if not listens:
-        raise InvalidConfiguration("this is no socket that listens", where=f"descriptor {number}")
-    return listener
+        if listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            return listener
+        listener.close()
+    raise InvalidConfiguration("this is no socket that listens", where=f"descriptor {number}")
 
 
 def origin_of(listener: socket.socket) -> str:
@@ -208,13 +209,20 @@ def serve(
             if not left or left != self.unsent:
                 self.unsent, self.stuck_since = left, now
             elif now - self.stuck_since > limits.patience:
-                self.transport.abort()  # nobody reads
+                self.cut()  # nobody reads
                 return
             if self.since is not None and now - self.since > limits.patience:
                 if self.transport.is_closing():
-                    self.transport.abort()
+                    self.cut()
                 else:
                     self.refuse(408, "the head of the request does not arrive")
+
+        def cut(self) -> None:
+            """End it at once; what the kernel still has of it is dropped too."""
+            with suppress(OSError):
+                connected = self.transport.get_extra_info("socket")
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DROP)
+            self.transport.abort()
 
     class Server(uvicorn.Server):
         """A server that looks after its connections."""

@@ -1,0 +1,172 @@
+"""Connections that are slow, endless, too many or cut off, and what bounds them."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from server.running import raw
+
+from wheelfit.errors import InvalidConfiguration
+from wheelfit.server.listening import listen_at, listen_on, origin_of
+
+pytest.importorskip("uvicorn", reason="needs the extra `server`")
+
+# A server with little patience: how long something takes is what these tests are about.
+SERVER = """
+from wheelfit.server.asgi import AsgiApplication, Limits
+from wheelfit.server.listening import listen_at, origin_of, serve
+from wheelfit.server.messages import Answer
+
+def answer(request):
+    if request.path == "/broken":
+        return Answer(200, {}, iter([b"half"]), 8)
+    if request.path == "/large":
+        return Answer(200, {}, (bytes(1 << 18) for _ in range(1000)), 1000 << 18)
+    if request.path == "/fault":
+        raise ValueError("a fault")
+    size = 0
+    while piece := request.body.read(1 << 16):
+        size += len(piece)
+    return Answer.text(200, str(size))
+
+limits = Limits(head=4096, body=1_000_000, patience=1.0, idle=1, connections=6)
+listener = listen_at("127.0.0.1", 0)
+told = []
+application = AsgiApplication(answer, limits=limits, tell=lambda one: told.append(one.status))
+serve(application, listener, limits, ready=lambda: print(origin_of(listener), flush=True))
+print(sorted(set(told)), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[tuple[str, int]]:
+    """Give where a server with tight limits listens."""
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        parts = urlsplit(process.stdout.readline().decode().strip())
+        yield str(parts.hostname), int(parts.port or 0)
+        process.terminate()
+        assert process.stdout.read().decode() == "[200, 408, 413, 499, 500]\n"
+        assert process.wait() == 0
+
+
+def test_a_head_that_never_ends_is_answered_and_closed(address: tuple[str, int]) -> None:
+    """Slow loris: a byte now and then keeps no connection."""
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\n")
+        connection.settimeout(0.2)
+        received = b""
+        while True:
+            try:
+                connection.sendall(b"a: b\r\n")
+                piece = connection.recv(1 << 16)
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+            if not piece:
+                break
+            received += piece
+        assert received.startswith(b"HTTP/1.1 408 ")
+
+
+def test_nothing_said_is_answered_in_the_end(address: tuple[str, int]) -> None:
+    """A connection that brings nothing ends, and others are answered meanwhile."""
+    with socket.create_connection(address, timeout=20) as connection:
+        assert raw(address, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_body_that_never_ends_is_cut_off(address: tuple[str, int]) -> None:
+    """A chunked body of any size is taken up to the limit, and then refused."""
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        piece = b"10000\r\n" + bytes(1 << 16) + b"\r\n"
+        sent = 0
+        try:
+            while sent < 100 << 20:
+                connection.sendall(piece)
+                sent += len(piece)
+        except OSError:
+            return  # reset or broken pipe, as it comes
+        pytest.fail("nobody stops it")
+
+
+def test_a_body_that_does_not_come_is_given_up(address: tuple[str, int]) -> None:
+    """Who announces a body and sends part of it is answered 408."""
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nabc"
+    assert raw(address, head).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_body_is_counted_before_it_is_read(address: tuple[str, int]) -> None:
+    """What is announced to be too large is refused at once; what is not is taken whole."""
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1000001\r\n\r\n"
+    assert raw(address, head).startswith(b"HTTP/1.1 413 ")
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 900000\r\n\r\n"
+    assert raw(address, head + bytes(900_000)).endswith(b"\r\n\r\n900000\n")
+
+
+def test_a_client_that_reads_nothing_is_cut_off(address: tuple[str, int]) -> None:
+    """250 MB for somebody who does not take them are not kept waiting for ever."""
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+        time.sleep(4)
+        received = 0
+        try:
+            while piece := connection.recv(1 << 20):
+                received += len(piece)
+        except ConnectionResetError:
+            pass
+        assert received < 100 << 20
+
+
+def test_too_many_connections_end_the_one_that_is_idle(address: tuple[str, int]) -> None:
+    """Connections that do nothing make room for one that asks."""
+    idle = [socket.create_connection(address, timeout=20) for _ in range(12)]
+    try:
+        answer = raw(address, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 200 ")
+    finally:
+        for connection in idle:
+            connection.close()
+
+
+def test_an_answer_that_breaks_off_is_seen_to(address: tuple[str, int]) -> None:
+    """Fewer bytes than announced end the connection; a fault of a handler is a status."""
+    answer = raw(address, b"GET /broken HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert b"content-length: 8" in answer
+    assert answer.endswith(b"\r\n\r\nhalf")
+    answer = raw(address, b"GET /fault HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 500 ")
+    assert b"ValueError" not in answer
+
+
+def test_a_connection_is_used_again(address: tuple[str, int]) -> None:
+    """Several requests go over one connection, also when they are sent at once."""
+    request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+    last = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert raw(address, request * 3 + last).count(b"HTTP/1.1 200 ") == 4
+
+
+def test_sockets_of_others_must_listen() -> None:
+    """What is handed over and is no socket that listens is refused."""
+    with socket.socket() as silent, pytest.raises(InvalidConfiguration):
+        listen_on(silent.detach())
+    with pytest.raises(InvalidConfiguration):
+        listen_on(987)
+
+
+def test_a_place_that_is_taken_is_refused() -> None:
+    """A port that somebody has is said to be the reason."""
+    with listen_at("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        assert origin_of(first) == f"http://127.0.0.1:{port}"
+        with pytest.raises(InvalidConfiguration, match="served"):
+            listen_at("127.0.0.1", port)
