@@ -442,6 +442,18 @@ class TestMetadata:
         assert one.kept()
         assert b"Name: large" in one.file(f"{LARGE}.metadata")
 
+    def test_a_server_is_asked_once_whether_it_gives_ranges(
+        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
+    ) -> None:
+        """However many files a page has, also where it fails."""
+        for number in range(3, 9):
+            build_wheel(wheels, "small", f"{number}.0")
+        upstream.faults.metadata = False
+        upstream.faults.status["/files/"] = 404
+        one = mirror()
+        assert not any("core-metadata" in entry for entry in one.page("small").values())
+        assert len(upstream.requests_for("/files/")) == 1
+
     def test_a_wrong_hash(self, mirror: Opener, upstream: RecordingIndex) -> None:
         """What is not as promised is not passed on."""
         upstream.faults.wrong_metadata_hash.add(SMALL)

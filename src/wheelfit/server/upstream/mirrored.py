@@ -61,6 +61,9 @@ _MOST_NAMES = 100_000
 _MOST_SHOWN = 64 << 20
 _FILE = 700
 """Bytes of memory that an entry of a page takes, roughly."""
+_MOST_SERVERS = 32
+_ASK_AGAIN = 60.0
+"""Seconds after which a server that failed is asked again whether it gives ranges."""
 _NOT_THERE = frozenset({404, 410})
 
 
@@ -135,7 +138,7 @@ class Mirrored:
         self._beside: Memory[bytes] = Memory(_MOST_IN_MEMORY, lambda data: len(data) + 256)
         self._learned: Memory[_Learned] = Memory(_MOST_NAMES, lambda _one: 1)
         self._generations: dict[NormalizedName, int] = {}
-        self._ranges: dict[str, bool] = {}
+        self._ranges: dict[str, tuple[bool, float]] = {}
         self._asked: set[NormalizedName] = set()
         self._listed: tuple[float, tuple[NormalizedName, ...]] | None = None
 
@@ -286,16 +289,19 @@ class Mirrored:
         except InvalidFilename:
             return False
         server = str(origin(file.url))
-        known = self._ranges.get(server)
-        if known is None:
-            try:
-                self._web.client.get_range(file.url, Suffix(1))
-                known = True
-            except RangeUnsupported:
-                known = False
-            except NetworkError:
-                return False  # for the next one to find out
-            self._ranges[server] = known
+        known, until = self._ranges.get(server, (False, float("-inf")))
+        if self._clock() < until:
+            return known
+        if server not in self._ranges and len(self._ranges) >= _MOST_SERVERS:
+            return False  # a page may name any number of them
+        try:
+            self._web.client.get_range(file.url, Suffix(1))
+            known, until = True, float("inf")
+        except RangeUnsupported:
+            known, until = False, float("inf")
+        except NetworkError:
+            known, until = False, self._clock() + _ASK_AGAIN
+        self._ranges[server] = (known, until)
         return known
 
     def _pages_alone(
