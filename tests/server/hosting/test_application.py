@@ -1,0 +1,209 @@
+"""Who may do what with a live index, over its routes and without a socket."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.utils import canonicalize_name
+from server.running import basic
+from server.uploading import CONTENT_TYPE, fields_of, form
+
+from wheelfit.server.hosting.application import HostedIndex, Rules, route_of
+from wheelfit.server.hosting.logs import Log
+from wheelfit.server.hosting.metrics import Metrics
+from wheelfit.server.messages import Answer, Request
+from wheelfit.server.store.opening import Store, open_store
+from wheelfit.server.store.records import Scope
+from wheelfit.server.store.tokens import issue
+from wheelfit.testing.wheels import build_wheel
+
+pytest.importorskip("prometheus_client", reason="needs the extra `server`")
+START = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+class Host:
+    """Have an index, its log, and a clock that is moved by hand."""
+
+    def __init__(self, store: Store, rules: Rules) -> None:
+        self.store = store
+        self.time = START
+        self.written = io.StringIO()
+        self.log = Log(self.written, "json")
+        self.index = HostedIndex(
+            store, log=self.log, metrics=Metrics(), rules=rules, now=lambda: self.time
+        )
+
+    def token(self, *scopes: Scope, owner: str = "admin", **options: Any) -> str:
+        """Make a token; return its secret."""
+        return issue(self.store.records, owner, scopes, now=self.time, **options)[1]
+
+    def ask(self, method: str, path: str, token: str = "", said: object = None) -> Answer:
+        """Ask for something."""
+        headers = {"authorization": basic(token)} if token else {}
+        body = io.BytesIO(b"" if said is None else json.dumps(said).encode())
+        return self.index(Request(method, path, headers, body=body))
+
+    def upload(self, path: Path, token: str, *, at: str = "/legacy/", accept: str = "") -> Answer:
+        """Upload a file."""
+        content = path.read_bytes()
+        body = io.BytesIO(form(path.name, content, fields_of(path.name, content)))
+        headers = {"authorization": basic(token), "content-type": CONTENT_TYPE, "accept": accept}
+        return self.index(Request("POST", at, headers, body=body))
+
+
+@pytest.fixture
+def rules() -> Rules:
+    """Give the rules of the index; tests that need others say so."""
+    return Rules()
+
+
+@pytest.fixture
+def host(tmp_path: Path, rules: Rules) -> Iterator[Host]:
+    """Give an index."""
+    with open_store(tmp_path / "store") as store:
+        host = Host(store, rules)
+        yield host
+        host.log.close()
+
+
+def text(answer: Answer) -> str:
+    """Return the body of an answer."""
+    return b"".join(answer.body).decode()
+
+
+def test_tokens_are_for_projects_scopes_and_times(host: Host, tmp_path: Path) -> None:
+    """A token does what it is for, as long as it is good, and nothing else."""
+    ours, theirs = (build_wheel(tmp_path, name, "1.0") for name in ("ours", "theirs"))
+    only = host.token("upload", projects=[canonicalize_name("ours")], lasts=timedelta(days=1))
+    assert host.upload(ours, "").status == 401
+    assert host.upload(ours, "wheelfit-none").status == 403
+    assert host.upload(theirs, only).status == 403
+    assert host.upload(ours, only).status == 200
+    assert host.upload(ours, only).status == 200  # the very same file
+    other = host.token("upload", owner="somebody")
+    assert host.upload(build_wheel(tmp_path / "2", "ours", "2.0"), other).status == 403
+    assert host.upload(theirs, other).status == 200  # who comes first owns it
+    host.time += timedelta(days=2)
+    assert host.upload(build_wheel(tmp_path / "3", "ours", "3.0"), only).status == 403
+    shown = Request("POST", "/legacy/", {"authorization": "Basic dXNlcjpwYXNz"})
+    assert "__token__" in host.index(shown).reason
+    host.log.close()
+    assert only not in host.written.getvalue()
+
+
+def test_everything_that_is_wrong_is_told(host: Host, tmp_path: Path) -> None:
+    """Refusals have all references, as text, as JSON, and beside the status."""
+    token = host.token("upload")
+    assert host.upload(build_wheel(tmp_path / "1", "told", "1.0"), token).status == 200
+    other = build_wheel(tmp_path / "2", "told", "1.0", requires=["more"])
+    answer = host.upload(other, token)
+    assert answer.status == 409
+    assert "name-taken" in answer.reason
+    assert "name-taken" in text(answer)
+    found = json.loads(text(host.upload(other, token, accept="application/json")))
+    assert [one["reference"] for one in found["errors"]] == ["name-taken"]
+    request = Request("POST", "/legacy/", {"authorization": basic(token), "content-type": "a/b"})
+    assert host.index(request).status == 400
+    assert host.ask("GET", "/legacy/").status == 405
+
+
+def test_yanking_is_for_owners(host: Host, tmp_path: Path) -> None:
+    """A release is yanked with a reason that pages show, and the other way round."""
+    token = host.token("upload")
+    host.upload(build_wheel(tmp_path, "yanked", "1.0"), token)
+    said = {"what": ["yanked==1.0"], "reason": "<broken>"}
+    assert host.ask("POST", "/-/api/yank", host.token("upload", owner="x"), said).status == 403
+    assert host.ask("POST", "/-/api/yank", token, said).status == 200
+    assert 'data-yanked="&lt;broken&gt;"' in text(host.ask("GET", "/simple/yanked/"))
+    assert host.ask("POST", "/-/api/unyank", token, {"what": ["yanked"]}).status == 200
+    assert "data-yanked" not in text(host.ask("GET", "/simple/yanked/"))
+    assert host.ask("POST", "/-/api/yank", token, {"what": ["nothing"]}).status == 404
+    assert host.ask("POST", "/-/api/yank", token, {"what": "yanked"}).status == 400
+    assert host.ask("POST", "/-/api/yank", token, ["yanked"]).status == 400
+
+
+@pytest.mark.parametrize(
+    ("rules", "soon", "late", "admin"),
+    [
+        (Rules(deletes="never"), 403, 403, 403),
+        (Rules(deletes="admin"), 403, 403, 200),
+        (Rules(deletes=timedelta(hours=72)), 200, 403, 200),
+    ],
+)
+def test_who_deletes_is_for_the_operator_to_say(
+    host: Host, tmp_path: Path, soon: int, late: int, admin: int
+) -> None:
+    """Each rule for deleting lets those delete that it names, and no name comes back."""
+    upload, admins = host.token("upload"), host.token("upload", "admin")
+    wheels = [build_wheel(tmp_path, "gone", f"{number}.0") for number in range(3)]
+    for wheel in wheels:
+        assert host.upload(wheel, upload).status == 200
+
+    def delete(wheel: Path, token: str) -> int:
+        return host.ask("POST", "/-/api/delete", token, {"what": [wheel.name]}).status
+
+    assert delete(wheels[0], upload) == soon
+    host.time += timedelta(hours=73)
+    assert delete(wheels[1], upload) == late
+    assert delete(wheels[2], admins) == admin
+    if admin == 200:
+        assert host.ask("GET", f"/files/{wheels[2].name}").status == 404
+        answer = host.upload(wheels[2], upload)
+        assert answer.status == 409
+        assert "name-deleted" in answer.reason
+
+
+def test_stages_belong_to_who_opened_them(host: Host, tmp_path: Path) -> None:
+    """Only the owner of a stage uploads to it, publishes or drops it; its time ends it."""
+    mine, other = host.token("upload"), host.token("upload", owner="other")
+    stage = json.loads(text(host.ask("POST", "/-/api/stages", mine, {"lasts": "1d"})))
+    base, act = f"/stage/{stage['id']}", f"/-/api/stages/{stage['id']}"
+    wheel = build_wheel(tmp_path, "waits", "1.0")
+    assert host.upload(wheel, other, at=f"{base}/legacy/").status == 403
+    assert host.upload(wheel, mine, at=f"{base}/legacy/").status == 200
+    assert host.ask("GET", f"{base}/simple/waits/", stage["secret"]).status == 200
+    assert host.ask("GET", f"{base}/files/{wheel.name}", mine).status == 200
+    assert host.ask("GET", f"{base}/files/{wheel.name}", other).status == 403
+    assert host.ask("GET", f"/files/{wheel.name}").status == 404
+    assert host.ask("POST", f"{act}/publish", other).status == 403
+    assert json.loads(text(host.ask("GET", "/-/api/stages", other))) == {"stages": []}
+    host.time += timedelta(days=2)
+    assert host.ask("GET", f"{base}/simple/waits/", stage["secret"]).status == 403
+    assert host.ask("POST", f"{act}/publish", mine).status == 404
+    host.time = START
+    assert host.ask("DELETE", act, mine).status == 200
+    assert host.ask("POST", f"{act}/publish", mine).status == 404
+
+
+def test_tokens_are_managed_by_the_operator(host: Host) -> None:
+    """Only a token of the operator for everything makes, lists and revokes tokens."""
+    operator = host.token("upload", "admin")
+    for token in (
+        host.token("upload"),
+        host.token("admin", owner="other"),
+        host.token("admin", projects=[canonicalize_name("one")]),
+    ):
+        assert host.ask("GET", "/-/api/tokens", token).status == 403
+        assert host.ask("GET", "/-/metrics", token).status == 403
+    said = {"scopes": ["upload"], "projects": ["Some.Name"], "lasts": "30d", "note": "CI"}
+    made = json.loads(text(host.ask("POST", "/-/api/tokens", operator, said)))
+    assert made["projects"] == ["some-name"]
+    listed = text(host.ask("GET", "/-/api/tokens", operator))
+    assert made["id"] in listed
+    assert made["secret"] not in listed
+    assert host.ask("DELETE", f"/-/api/tokens/{made['id']}", operator).status == 200
+    assert host.ask("GET", "/-/api/stages", made["secret"]).status == 403
+    assert host.ask("POST", "/-/api/tokens", operator, {"scopes": ["root"]}).status == 400
+
+
+def test_routes_are_a_small_set() -> None:
+    """Whatever is asked for, metrics have one of few names for it."""
+    assert route_of("/simple/x/") == "simple"
+    assert route_of("/-/health/live") == "health"
+    assert {route_of(path) for path in ("/x", "/", "/-/x", "*", "")} == {"other"}

@@ -1,0 +1,39 @@
+"""Lines of the log: one for each event, whatever is in it."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Literal
+
+import pytest
+
+from wheelfit.server.hosting.logs import Log
+
+
+@pytest.mark.parametrize("form", ["json", "plain"])
+def test_no_text_begins_a_line_of_its_own(form: Literal["json", "plain"]) -> None:
+    """Line breaks, quotes and control characters of clients stay inside their field."""
+    stream = io.StringIO()
+    log = Log(stream, form)
+    log("request", path="/a\r\nevent=upload", agent='x" y\u2028z\x1b[2J', status=200, none=None)
+    log("stopped")
+    log.close()
+    first, second = stream.getvalue().rstrip("\n").split("\n")
+    assert "stopped" in second
+    assert "\r" not in first
+    assert "\x1b" not in first
+    assert "none" not in first
+    if form == "json":
+        assert json.loads(first)["path"] == "/a\r\nevent=upload"
+    else:
+        assert r'path="/a\r\nevent=upload"' in first
+
+
+def test_long_texts_are_cut() -> None:
+    """A path of 30 kB does not fill the disk."""
+    stream = io.StringIO()
+    log = Log(stream, "json")
+    log("request", path="/" * 30_000)
+    log.close()
+    assert len(stream.getvalue()) < 3000

@@ -1,0 +1,56 @@
+"""Settings of a server: which count, and which are none."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from wheelfit.errors import FileProblem, InvalidConfiguration
+from wheelfit.server.hosting.settings import read_settings
+
+
+def test_flags_count_most_then_variables_then_the_file(tmp_path: Path) -> None:
+    """Of what is said in several places the nearest counts."""
+    file = tmp_path / "serve.toml"
+    file.write_text('port = 1\nhost = "a"\nlog = "json"\ndelete = "72h"\nlog-requests = false\n')
+    environ = {"WHEELFIT_SERVER_PORT": "2", "WHEELFIT_SERVER_HOST": "b"}
+    settings = read_settings({"port": "3", "host": None}, environ, str(file))
+    assert (settings.port, settings.host, settings.log) == (3, "b", "json")
+    assert settings.rules.deletes == timedelta(hours=72)
+    assert not settings.log_requests
+    assert read_settings({}, {}).folder == Path()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("port", "70000"),
+        ("port", "x"),
+        ("public-url", "wheels.example.org"),
+        ("delete", "sometimes"),
+        ("log", "xml"),
+        ("max-file", "large"),
+        ("metrics", "nobody"),
+    ],
+)
+def test_what_cannot_be_is_said_with_its_place(key: str, value: str) -> None:
+    """A value that cannot be is an error that names the flag or the variable."""
+    with pytest.raises(InvalidConfiguration) as caught:
+        read_settings({key: value}, {})
+    assert caught.value.where == f"--{key}"
+    variable = f"WHEELFIT_SERVER_{key.upper().replace('-', '_')}"
+    with pytest.raises(InvalidConfiguration) as caught:
+        read_settings({}, {variable: value})
+    assert caught.value.where == variable
+
+
+def test_files_have_no_other_keys(tmp_path: Path) -> None:
+    """A key that does not exist is most likely misspelt; a file that is not there is told."""
+    file = tmp_path / "serve.toml"
+    file.write_text("prot = 1\n")
+    with pytest.raises(InvalidConfiguration, match="prot"):
+        read_settings({}, {}, str(file))
+    with pytest.raises(FileProblem):
+        read_settings({}, {}, str(tmp_path / "none.toml"))
