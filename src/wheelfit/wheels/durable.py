@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -36,7 +35,7 @@ def new_file(destination: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
     if not overwrite and destination.exists():
         raise _exists(destination)
     # Not tempfile, whose files are readable by their owner only.
-    temporary = destination.with_name(f".{secrets.token_hex(8)}.part")
+    temporary = destination.with_name(f".{os.urandom(8).hex()}.part")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
         try:

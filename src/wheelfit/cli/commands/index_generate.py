@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.cli.output import Output
-    from wheelfit.server.generate.generation import Generated
     from wheelfit.server.generate.targets import Target
+    from wheelfit.server.generate.wishes import Generated
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -92,9 +92,9 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.check_report import FAULTS, Bar
     from wheelfit.cli.index_targets import open_target
     from wheelfit.errors import FileProblem
-    from wheelfit.server.generate.generation import FILES, Wishes, generate
-    from wheelfit.server.generate.memory import Memory
-    from wheelfit.server.generate.targets import SIMPLE
+    from wheelfit.server.generate.last_run import LastRun, fingerprint
+    from wheelfit.server.generate.targets import FILES, SIMPLE
+    from wheelfit.server.generate.wishes import Wishes
 
     folder = Path(arguments.folder)
     if not folder.is_dir():
@@ -120,16 +120,24 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         with suppress(ValueError):
             inside = folder / place.absolute().relative_to(folder.absolute())
             without |= {inside / SIMPLE, inside / FILES}
-    with Bar(output, "reading") as bar:
-        generated = generate(
-            folder,
-            target,
-            Memory(memory, full=arguments.full),
-            wishes,
-            in_place=in_place,
-            without=frozenset(without),
-            progress=bar,
-        )
+    seen = fingerprint(folder, wishes, in_place=in_place, without=frozenset(without))
+    last_run = LastRun(memory, seen)
+    generated = last_run.still_stands(target)
+    if generated is None:
+        from wheelfit.server.generate.generation import generate
+        from wheelfit.server.generate.memory import Memory
+
+        with Bar(output, "reading") as bar:
+            generated = generate(
+                folder,
+                target,
+                Memory(memory, full=arguments.full),
+                wishes,
+                in_place=in_place,
+                without=frozenset(without),
+                progress=bar,
+                last_run=last_run,
+            )
     if arguments.site and generated.is_published:
         from wheelfit.server.generate.published import PublishedIndex
         from wheelfit.server.site.static_pages import publish_pages
@@ -159,8 +167,7 @@ def _release(text: str) -> tuple[NormalizedName, Version]:
 
 
 def _tell(generated: Generated, arguments: Namespace, target: Target, output: Output) -> None:
-    from wheelfit.check.findings import Count, Report
-    from wheelfit.cli.check_report import count_of, report_lines
+    from wheelfit.cli.check_report import count_of
 
     output.result_json(
         {
@@ -182,6 +189,9 @@ def _tell(generated: Generated, arguments: Namespace, target: Target, output: Ou
     for note in generated.notes:
         output.warn(note)
     if generated.refused:
+        from wheelfit.check.findings import Count, Report
+        from wheelfit.cli.check_report import report_lines
+
         report = Report.of(generated.refused, (), Count())
         for line, style in report_lines(report, verbose=output.verbosity > 0):
             output.result(line, style)

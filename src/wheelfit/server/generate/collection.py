@@ -7,9 +7,6 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
-from packaging.utils import parse_sdist_filename
-
-from wheelfit.core.filename import parse_index_file_name
 from wheelfit.errors import FileProblem
 from wheelfit.values import dataclass, field
 
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 
-__all__ = ["PROVENANCE", "YANKED", "Collection", "Found", "collect"]
+__all__ = ["PROVENANCE", "YANKED", "Collection", "Found", "collect", "walk"]
 
 
 def __dir__() -> list[str]:
@@ -94,12 +91,14 @@ def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collecti
     :param without: folders that are left out: what was generated before.
     :raises FileProblem: a folder cannot be read.
     """
+    from wheelfit.core.filename import parse_index_file_name  # noqa: PLC0415 - start-up
+
     archives: list[Found] = []
     index_files: list[Found] = []
     strange: list[str] = []
     provenance: dict[str, Found] = {}
     yanked: dict[str, Found] = {}
-    for found in _walk(folder, "", without):
+    for found in walk(folder, without=without):
         name = found.name
         if name.endswith(PROVENANCE):
             provenance[name.removesuffix(PROVENANCE)] = found
@@ -116,6 +115,8 @@ def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collecti
 
 
 def _is_source(filename: str) -> bool:
+    from packaging.utils import parse_sdist_filename  # noqa: PLC0415 - start-up
+
     try:
         parse_sdist_filename(filename)
     except ValueError:  # also for numbers of thousands of digits
@@ -124,6 +125,16 @@ def _is_source(filename: str) -> bool:
 
 
 _WANTED = (*_ARCHIVES, PROVENANCE, YANKED, ".json")
+
+
+def walk(folder: Path, *, without: frozenset[Path] = frozenset()) -> Iterator[Found]:
+    """Yield every file that may matter, sorted by name in each folder.
+
+    :param folder: as for `collect`.
+    :param without: as for `collect`.
+    :raises FileProblem: a folder cannot be read.
+    """
+    return _walk(folder, "", without)
 
 
 def _walk(folder: Path, prefix: str, without: frozenset[Path]) -> Iterator[Found]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
@@ -22,7 +22,8 @@ from wheelfit.server.generate.refusals import (
     INCOMPLETE_RELEASE,
     SAME_NAME,
 )
-from wheelfit.server.generate.targets import SIMPLE, Part
+from wheelfit.server.generate.targets import FILES, SIMPLE, Part
+from wheelfit.server.generate.wishes import Generated, Standing, Wishes
 from wheelfit.server.pages import HTML, JSON, write_project, write_projects
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.server.generate.collection import Collection, Found
     from wheelfit.server.generate.facts import FileFacts
+    from wheelfit.server.generate.last_run import LastRun
     from wheelfit.server.generate.memory import Memory
     from wheelfit.server.generate.targets import Target
     from wheelfit.sources.progress import Progress
@@ -52,49 +54,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-FILES = "files"
-"""The folder of a target into which files are copied."""
 _KINDS = {"index.html": HTML, "index.json": JSON}
 _LONGEST_REASON = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """Say how an index is generated."""
-
-    releases: frozenset[Release] = frozenset()
-    """Publish these only, and leave what is published of others as it is; empty: all there are."""
-    keep_going: bool = False
-    """Publish what is sound although something is refused."""
-    replace: bool = False
-    """Take files that were published with other content."""
-    prune: bool = False
-    """Remove what no page names, and none named when the index was last changed."""
-    full: bool = False
-    """Compare all content of new wheels with RECORD."""
-
-
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """Say what came of it."""
-
-    projects: int = 0
-    releases: int = 0
-    files: int = 0
-    """On all pages, index files included."""
-    looked_at: int = 0
-    """Files that were hashed, because they are new or have changed."""
-    refused: tuple[Finding, ...] = ()
-    left_out: tuple[str, ...] = ()
-    """Files that are not on the pages for that."""
-    is_published: bool = False
-    """Whether the pages are those of now; not if something was refused and nobody keeps going."""
-    written: tuple[str, ...] = ()
-    """Paths of what was put into the target, in that order."""
-    removed: tuple[str, ...] = ()
-    unnamed: int = 0
-    """How many files in the target no page names any more."""
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -126,6 +87,7 @@ def generate(
     in_place: bool = False,
     without: frozenset[Path] = frozenset(),
     progress: Progress = NO_PROGRESS,
+    last_run: LastRun | None = None,
 ) -> Generated:
     """Make an index of the files of a folder.
 
@@ -139,6 +101,7 @@ def generate(
     :param in_place: whether the target is the folder itself; then files stay where they are.
     :param without: folders that are not looked into.
     :param progress: told of bytes that are hashed, and then of bytes that are copied.
+    :param last_run: is told what came of this one.
     :raises FileProblem: something cannot be read or written.
     :raises UserError: there is no release that was asked for.
     :raises EnvironmentBusy: somebody else publishes there.
@@ -172,7 +135,7 @@ def generate(
         )
         if refused and not wishes.keep_going:
             return generated
-        return publish(
+        generated = publish(
             content.files,
             content.parts.values(),
             target,
@@ -182,6 +145,9 @@ def generate(
             prune=wishes.prune,
             progress=progress,
         )
+        if last_run is not None:
+            last_run.keep(generated, prune=wishes.prune)
+        return generated
 
 
 def _notes(collection: Collection) -> Iterator[str]:
@@ -484,8 +450,9 @@ def publish(
         target.put_pages(pages)
         if vanished:
             target.remove(vanished)
-        if after != before or not target.has_page(MANIFEST, _digest(write_manifest(after))):
-            target.put_pages([(MANIFEST, write_manifest(after))])
+        manifest = write_manifest(after)
+        if after != before or not target.has_page(MANIFEST, _digest(manifest)):
+            target.put_pages([(MANIFEST, manifest)])
         if gone:
             target.remove(gone)
     return replace(
@@ -497,6 +464,11 @@ def publish(
         written=(*(part.path for part in missing), *(path for path, _ in pages)),
         removed=(*vanished, *gone),
         unnamed=len(after.left),
+        standing=Standing(
+            _digest(manifest),
+            digests,
+            tuple((part.path, part.sha256, part.size) for part in parts),
+        ),
     )
 
 
@@ -569,6 +541,7 @@ def _paths(project: str, file: File) -> Iterator[str]:
             yield f"{path}.metadata"
 
 
+@lru_cache(maxsize=4096)
 def _release_of(filename: str) -> Release | None:
     if (release := parse_index_file_name(filename)) is not None:
         return release

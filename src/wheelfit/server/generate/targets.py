@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import shutil
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from wheelfit.errors import EnvironmentBusy, FileProblem
 from wheelfit.server.generate.manifest import MANIFEST
 from wheelfit.values import dataclass
+from wheelfit.wheels.durable import write_all
 from wheelfit.wheels.file_system import NATIVE
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
 
 
-__all__ = ["SIMPLE", "FolderTarget", "Part", "Target"]
+__all__ = ["FILES", "SIMPLE", "FolderTarget", "Part", "Target"]
 
 
 def __dir__() -> list[str]:
@@ -36,6 +36,8 @@ def __dir__() -> list[str]:
 
 SIMPLE = "simple"
 """The folder of all pages."""
+FILES = "files"
+"""The folder of a target into which files are copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +132,19 @@ class FolderTarget:
                     where=str(self._folder),
                     hint="try again when it has finished",
                 )
-            shutil.rmtree(self._staging, ignore_errors=True)
-            self._count = 0
+            self._clear()
             try:
                 yield
             finally:
-                shutil.rmtree(self._staging, ignore_errors=True)
+                self._clear()
+
+    def _clear(self) -> None:
+        """Remove what was staged, by this process or by one that was killed."""
+        self._count = 0
+        if self._staging.exists():
+            import shutil  # noqa: PLC0415 - start-up
+
+            shutil.rmtree(self._staging, ignore_errors=True)
 
     def _refuse_foreign(self, pages: Path) -> None:
         """Refuse to write over pages that somebody else has made.
@@ -186,51 +195,55 @@ class FolderTarget:
 
     def put_parts(self, parts: Sequence[Part], progress: Progress) -> None:
         """Put files there; those of a folder of the same file system share their bytes."""
-        staged: list[tuple[Path, Path]] = []
+        staged: list[tuple[str, str]] = []
         progress.start(sum(part.size for part in parts))
         for part in parts:
             temporary = self._stage(part.source if isinstance(part.source, Path) else part.source())
-            staged.append((temporary, self._folder / part.path))
+            staged.append((temporary, f"{self._folder}/{part.path}"))
             progress.advance(part.size)
         self._settle(staged)
         progress.done()
 
     def put_pages(self, pages: Sequence[tuple[str, bytes]]) -> None:
         """Put small files there, in this order."""
-        self._settle([(self._stage(data), self._folder / path) for path, data in pages])
+        self._settle([(self._stage(data), f"{self._folder}/{path}") for path, data in pages])
 
-    def _stage(self, source: Path | bytes) -> Path:
+    def _stage(self, source: Path | bytes) -> str:
         try:
             if not self._count:
                 self._staging.mkdir(parents=True, exist_ok=True)
             self._count += 1
-            temporary = self._staging / str(self._count)
+            temporary = f"{self._staging}/{self._count}"
             if isinstance(source, Path):
                 try:
                     NATIVE.reflink(source, temporary)
                 except OSError as error:
                     if error.errno in (errno.ENOSPC, errno.EDQUOT):
                         raise
+                    import shutil  # noqa: PLC0415 - start-up
+
                     with suppress(OSError):
-                        temporary.unlink()
+                        os.unlink(temporary)  # noqa: PTH108 - as all paths here
                     shutil.copyfile(source, temporary)
             else:
-                temporary.write_bytes(source)
+                with open(temporary, "wb", buffering=0) as file:  # noqa: PTH123 - thousands of them
+                    write_all(file, source)
         except OSError as error:
             raise _problem(self._staging, error) from error
         return temporary
 
-    def _settle(self, staged: Sequence[tuple[Path, Path]]) -> None:
+    def _settle(self, staged: Sequence[tuple[str, str]]) -> None:
         """Give files their names, once their bytes are on the disk."""
         if not staged:
             return
         try:
             NATIVE.sync_tree(self._staging)
-            made: set[Path] = set()
+            made: set[str] = set()
             for temporary, path in staged:
-                if path.parent not in made:
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    made.add(path.parent)
+                parent = os.path.dirname(path)  # noqa: PTH120 - thousands of them
+                if parent not in made:
+                    os.makedirs(parent, exist_ok=True)  # noqa: PTH103
+                    made.add(parent)
                 os.replace(temporary, path)  # noqa: PTH105 - thousands of them
             for folder in made:
                 NATIVE.sync_folder(folder)

@@ -1,0 +1,115 @@
+"""What the last run saw and left, so that one that finds all of it again ends at once.
+
+It is a cache, as what is remembered of files is: without it the same comes out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from wheelfit import __version__
+from wheelfit.server.generate.collection import walk
+from wheelfit.server.generate.manifest import MANIFEST
+from wheelfit.server.generate.targets import Part
+from wheelfit.server.generate.wishes import Generated
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wheelfit.server.generate.targets import Target
+    from wheelfit.server.generate.wishes import Wishes
+
+
+__all__ = ["LastRun", "fingerprint"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_VERSION = 1
+_TOLD = ("projects", "releases", "files", "unnamed", "notes")
+
+
+def fingerprint(
+    folder: Path, wishes: Wishes, *, in_place: bool, without: frozenset[Path] = frozenset()
+) -> str:
+    """Return what stays equal as long as a run would find the same and do the same.
+
+    :param folder: as for `generate`.
+    :param wishes: as for `generate`.
+    :param in_place: as for `generate`.
+    :param without: as for `generate`.
+    :raises FileProblem: a folder cannot be read.
+    """
+    asked = sorted(f"{name}=={version}" for name, version in wishes.releases)
+    options = (wishes.keep_going, wishes.replace, wishes.prune, wishes.full, in_place)
+    seen = [(one.name, one.signature) for one in walk(folder, without=without)]
+    text = repr((_VERSION, __version__, asked, options, seen))
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+class LastRun:
+    """Remember the last run.
+
+    :param memory: where facts of files are remembered; this lies beside it, and counts only as
+        long as those facts are there.
+    :param seen: the `fingerprint` of what this run finds, taken before it begins.
+    """
+
+    def __init__(self, memory: Path, seen: str) -> None:
+        self._memory = memory
+        self._path = memory.with_name(f"{memory.name}.last")
+        self._seen = seen
+
+    def still_stands(self, target: Target) -> Generated | None:
+        """Return what the last run told, if this one would find and leave the same.
+
+        :param target: not opened yet.
+        :raises FileProblem: it cannot be read.
+        :raises EnvironmentBusy: somebody publishes there.
+        """
+        try:
+            last = json.loads(self._path.read_bytes())
+            if last["seen"] != self._seen or not self._memory.exists():
+                return None
+            parts = [Part(path, digest, size, self._path) for path, digest, size in last["parts"]]
+            manifest, pages = last["manifest"], dict(last["pages"])
+            told = {name: last["told"][name] for name in _TOLD}
+            generated = Generated(is_published=True, **(told | {"notes": tuple(told["notes"])}))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return None
+        with target.opened():
+            data = target.read(MANIFEST)
+            if data is None or hashlib.sha256(data).hexdigest() != manifest:
+                return None
+            if not all(target.has_page(path, digest) for path, digest in pages.items()):
+                return None
+            if target.missing(parts, [(part.path, part.sha256) for part in parts]):
+                return None
+        return generated
+
+    def keep(self, generated: Generated, *, prune: bool) -> None:
+        """Remember what came of a run, while nobody else can publish there.
+
+        :param generated: what came of it.
+        :param prune: whether the next run may remove what this one left.
+        """
+        standing = generated.standing
+        if standing is None or generated.refused or (prune and generated.unnamed):
+            return
+        data = {
+            "seen": self._seen,
+            "manifest": standing.manifest,
+            "pages": dict(standing.pages),
+            "parts": standing.parts,
+            "told": {name: getattr(generated, name) for name in _TOLD},
+        }
+        temporary = self._path.with_name(f"{self._path.name}.part")
+        with suppress(OSError):  # nothing but time is lost
+            temporary.write_text(json.dumps(data, separators=(",", ":")), encoding="utf-8")
+            os.replace(temporary, self._path)  # noqa: PTH105 - as elsewhere here

@@ -1,0 +1,77 @@
+"""What is asked of a run, and what comes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.values import dataclass, field
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.check.findings import Finding
+
+    Release = tuple[NormalizedName, Version]
+
+
+__all__ = ["Generated", "Standing", "Wishes"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """Say how an index is generated."""
+
+    releases: frozenset[Release] = frozenset()
+    """Publish these only, and leave what is published of others as it is; empty: all there are."""
+    keep_going: bool = False
+    """Publish what is sound although something is refused."""
+    replace: bool = False
+    """Take files that were published with other content."""
+    prune: bool = False
+    """Remove what no page names, and none named when the index was last changed."""
+    full: bool = False
+    """Compare all content of new wheels with RECORD."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Hold what has to be in a target, so that the next run has nothing to do."""
+
+    manifest: str
+    """Digest of the manifest."""
+    pages: Mapping[str, str]
+    """By path: the digest of each page."""
+    parts: tuple[tuple[str, str, int], ...]
+    """Path, digest and size of the files that pages name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Say what came of it."""
+
+    projects: int = 0
+    releases: int = 0
+    files: int = 0
+    """On all pages, index files included."""
+    looked_at: int = 0
+    """Files that were hashed, because they are new or have changed."""
+    refused: tuple[Finding, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Files that are not on the pages for that."""
+    is_published: bool = False
+    """Whether the pages are those of now; not if something was refused and nobody keeps going."""
+    written: tuple[str, ...] = ()
+    """Paths of what was put into the target, in that order."""
+    removed: tuple[str, ...] = ()
+    unnamed: int = 0
+    """How many files in the target no page names any more."""
+    notes: tuple[str, ...] = ()
+    standing: Standing | None = field(default=None, repr=False, compare=False)
+    """What is in the target now, if it is published."""
