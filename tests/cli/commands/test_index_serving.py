@@ -1,0 +1,111 @@
+"""Commands that change a live index: over its store, and over its server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+from server.running import RunningIndex
+from server.uploading import upload
+
+from wheelfit.server.store.opening import open_store
+from wheelfit.testing.wheels import build_wheel
+
+pytestmark = pytest.mark.usefixtures("bare_environment")
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Runner:
+    """Give what runs command lines."""
+    return Runner(capsys)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Give the folder of an index that has two releases."""
+    folder = tmp_path / "store"
+    with open_store(folder) as opened:
+        for version in ("1.0", "2.0"):
+            upload(opened, build_wheel(tmp_path / "wheels", "some", version))
+    return folder
+
+
+@pytest.fixture(params=["store", "server"])
+def place(
+    request: pytest.FixtureRequest, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """Give an index once by its folder, and once by its server."""
+    if request.param == "store":
+        yield str(store)
+        return
+    pytest.importorskip("uvicorn", reason="needs the extra `server`")
+    with RunningIndex(store) as index:
+        monkeypatch.setenv("WHEELFIT_INDEX_TOKEN", index.token)
+        yield index.origin
+
+
+def names(store: Path) -> dict[str, str | None]:
+    """Return what is published, with the reasons of yanks."""
+    with open_store(store) as opened:
+        listing = opened.records.listing("some")  # type: ignore[arg-type]
+        return {} if listing is None else {one.filename: one.yanked for one in listing.files}
+
+
+def test_files_are_yanked_and_deleted(run: Runner, place: str, store: Path) -> None:
+    """Yank, its opposite and delete do what they say, wherever the index is."""
+    one, two = (f"some-{version}-py3-none-any.whl" for version in ("1.0", "2.0"))
+    assert run("index", "yank", "--at", place, "some==1.0", "--reason", "bad").out == f"{one}\n"
+    assert names(store) == {one: "bad", two: None}
+    said = run("index", "unyank", "--at", place, one, "--json").object
+    assert said == {"version": 1, "files": [one]}
+    assert names(store) == {one: None, two: None}
+    assert "never come back" in run("index", "delete", "--at", place, one, code=7).err
+    run("index", "delete", "--at", place, one, "--yes")
+    assert names(store) == {two: None}
+    run("index", "yank", "--at", place, "other", code=1)
+
+
+def test_tokens_come_and_go(run: Runner, place: str) -> None:
+    """A token is shown once, listed without its secret, and revoked."""
+    options = ("--project", "some", "--expires", "90d", "--note", "CI")
+    made = run("index", "token", "create", "--at", place, *options, "--json").object
+    assert made["secret"].startswith("wheelfit-")
+    assert made["projects"] == ["some"]
+    listed = run("index", "token", "list", "--at", place).out
+    assert made["id"] in listed
+    assert made["secret"] not in listed
+    run("index", "token", "revoke", made["id"], "--at", place)
+    assert made["id"] not in run("index", "token", "list", "--at", place).out
+    run("index", "token", "revoke", made["id"], "--at", place, code=1)
+
+
+def test_stages_are_opened_published_and_dropped(
+    run: Runner, place: str, store: Path, tmp_path: Path
+) -> None:
+    """A stage is published as a whole, or forgotten."""
+    for act in ("publish", "drop"):
+        stage = run("index", "stage", "open", "--at", place, "--json").object
+        assert stage["id"] in run("index", "stage", "list", "--at", place).out
+        with open_store(store) as opened:
+            wheel = build_wheel(tmp_path / act, "some", "3.0" if act == "publish" else "4.0")
+            upload(opened, wheel, stage=stage["id"])
+        assert wheel.name not in names(store)
+        run("index", "stage", act, stage["id"], "--at", place)
+        assert (wheel.name in names(store)) == (act == "publish")
+        run("index", "stage", "publish", stage["id"], "--at", place, code=1)
+    assert json.loads(run("index", "stage", "list", "--at", place, "--json").out)["stages"] == []
+
+
+def test_mistakes_are_told(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No index, no token, a token in the open, a wrong action: each is an error with its reason."""
+    assert "no index" in run("index", "token", "list", "--at", tmp_path, code=1).err
+    assert not list(tmp_path.iterdir())
+    assert "TOKEN" in run("index", "yank", "x", "--at", "https://h.invalid", code=1).err
+    monkeypatch.setenv("WHEELFIT_INDEX_TOKEN", "wheelfit-x")
+    assert "plain HTTP" in run("index", "yank", "x", "--at", "http://h.invalid", code=1).err
+    run("index", "stage", "publish", "--at", tmp_path, code=2)
+    run("index", "token", "make", "--at", tmp_path, code=2)
+    run("index", "token", "create", "--at", tmp_path, "--scope", "all", code=2)
