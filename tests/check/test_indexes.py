@@ -233,6 +233,24 @@ def test_metadata_beside_a_wheel(run: Runner, tmp_path: Path) -> None:
     assert found(said, "missing-file") == ["fast-1.0-py3-none-any.whl.metadata is not there"]
 
 
+def test_a_project_that_the_index_has_not(run: Runner, tmp_path: Path) -> None:
+    """Who names a project is not told that the list of projects has it."""
+    build_wheel(tmp_path, "fast", "1.0")
+    with LoopbackServer(FolderIndex(tmp_path)) as server:
+        url = f"{server.origin}/simple/"
+        run("index", "check", url, "--project", "fast")
+        said = run("index", "check", url, "--project", "fsat", code=3)
+    assert "the index has no project fsat" in said.err
+
+
+def test_nothing_is_no_index_without_faults(run: Runner, tmp_path: Path) -> None:
+    """A page that lists no project, as the one above the index, was not checked."""
+    with LoopbackServer(FolderIndex(tmp_path)) as server:
+        said = run("index", "check", f"{server.origin}/simple/", "--json", code=10)
+    (unchecked,) = said.object["unchecked"]
+    assert unchecked["message"] == "there is nothing to check in the index"
+
+
 def test_wrong_usage(run: Runner, tmp_path: Path) -> None:
     """A folder that is not there is an error, as is a project of a folder."""
     run("index", "check", tmp_path / "none", code=1)

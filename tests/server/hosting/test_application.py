@@ -86,6 +86,9 @@ def test_tokens_are_for_projects_scopes_and_times(host: Host, tmp_path: Path) ->
     assert host.upload(theirs, only).status == 403
     assert host.upload(ours, only).status == 200
     assert host.upload(ours, only).status == 200  # the very same file
+    said = {"scopes": ["upload"], "projects": ["../ours"], "owner": "admin"}
+    answer = host.ask("POST", "/-/api/tokens", host.token("admin"), said)
+    assert (answer.status, "no project can have this name" in text(answer)) == (400, True)
     other = host.token("upload", owner="somebody")
     assert host.upload(build_wheel(tmp_path / "2", "ours", "2.0"), other).status == 403
     assert host.upload(theirs, other).status == 200  # who comes first owns it

@@ -460,13 +460,15 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     assert path.read_bytes().startswith(b"something else")
 
 
-def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
-    """Who cannot be reached is named without its password."""
+def test_a_server_that_does_not_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Who cannot be reached is named without its password, and with the reason, once."""
     from wheelfit.server.store.postgresql import PostgresqlDatabase
 
     with pytest.raises(StorageUnavailable) as caught:
         PostgresqlDatabase(f"postgresql://me:hush@/x?host={tmp_path}", patience=0.5)
     assert "hush" not in str(caught.value)
+    assert "No such file or directory" in caught.value.message
+    assert not caplog.records
 
 
 def test_connections_that_broke(postgresql: Postgresql) -> None:

@@ -121,12 +121,13 @@ def _remote(
     from datetime import UTC, datetime
 
     from wheelfit.check import checks
-    from wheelfit.check.findings import Count, Place, Report
+    from wheelfit.check.findings import Count, Place, Report, Unchecked
     from wheelfit.check.indexes import check_index
     from wheelfit.cli.cache_folder import cache_folder
     from wheelfit.cli.check_report import Bar
     from wheelfit.cli.configuration import home
     from wheelfit.cli.indexes import read_settings
+    from wheelfit.errors import ProjectNotFound, UserError
     from wheelfit.sources.open import open_sources, open_web
     from wheelfit.sources.project_list import fetch_project_list
     from wheelfit.sources.urls import redact
@@ -170,9 +171,19 @@ def _remote(
     ) as repository:
         # Answers to what is not there differ most, and installers with them.
         repository.project(_name("wheelfit-asks-for-what-is-not-there"))
+        for name in names if arguments.only else ():
+            if repository.project(name) is None:
+                raise ProjectNotFound(f"the index has no project {name}", where=redact(url))
         with Bar(output, "checking") as bar:
             report = check_index(repository, names, demands, now=datetime.now(UTC), progress=bar)
     place = Place(redact(url))
+    if report.count == Count() and not report.unchecked:
+        # Whoever names the page above the index, or an empty one, is not told that all is well.
+        nothing = UserError(
+            "there is nothing to check in the index",
+            hint="name the URL that installers are given, which often ends with /simple/",
+        )
+        report += Report.of((), [Unchecked.because(nothing, place.where)], Count())
     strange = [place.found(checks.STRANGE_ANSWER, note) for note in dict.fromkeys(notes)]
     return report + Report.of(strange, (), Count())
 

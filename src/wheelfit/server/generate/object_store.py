@@ -1,6 +1,6 @@
-"""An index on an object store: S3 and what is like it, by the library obstore.
+"""An index on an object store: S3 and what is like it.
 
-The one importer of that library for static indexes. Everything that happens to an object happens
+Everything that happens to an object happens
 to all of it at once, so there is nothing to be cleaned up here; only that two runs do not
 exchange pages at the same time needs an object of its own.
 """
@@ -14,11 +14,11 @@ from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from wheelfit.errors import EnvironmentBusy, InvalidConfiguration, NeedsExtra, StorageUnavailable
+from wheelfit.errors import EnvironmentBusy, StorageUnavailable
 from wheelfit.server.generate.targets import SIMPLE
 from wheelfit.server.pages import JSON
+from wheelfit.server.storage import contrary, failures, first_line, open_storage, where_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -61,24 +61,7 @@ def open_store(url: str) -> StoreTarget:
     :raises NeedsExtra: the library is not installed.
     :raises InvalidConfiguration: it names no storage.
     """
-    try:
-        from obstore.exceptions import BaseError  # noqa: PLC0415 - an extra
-        from obstore.store import from_url  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise NeedsExtra("server", "obstore") from None
-    where = urlunsplit(urlsplit(url)._replace(query=""))
-    options: dict[str, Any] = dict(parse_qsl(urlsplit(url).query))
-    if options.get("endpoint", "").startswith("http:"):
-        options["client_options"] = {"allow_http": True}
-    try:
-        store = from_url(where, **options)
-    except (BaseError, ValueError, TypeError) as error:
-        raise InvalidConfiguration(
-            f"this names no storage: {_first_line(error)}",
-            where=where,
-            hint="as s3://bucket/prefix?endpoint=https://storage.example.org",
-        ) from None
-    return StoreTarget(store, where)
+    return StoreTarget(open_storage(url), where_of(url))
 
 
 class StoreTarget:
@@ -128,15 +111,10 @@ class StoreTarget:
 
     def _take(self, token: bytes, mode: Any) -> bool:
         """Write the lock, if there is none or it is still the one that was read."""
-        from obstore.exceptions import (  # noqa: PLC0415 - an extra
-            AlreadyExistsError,
-            PreconditionError,
-        )
-
         try:
             with self._told(_LOCK):
                 self._store.put(_LOCK, token, mode=mode)
-        except (AlreadyExistsError, PreconditionError, FileNotFoundError):
+        except contrary():
             return False
         return True
 
@@ -219,22 +197,12 @@ class StoreTarget:
     @contextmanager
     def _told(self, path: str) -> Iterator[None]:
         """Turn what goes wrong into errors of the family, but for what has a meaning here."""
-        from obstore.exceptions import (  # noqa: PLC0415 - an extra
-            AlreadyExistsError,
-            BaseError,
-            PreconditionError,
-        )
-
         try:
             yield
-        except (FileNotFoundError, AlreadyExistsError, PreconditionError):
+        except contrary():
             raise
-        except (BaseError, OSError) as error:
+        except failures() as error:
             raise StorageUnavailable(
-                f"the storage says: {_first_line(error)}",
+                f"the storage says: {first_line(error)}",
                 where=f"{self._name}/{path}",
             ) from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).strip().partition("\n")[0][:300]

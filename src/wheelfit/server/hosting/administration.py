@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
-from packaging.utils import canonicalize_name
+from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from wheelfit.errors import FileProblem, InvalidConfiguration
@@ -158,7 +158,7 @@ class StoreAdministration:
             owner,
             scopes,
             now=self.now(),
-            projects=None if projects is None else map(canonicalize_name, projects),
+            projects=None if projects is None else [_project(one) for one in projects],
             lasts=None if lasts is None else timedelta(seconds=lasts),
             note=note,
         )
@@ -185,6 +185,13 @@ class StoreAdministration:
         if stage == PUBLISHED or all(one.id != stage for one in self.store.records.stages()):
             raise FileProblem("there is no such stage; it was published, dropped, or took too long",
                               where=stage[:80])  # fmt: skip
+
+
+def _project(name: str) -> NormalizedName:
+    try:
+        return canonicalize_name(name, validate=True)
+    except InvalidName:
+        raise InvalidConfiguration("no project can have this name", where=name) from None
 
 
 def select(store: Store, what: Iterable[str]) -> tuple[StoredFile, ...]:

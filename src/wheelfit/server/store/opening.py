@@ -109,7 +109,7 @@ def open_database(url: str) -> Database:
     raise InvalidConfiguration(
         "this is no database that records can be in",
         where=redact(url),
-        hint="as sqlite:///var/lib/wheelfit/index.sqlite3 or postgresql://user@host/database",
+        hint="as sqlite:///var/lib/wheelfit/index.sqlite3 or postgresql://host/database",
     )
 
 

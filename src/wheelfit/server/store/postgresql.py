@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -63,7 +64,7 @@ class PostgresqlDatabase:
             raise InvalidConfiguration(
                 "this is no URL of a PostgreSQL database",
                 where=self._where,
-                hint="as postgresql://user:password@host/database",
+                hint="as postgresql://host/database, with user:password@ before the host",
             ) from None
         self._failure: type[Exception] = psycopg.Error
         self._mistake: type[Exception] = psycopg.IntegrityError
@@ -79,11 +80,17 @@ class PostgresqlDatabase:
             open=False,
             name="wheelfit",
         )
+        # It writes about every connection that fails; whoever needs one is told the reason.
+        logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         self._pool.open()
         try:
             self._pool.wait(timeout=patience)
         except psycopg.Error as error:
             self._pool.close()
+            try:  # once more: the pool says how long it has waited, and not for what
+                psycopg.connect(url, connect_timeout=5).close()
+            except psycopg.Error as reason:
+                raise self._error(reason) from error
             raise self._error(error) from error
 
     @contextmanager
