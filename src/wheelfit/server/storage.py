@@ -1,0 +1,88 @@
+"""Open a storage like S3, by the library `obstore`: the one importer of that library."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from wheelfit.errors import InvalidConfiguration, NeedsExtra
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+
+__all__ = ["Storage", "contrary", "failures", "first_line", "open_storage", "where_of"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+Storage: TypeAlias = "ObjectStore"
+"""Something that holds objects by their path, below a prefix."""
+
+_PATIENCE = timedelta(seconds=60)
+_RETRIES = 4
+
+
+def where_of(url: str) -> str:
+    """Return how a storage is named to people: without options, which may be secrets.
+
+    >>> where_of("s3://bucket/prefix?region=eu")
+    's3://bucket/prefix'
+    """
+    return urlunsplit(urlsplit(url)._replace(query=""))
+
+
+def open_storage(url: str) -> Storage:
+    """Open the storage that a URL names.
+
+    Credentials come from where programs for that storage expect them, as ``AWS_ACCESS_KEY_ID``.
+
+    :param url: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or ``memory://`` for tests.
+        Options follow the question mark: ``endpoint=http://127.0.0.1:9000``, ``region=…``.
+    :raises InvalidConfiguration: it names no storage.
+    :raises NeedsExtra: the library is not installed.
+    """
+    try:
+        from obstore.exceptions import BaseError  # noqa: PLC0415 - start-up, and an extra
+        from obstore.store import MemoryStore, from_url  # noqa: PLC0415
+    except ImportError:
+        raise NeedsExtra("server", "obstore") from None
+    if urlsplit(url).scheme == "memory":
+        return MemoryStore()
+    options: dict[str, Any] = dict(parse_qsl(urlsplit(url).query))
+    client: Any = {"allow_http": True} if options.get("endpoint", "").startswith("http:") else {}
+    retries: Any = {"max_retries": _RETRIES, "retry_timeout": _PATIENCE}
+    where = where_of(url)
+    try:
+        return from_url(where, client_options=client or None, retry_config=retries, **options)
+    except (BaseError, ValueError, TypeError) as error:
+        raise InvalidConfiguration(
+            f"this names no storage: {first_line(error)}",
+            where=where,
+            hint="as s3://bucket/prefix; endpoint=https://storage.example.org may follow a ? there",
+        ) from None
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """Return what is raised when a storage fails; ``FileNotFoundError`` is among it."""
+    from obstore.exceptions import BaseError  # noqa: PLC0415 - start-up, and an extra
+
+    return (BaseError, OSError)
+
+
+def contrary() -> tuple[type[Exception], ...]:
+    """Return what is raised when an object is not there, or not as a condition wants it."""
+    from obstore.exceptions import (  # noqa: PLC0415 - start-up, and an extra
+        AlreadyExistsError,
+        PreconditionError,
+    )
+
+    return (FileNotFoundError, AlreadyExistsError, PreconditionError)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the reason that an error gives; further lines would show requests."""
+    return (str(error) or type(error).__name__).strip().partition("\n")[0][:300]
