@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 ENVIRON = dict(os.environ)
 
 
+def opened(
+    venv: Path, *, target: Path | None = None, prefix: Path | None = None, root: Path | None = None
+) -> Environment:
+    """Open what is named beside an environment."""
+    return open_environment(str(venv), environ=ENVIRON, target=target, prefix=prefix, root=root)
+
+
 class TestSchemes:
     """Folders of the four kinds."""
 
@@ -81,15 +88,15 @@ class TestSchemes:
         path = tmp_path / "file"
         path.write_text("")
         with pytest.raises(UsageError, match=f"--{option} .*file is no folder"):
-            open_environment(str(venv), environ=ENVIRON, **{option: path})
-        open_environment(str(venv), environ=ENVIRON, **{option: tmp_path / "new"})
+            opened(venv, **{option: path})
+        opened(venv, **{option: tmp_path / "new"})
 
     @pytest.mark.parametrize("other", ["prefix", "root"])
     def test_target_alone(self, venv: Path, tmp_path: Path, other: str) -> None:
         """--target cannot be combined."""
         options = {"target": tmp_path / "a", other: tmp_path / "b"}
         with pytest.raises(UsageError, match=f"--{other}"):
-            open_environment(str(venv), environ=ENVIRON, **options)
+            opened(venv, **options)
 
     def test_base_is_only_looked_at(self, tmp_path: Path) -> None:
         """What lies in the base of a virtual environment is visible and marked as outside."""

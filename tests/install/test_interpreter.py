@@ -14,7 +14,7 @@ import pytest
 from packaging.tags import sys_tags
 
 from wheelfit.errors import UnusableInterpreter
-from wheelfit.install.interpreter import find_interpreter, inspect_interpreter
+from wheelfit.install.interpreter import DEADLINE, find_interpreter, inspect_interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,9 +23,9 @@ ENVIRON = dict(os.environ)
 OTHERS = sorted(Path.home().glob(".pyenv/versions/*/bin/python"))
 
 
-def inspect(path: Path | str | None, **kwargs: float) -> object:
+def inspect(path: Path | str | None, deadline: float = DEADLINE) -> object:
     """Inspect with the variables of the test."""
-    return inspect_interpreter(None if path is None else Path(path), ENVIRON, **kwargs)
+    return inspect_interpreter(None if path is None else Path(path), ENVIRON, deadline=deadline)
 
 
 def script(folder: Path, text: str) -> Path:
