@@ -195,8 +195,14 @@ def serve(
             self.is_last = True
             if self.is_idle():
                 self.loop.call_later(_LAST_CHANCE, self.close_if_idle)
-            else:
-                self.cycle.keep_alive = False
+            elif not self.cycle.response_started:
+                self.cycle.keep_alive = False  # which the answer says
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self.is_last and not self.transport.is_closing():
+                # The answer had begun, and did not say that it is the last.
+                self.loop.call_later(_LAST_CHANCE, self.close_if_idle)
 
         def close_if_idle(self) -> None:
             """Close it, unless a request came meanwhile."""
