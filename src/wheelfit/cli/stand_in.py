@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import FileProblem
@@ -38,7 +39,9 @@ def run_in_our_place(command: Sequence[str], environ: Mapping[str, str]) -> int:
     program = shutil.which(command[0], path=environ.get("PATH"))
     try:
         if program is None:
-            raise FileNotFoundError(None, "there is no such program")
+            is_there = os.sep in command[0] and Path(command[0]).exists()
+            why = "it is no program that may be run" if is_there else "there is no such program"
+            raise FileNotFoundError(None, why)
         process = subprocess.Popen([program, *command[1:]], env=dict(environ))
     except OSError as error:
         raise FileProblem(

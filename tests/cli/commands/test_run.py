@@ -128,11 +128,12 @@ class TestRun:
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 7
 
-    def test_slips_are_told_of(self, run: Runner, bare_environment: None) -> None:
+    def test_slips_are_told_of(self, run: Runner, bare_environment: None, tmp_path: Path) -> None:
         """No command, one that does not exist, a machine that does not, and --json."""
         del bare_environment
         assert "there is no command to run" in run("run", code=2).err
         assert "no such program" in run("run", "--", "no-such-program-anywhere", code=1).err
+        assert "may be run" in run("run", "--", tmp_path, code=1).err
         assert "no preset" in run("run", "--for", "cuda-99.9-sm1", "--", "true", code=1).err
         assert "usage" in run("run", "--json", "--", "true", code=2).out
 

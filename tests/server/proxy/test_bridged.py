@@ -50,6 +50,17 @@ def test_a_selector_is_served(behind: Behind, tmp_path: Path) -> None:
         assert b"Requires-Dist: cupy-cuda12x==14.2.0" in wheel.metadata()
 
 
+def test_nothing_fits(index: RecordingIndex) -> None:
+    """An installer can only say that there is no version; why is told where the proxy runs."""
+    proxy = Behind(index.url, bridges=[])
+    try:
+        assert not proxy.page("cupy", UV)
+        (note,) = proxy.notes
+        assert note.startswith("cupy: CuPy needs an NVIDIA GPU with a driver for CUDA 11.2")
+    finally:
+        proxy.close()
+
+
 def test_a_member_of_that_name(behind: Behind) -> None:
     """A wheel under a label is the publisher's, with his hash, and comes from where it is."""
     files = behind.page("xgboost", UV)

@@ -137,6 +137,7 @@ class TestVariants:
         answer = behind.ask("/for/cuda-99/simple/some/")
         assert answer.status == 404
         assert "'cuda-99' is no preset" in body(answer).decode()
+        assert behind.ask("/for//simple/some/").status == 404
 
     def test_a_catalogue_lists_every_variant(self, folder: Path, behind: Behind) -> None:
         """All variants under build tags, whatever the machine, with the hashes of the index."""

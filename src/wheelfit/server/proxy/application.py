@@ -150,7 +150,8 @@ class Proxy:
             mode, rest = cast("Mode", rest[0]), rest[1:]
         if rest and rest[0] == "catalogue":
             catalogue, rest = True, rest[1:]
-        if len(rest) > 2 and rest[0] == "for":
+        # A variable that is empty in somebody's URL must not mean the machine of the proxy.
+        if len(rest) > 2 and rest[0] == "for" and rest[1]:
             profile, rest = rest[1], rest[2:]
         return _Asked(mode, catalogue, profile, rest)
 
@@ -226,8 +227,9 @@ class Proxy:
         )
 
         def write() -> _Written:
+            parsed = upstream.parsed(name, page)
             listed = list_project(
-                upstream.parsed(name, page),
+                parsed,
                 upstream.web.files,
                 profile,
                 catalogue=asked.catalogue,
@@ -237,6 +239,8 @@ class Proxy:
             )
             for note in listed.notes:
                 self._tell(note)
+            if parsed.bridge is not None and parsed.bridge.no_fit and not listed.page.files:
+                self._tell(f"{name}: {parsed.bridge.no_fit}")  # an installer finds no version
             for digest, body in listed.metadata.items():
                 upstream.web.store.write("files", digest, {}, body)
             return _Written(listed, write_project(listed.page, media_type), profile)
