@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -99,6 +98,8 @@ class LastRun:
         :param generated: what came of it.
         :param prune: whether the next run may remove what this one left.
         """
+        from wheelfit.server.generate.memory import keep_data  # noqa: PLC0415 - start-up
+
         standing = generated.standing
         if standing is None or generated.refused or (prune and generated.unnamed):
             return
@@ -109,7 +110,5 @@ class LastRun:
             "parts": standing.parts,
             "told": {name: getattr(generated, name) for name in _TOLD},
         }
-        temporary = self._path.with_name(f"{self._path.name}.part")
-        with suppress(OSError):  # nothing but time is lost
-            temporary.write_text(json.dumps(data, separators=(",", ":")), encoding="utf-8")
-            os.replace(temporary, self._path)  # noqa: PTH105 - as elsewhere here
+        with suppress(OSError):
+            keep_data(self._path, data)

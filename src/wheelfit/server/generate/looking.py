@@ -5,9 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tarfile
-import zipfile
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
@@ -153,6 +150,10 @@ def _all_faults(found: Found, digest: str) -> list[Finding]:
 
 
 def _source(found: Found, digest: str) -> FileFacts:
+    import tarfile  # noqa: PLC0415 - start-up, as those below
+    import zipfile  # noqa: PLC0415
+    import zlib  # noqa: PLC0415
+
     place = Place(found.name)
     try:
         name, version = parse_sdist_filename(found.filename)
@@ -178,6 +179,9 @@ def _source(found: Found, digest: str) -> FileFacts:
 
 def _package_info(found: Found) -> bytes | None:
     """Read ``PKG-INFO`` at the top of a source distribution; None if it has none."""
+    import tarfile  # noqa: PLC0415
+    import zipfile  # noqa: PLC0415
+
     if found.filename.endswith(".zip"):
         with zipfile.ZipFile(found.path) as archive:
             for member in archive.infolist()[:_MOST_MEMBERS]:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from wheelfit import __version__
-from wheelfit.errors import FileProblem
 from wheelfit.server.generate.facts import FileFacts
-from wheelfit.wheels.durable import new_file, write_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.server.generate.collection import Found
 
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "keep_data"]
 
 
 def __dir__() -> list[str]:
@@ -110,12 +109,27 @@ class Memory:
             "combined": self._used_combined,
         }
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with new_file(self._path, overwrite=True) as file:
-                write_all(file, json.dumps(data, separators=(",", ":")).encode())
-        except (FileProblem, OSError) as error:
-            return f"what was learnt of the files cannot be kept: {error}"
+            keep_data(self._path, data)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            return f"what was learnt of the files cannot be kept: {reason}"
         return None
+
+
+def keep_data(path: Path, data: object) -> None:
+    """Write down what costs nothing but time if it is lost, so nobody waits for the disk.
+
+    :param path: where; what is there is exchanged as a whole.
+    :param data: plain data.
+    :raises OSError: it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{os.urandom(8).hex()}.part")
+    try:
+        temporary.write_text(json.dumps(data, separators=(",", ":")), encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _digest(text: str) -> str:
