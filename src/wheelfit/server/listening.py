@@ -116,6 +116,11 @@ def serve(
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            # asyncio does so only for sockets that know their protocol; without it the second
+            # part of an answer waits for the client to confirm the first one.
+            with suppress(OSError):
+                connected = transport.get_extra_info("socket")
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.head_size = 0
             self.since: float | None = time.monotonic()
             """When it began to wait for the end of a head; None: it does not."""
