@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.client import Client
 
 
-__all__ = ["CachedPages", "freshness", "offline"]
+__all__ = ["CachedPages", "conditions", "freshness", "offline"]
 
 
 def __dir__() -> list[str]:
@@ -95,7 +95,8 @@ class CachedPages:
             return _answer(entry, url)
         if self._offline:
             raise offline(url)
-        headers = {"Accept": accept, **_conditions(entry, url)}
+        known = {} if entry is None else _headers(entry)
+        headers = {"Accept": accept, **conditions(known, url)}
         answer = self._client.get(url, headers=headers, limit=limit)
         if answer.status == 304 and entry is not None:
             merged = {**_headers(entry), **_kept(answer.headers)}
@@ -144,6 +145,21 @@ def freshness(control: str) -> float:
     return min(float(match[1]), _LONGEST_FRESHNESS) if match else 0.0
 
 
+def conditions(headers: Mapping[str, str], url: str) -> dict[str, str]:
+    """Return the headers that ask for a page only if it has changed.
+
+    :param headers: what came with the page.
+    :param url: where it came from.
+    """
+    if "etag" in headers:
+        return {"If-None-Match": headers["etag"]}
+    if "last-modified" in headers and url.startswith("https:"):
+        # A date tells two states of one page apart, but not the pages of two
+        # servers that were tried on one port of this machine.
+        return {"If-Modified-Since": headers["last-modified"]}
+    return {}
+
+
 def _headers(entry: Entry) -> dict[str, str]:
     headers = entry.head.get("headers")
     return dict(headers) if isinstance(headers, dict) else {}
@@ -159,18 +175,6 @@ def _is_same(entry: Entry, answer: Answer) -> bool:
         and entry.head.get("url") == answer.url
         and _headers(entry) == _kept(answer.headers)
     )
-
-
-def _conditions(entry: Entry | None, url: str) -> dict[str, str]:
-    headers = _headers(entry) if entry is not None else {}
-    conditions = {}
-    if "etag" in headers:
-        conditions["If-None-Match"] = headers["etag"]
-    elif "last-modified" in headers and url.startswith("https:"):
-        # A date tells two states of one page apart, but not the pages of two
-        # servers that were tried on one port of this machine.
-        conditions["If-Modified-Since"] = headers["last-modified"]
-    return conditions
 
 
 def _answer(entry: Entry, url: str) -> Answer:

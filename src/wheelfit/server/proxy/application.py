@@ -19,11 +19,11 @@ from urllib.parse import quote, unquote
 from packaging.utils import InvalidName, canonicalize_name
 
 from wheelfit.errors import NetworkError, WheelfitError
+from wheelfit.server.memory import Memory
 from wheelfit.server.messages import Answer, as_asked
 from wheelfit.server.pages import choose_type, write_project, write_projects
 from wheelfit.server.proxy.clients import UNKNOWN, read_user_agent
 from wheelfit.server.proxy.listing import Listed, list_project
-from wheelfit.server.proxy.memory import Memory
 from wheelfit.server.proxy.naming import fingerprint, original_of
 from wheelfit.server.proxy.wheels import Rewriting
 from wheelfit.sources.html_links import read_links

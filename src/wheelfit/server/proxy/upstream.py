@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from wheelfit.errors import InvalidPage, UnexpectedStatus
+from wheelfit.server.memory import Memory
 from wheelfit.server.proxy.links import with_lasting_links
-from wheelfit.server.proxy.memory import Memory
-from wheelfit.sources.cached import freshness, offline
+from wheelfit.sources.cached import conditions, freshness, offline
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unexpected, unreachable
 from wheelfit.sources.page import ACCEPT, VARIANTS_SUFFIX
 from wheelfit.sources.parsed_pages import ParsedPages
@@ -168,7 +168,9 @@ class Upstream:
             return known
         if self.web.pages.offline:
             raise offline(url)
-        headers = {"Accept": accept, "Accept-Encoding": "gzip", **_conditions(known)}
+        headers = {"Accept": accept, "Accept-Encoding": "gzip"}
+        if known is not None:
+            headers |= conditions(known.headers, known.url)
         attempt = 0
         while True:
             try:
@@ -316,16 +318,6 @@ def _too_long(where: str) -> UnexpectedStatus:
     return UnexpectedStatus(
         f"the page is longer than {PAGE_LIMIT} bytes", status=200, where=redact(where)
     )
-
-
-def _conditions(known: RawPage | None) -> dict[str, str]:
-    if known is None:
-        return {}
-    if "etag" in known.headers:
-        return {"If-None-Match": known.headers["etag"]}
-    if "last-modified" in known.headers and known.url.startswith("https:"):
-        return {"If-Modified-Since": known.headers["last-modified"]}
-    return {}
 
 
 def _lasting(headers: Mapping[str, str]) -> dict[str, str]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.server.memory import Memory
 from wheelfit.server.messages import Disconnect
-from wheelfit.server.proxy.memory import Memory
 from wheelfit.server.proxy.naming import fingerprint
 from wheelfit.server.proxy.originals import KeptOriginal, RemoteOriginal
 from wheelfit.sources.urls import redact

@@ -14,7 +14,7 @@ from wheelfit.resolve.explain import explain_choice
 from wheelfit.resolve.listing import sort_page
 from wheelfit.resolve.overview import metadata_of, overview
 from wheelfit.resolve.release_metadata import MetadataPolicy
-from wheelfit.server.proxy.memory import Memory
+from wheelfit.server.memory import Memory
 from wheelfit.server.site.index_files import IndexFiles
 from wheelfit.server.site.machines import onlookers, usual_target
 from wheelfit.values import dataclass, replace

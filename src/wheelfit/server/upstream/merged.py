@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.server.folder import project_of
-from wheelfit.server.proxy.memory import Memory
+from wheelfit.server.memory import Memory
 from wheelfit.server.upstream.settings import fits
 from wheelfit.sources.page import ProjectPage
 from wheelfit.values import dataclass, field

@@ -18,7 +18,7 @@ from wheelfit.errors import (
 from wheelfit.patterns import pattern
 from wheelfit.server.folder import project_of
 from wheelfit.server.index import Content, Elsewhere, content_of, url_of
-from wheelfit.server.proxy.memory import Memory
+from wheelfit.server.memory import Memory
 from wheelfit.server.upstream.documents import MADE, documents_of, make_document
 from wheelfit.server.upstream.pages import Pages
 from wheelfit.server.upstream.pulled import KeptBytes

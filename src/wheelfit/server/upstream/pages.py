@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from wheelfit.errors import InvalidPage, NetworkError, UnexpectedStatus, Unreachable
-from wheelfit.server.proxy.memory import Memory
+from wheelfit.server.memory import Memory
 from wheelfit.sources.body import read_body
+from wheelfit.sources.cached import conditions
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unexpected
 from wheelfit.sources.page import ACCEPT
 from wheelfit.sources.parsed_pages import ParsedPages
@@ -201,7 +202,9 @@ class Pages:
 
     def _ask(self, name: NormalizedName, known: Known | None) -> Known | None:
         url = f"{self._url}/{quote(name, safe='')}/"
-        headers = {"Accept": ACCEPT, "Accept-Encoding": "gzip", **_conditions(known)}
+        headers = {"Accept": ACCEPT, "Accept-Encoding": "gzip"}
+        if known is not None:
+            headers |= conditions(known.headers, known.url)
         attempt = 0
         while True:
             try:
@@ -300,17 +303,6 @@ class _Hurried:
 
     def cut(self) -> None:
         self._response.cut()
-
-
-def _conditions(known: Known | None) -> dict[str, str]:
-    if known is None:
-        return {}
-    if "etag" in known.headers:
-        return {"If-None-Match": known.headers["etag"]}
-    if "last-modified" in known.headers and known.url.startswith("https:"):
-        # Of two servers that were tried on one port of this machine dates may be equal.
-        return {"If-Modified-Since": known.headers["last-modified"]}
-    return {}
 
 
 def _lasting(headers: Mapping[str, str]) -> dict[str, str]:
