@@ -66,6 +66,13 @@ def test_refusals(run: Runner, dist: Path) -> None:
     assert (dist / "simple/fast/index.html").exists()
 
 
+def test_an_address_that_is_none(run: Runner, dist: Path) -> None:
+    """What would stand in commands to copy is looked at before anything is written."""
+    said = run("index", "generate", dist, "--site", "--public-url", "wheels.example.org", code=2)
+    assert "no address of a server" in said.err
+    assert not (dist / "simple").exists()
+
+
 def test_a_target_inside_the_folder(
     run: Runner, dist: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

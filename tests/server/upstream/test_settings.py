@@ -10,7 +10,12 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.server.upstream.merged import Owners
-from wheelfit.server.upstream.settings import MirrorSettings, mirror_of_table, mirror_of_text
+from wheelfit.server.upstream.settings import (
+    MirrorSettings,
+    check_patterns,
+    mirror_of_table,
+    mirror_of_text,
+)
 
 read_settings = pytest.importorskip(
     "wheelfit.server.hosting.settings", reason="needs the extra `server`"
@@ -93,6 +98,16 @@ def test_patterns() -> None:
         if settings.admits(canonicalize_name(name))
     ]
     assert admitted == ["torch", "nvidia-cublas"]
+
+
+@pytest.mark.parametrize("pattern", ["acme-[", "", "a b", "acme/*"])
+def test_patterns_that_nothing_fits(pattern: str) -> None:
+    """A slip must not leave a name open to whoever registers it elsewhere."""
+    with pytest.raises(InvalidConfiguration, match="no name of a project fits"):
+        mirror_of_table({"url": URL, "deny": [pattern]}, where="server.toml")
+    with pytest.raises(InvalidConfiguration) as caught:
+        check_patterns([pattern], where="reserved")
+    assert caught.value.where == "reserved"
 
 
 def test_flags_variables_and_files_of_a_server(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
 
     from wheelfit.cli.check_report import FAULTS, Bar
     from wheelfit.cli.index_targets import open_target
-    from wheelfit.errors import FileProblem
+    from wheelfit.errors import FileProblem, UsageError
     from wheelfit.server.generate.last_run import LastRun, fingerprint
     from wheelfit.server.generate.targets import FILES, SIMPLE
     from wheelfit.server.generate.wishes import Wishes
@@ -99,6 +99,10 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     folder = Path(arguments.folder)
     if not folder.is_dir():
         raise FileProblem("there is no such folder", where=arguments.folder)
+    if not (arguments.public_url or "https://").startswith(("https://", "http://")):
+        raise UsageError(
+            "--public-url is no address of a server", hint="as https://wheels.example.org"
+        )
     wishes = Wishes(
         frozenset(map(_release, arguments.release)),
         keep_going=arguments.keep_going,
@@ -167,7 +171,7 @@ def _release(text: str) -> tuple[NormalizedName, Version]:
 
 
 def _tell(generated: Generated, arguments: Namespace, target: Target, output: Output) -> None:
-    from wheelfit.cli.check_report import count_of
+    from wheelfit.cli.plurals import count_of
 
     output.result_json(
         {

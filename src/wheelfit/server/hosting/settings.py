@@ -16,7 +16,12 @@ from wheelfit.server.asgi import Limits
 from wheelfit.server.hosting.administration import seconds_of
 from wheelfit.server.hosting.application import Rules
 from wheelfit.server.upstream.merged import Owners
-from wheelfit.server.upstream.settings import MirrorSettings, mirror_of_table, mirror_of_text
+from wheelfit.server.upstream.settings import (
+    MirrorSettings,
+    check_patterns,
+    mirror_of_table,
+    mirror_of_text,
+)
 from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
@@ -132,6 +137,7 @@ def _owners(reserved: tuple[str, ...] | None, tables: Mapping[str, object], wher
     patterns = reserved
     if patterns is None:
         patterns = _texts(tables.get("reserved", []), "reserved", where)
+    check_patterns(patterns, where="reserved")
     named: dict[str, tuple[str, ...]] = {
         canonicalize_name(project): _texts(
             [sources] if isinstance(sources, str) else sources, project, where
@@ -199,7 +205,12 @@ def _number(least: int, most: int) -> Callable[[str], int]:
 
 
 def _deletes(text: str) -> str | timedelta:
-    return text if text in ("never", "admin") else timedelta(seconds=seconds_of(text))
+    if text in ("never", "admin"):
+        return text
+    try:
+        return timedelta(seconds=seconds_of(text))
+    except InvalidConfiguration:
+        raise ValueError(f"{text[:40]!r} is none of never, admin, and a time as 72h") from None
 
 
 def _public_url(text: str) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
 
-__all__ = ["MirrorSettings", "fits", "mirror_of_table", "mirror_of_text"]
+__all__ = ["MirrorSettings", "check_patterns", "fits", "mirror_of_table", "mirror_of_text"]
 
 
 def __dir__() -> list[str]:
@@ -26,6 +26,7 @@ def __dir__() -> list[str]:
 
 
 _NAME = pattern(r"[a-z0-9]+(?:[-_.][a-z0-9]+)*", re.IGNORECASE)
+_PATTERN = pattern(r"[a-z0-9._*?-]+", re.IGNORECASE)
 _NAMED = pattern(r"([^=:/?#]+)=(.+)", re.DOTALL)
 
 
@@ -95,6 +96,22 @@ def fits(project: NormalizedName, patterns: Iterable[str]) -> bool:
     return any(
         fnmatchcase(project, re.sub(r"[-_.]+", "-", pattern).lower()) for pattern in patterns
     )
+
+
+def check_patterns(patterns: Iterable[str], *, where: str | None = None) -> None:
+    """Refuse patterns that no name of a project fits: whoever reserves by one reserves nothing.
+
+    :param patterns: as for `fits`.
+    :param where: what has them, for errors.
+    :raises InvalidConfiguration: there is such a one.
+    """
+    for one in patterns:
+        if _PATTERN.fullmatch(one) is None:
+            raise InvalidConfiguration(
+                f"no name of a project fits {one[:60]!r}",
+                where=where,
+                hint="as acme-*: letters, digits and dashes, * for any of them and ? for one",
+            )
 
 
 def mirror_of_text(text: str) -> MirrorSettings:
@@ -167,6 +184,7 @@ def _checked(settings: MirrorSettings) -> MirrorSettings:
         raise InvalidConfiguration(
             "what is mirrored is an http or https URL", where=redact(settings.url)
         )
+    check_patterns((*settings.allow, *settings.deny), where=redact(settings.url))
     if settings.name and _NAME.fullmatch(settings.name) is None:
         raise InvalidConfiguration(
             f"{settings.name[:60]!r} is no name for a mirror",
