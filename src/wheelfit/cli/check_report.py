@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.options import given
+from wheelfit.cli.plurals import count_of
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -23,7 +24,6 @@ __all__ = [
     "Bar",
     "add_reporting",
     "check_options",
-    "count_of",
     "deliver",
     "exit_code",
     "report_lines",
@@ -291,8 +291,3 @@ def _summary(report: Report) -> str:
         left = count_of(len(report.unchecked), "target")
         return f"{text}; {left} could not be checked"
     return text
-
-
-def count_of(number: int, word: str) -> str:
-    """Return how many of something there are, in words."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -11,6 +11,7 @@ from wheelfit import __version__
 from wheelfit.check.findings import Finding, Severity
 from wheelfit.cli.columns import columns
 from wheelfit.cli.output import in_one_line
+from wheelfit.cli.plurals import count_of
 from wheelfit.doctor.diagnoses import DIAGNOSES, Area
 from wheelfit.doctor.variables import variables_in
 from wheelfit.install.environment import Kind
@@ -398,7 +399,7 @@ def _environment_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
     interpreter = environment.interpreter
     yield f"  {environment.name} ({_kind(environment)})", "plain"
     variants = sum(one.installed.label is not None for one in contents.packages)
-    words = f"  {_count(len(contents.packages), 'package')}, {_count(variants, 'variant')}"
+    words = f"  {count_of(len(contents.packages), 'package')}, {count_of(variants, 'variant')}"
     built: dict[str, int] = {}
     for build in contents.builds:
         for text in (
@@ -524,18 +525,14 @@ def summary_line(findings: Iterable[Finding], *, verbose: bool) -> Line:
     for one in findings:
         counts[one.severity] += 1
     said = [
-        _count(number, str(severity))
+        count_of(number, str(severity))
         for severity, number in counts.items()
         if number and severity is not Severity.NOTE
     ]
     words = ", ".join(said) or "nothing is wrong"
     notes = counts[Severity.NOTE]
     if notes:
-        words += f"; {_count(notes, 'note')}" + ("" if verbose else " (-v shows)")
+        words += f"; {count_of(notes, 'note')}" + ("" if verbose else " (-v shows)")
     if counts[Severity.ERROR]:
         return words, "bad"
     return words, "warning" if counts[Severity.WARNING] else "good"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

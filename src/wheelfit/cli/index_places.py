@@ -20,7 +20,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_DATABASE = "index.sqlite3"  # what `open_store` makes in a folder
 TOKEN = "WHEELFIT_INDEX_TOKEN"  # noqa: S105 - the name of a variable
 
 
@@ -72,10 +71,10 @@ def open_administration(arguments: Namespace, environ: Mapping[str, str]) -> Adm
             raise UsageError("a server has its own store: --database and --storage are not for it")
         return ServerAdministration(arguments.at, environ.get(TOKEN, ""))
     from wheelfit.server.hosting.administration import StoreAdministration
-    from wheelfit.server.store.opening import open_store
+    from wheelfit.server.store.opening import DATABASE, open_store
 
     folder = Path(arguments.at)
-    if not arguments.database and not (folder / _DATABASE).is_file():
+    if not arguments.database and not (folder / DATABASE).is_file():
         raise FileProblem(
             "there is no index in this folder",
             where=arguments.at,

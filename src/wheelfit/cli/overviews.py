@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.cli.hosts import open_host, own_hosts
 from wheelfit.cli.output import in_one_line
+from wheelfit.cli.plurals import count_of
 from wheelfit.core.host_file import HostDetector
 from wheelfit.core.sizes import size_in_words
 from wheelfit.core.tag_phrases import platforms_in_words, pythons_in_words
@@ -85,11 +86,11 @@ def print_overview(overview: Overview, output: Output) -> None:
     wheels = sum(len(row.wheels) for row in overview.rows)
     labels = sum(row.label is not None for row in overview.rows)
     if not labels:
-        count = _count(wheels, "plain wheel")
+        count = count_of(wheels, "plain wheel")
     elif labels < len(overview.rows):
-        count = f"{_count(wheels, 'wheel')}, {_count(labels, 'label')} and plain wheels"
+        count = f"{count_of(wheels, 'wheel')}, {count_of(labels, 'label')} and plain wheels"
     else:
-        count = f"{_count(wheels, 'wheel')} of {_count(labels, 'label')}"
+        count = f"{count_of(wheels, 'wheel')} of {count_of(labels, 'label')}"
     output.result(f"{overview.name} {overview.version} for all machines: {count}", "strong")
     if overview.source:
         output.result(in_one_line(f"  from {overview.source}"), "dim")
@@ -153,7 +154,3 @@ def _print(what: str, text: str, output: Output, margin: str = "    ") -> None:
 
 _JOINED = "\xa0::\xa0"
 """Keeps a property on one line."""
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

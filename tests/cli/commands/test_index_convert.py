@@ -29,19 +29,6 @@ OLD: dict[str, Any] = {
 
 
 @pytest.fixture
-def run(
-    capsys: pytest.CaptureFixture[str],
-    bare_environment: None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Runner:
-    """Return what runs a command."""
-    del bare_environment
-    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
-    return Runner(capsys)
-
-
-@pytest.fixture
 def old(tmp_path: Path) -> Path:
     """Write an index of an old layout, as published ones are: pages, documents, wheels."""
     folder = tmp_path / "old" / "fast"

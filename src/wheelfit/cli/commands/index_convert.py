@@ -188,7 +188,8 @@ def _tell(
     output: Output,
 ) -> None:
     from wheelfit.check.findings import Count, Report
-    from wheelfit.cli.check_report import count_of, report_lines
+    from wheelfit.cli.check_report import report_lines
+    from wheelfit.cli.plurals import count_of
     from wheelfit.sources.urls import redact
 
     documents = {name: layout for one in done.values() for name, layout in one.documents.items()}

@@ -5,6 +5,7 @@ To keep installers from a release, yank it instead; whoever has it in a lock sti
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.index_places import add_place, add_what, open_administration, tell_files
@@ -32,9 +33,6 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             "what is deleted is gone, and its names never come back",
             hint="--yes deletes; wheelfit index yank keeps installers from it as well",
         )
-    acts = open_administration(arguments, environ)
-    try:
+    with closing(open_administration(arguments, environ)) as acts:
         tell_files(acts.delete(arguments.what), output)
-    finally:
-        acts.close()
     return 0

@@ -7,6 +7,7 @@ stages that are open. Only the server has the URLs of a stage: --at names it.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.index_places import add_place, open_administration, tell_files
@@ -48,11 +49,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         raise UsageError(
             f"{arguments.action} takes {'a' if arguments.stage is None else 'no'} STAGE"
         )
-    acts = open_administration(arguments, environ)
-    try:
+    with closing(open_administration(arguments, environ)) as acts:
         _act(acts, arguments, output)
-    finally:
-        acts.close()
     return 0
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.index_places import add_place, open_administration
@@ -60,11 +61,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     check_action(arguments.action, _ACTIONS)
     if (arguments.token is None) == (arguments.action == "revoke"):
         raise UsageError(f"{arguments.action} takes {'an' if arguments.token is None else 'no'} ID")
-    acts = open_administration(arguments, environ)
-    try:
+    with closing(open_administration(arguments, environ)) as acts:
         _act(acts, arguments, output)
-    finally:
-        acts.close()
     return 0
 
 

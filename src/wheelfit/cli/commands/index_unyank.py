@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.index_places import add_place, add_what, open_administration, tell_files
@@ -21,9 +22,6 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Take it back."""
-    acts = open_administration(arguments, environ)
-    try:
+    with closing(open_administration(arguments, environ)) as acts:
         tell_files(acts.yank(arguments.what, None), output)
-    finally:
-        acts.close()
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.index_places import add_place, add_what, open_administration, tell_files
@@ -22,9 +23,6 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Yank."""
-    acts = open_administration(arguments, environ)
-    try:
+    with closing(open_administration(arguments, environ)) as acts:
         tell_files(acts.yank(arguments.what, arguments.reason), output)
-    finally:
-        acts.close()
     return 0

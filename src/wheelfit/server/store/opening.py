@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import Records
 
 
-__all__ = ["Store", "open_blobs", "open_database", "open_records", "open_store"]
+__all__ = ["DATABASE", "Store", "open_blobs", "open_database", "open_records", "open_store"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-_DATABASE = "index.sqlite3"
+DATABASE = "index.sqlite3"
+"""What the file of records is called, in the folder of an index."""
 _FILES = "files"
 
 
@@ -75,7 +76,7 @@ def open_store(folder: Path, *, records: str | None = None, blobs: str | None = 
     known = (
         open_records(records)
         if records is not None
-        else SqlRecords(SqliteDatabase(folder / _DATABASE))
+        else SqlRecords(SqliteDatabase(folder / DATABASE))
     )
     return Store(known, kept)
 
