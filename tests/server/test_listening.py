@@ -76,6 +76,17 @@ def test_a_head_that_never_ends_is_answered_and_closed(address: tuple[str, int])
         assert received.startswith(b"HTTP/1.1 408 ")
 
 
+@pytest.mark.parametrize("endless", [b"a: " + b"b" * 1000 + b"\r\n", b"b" * 1000])
+def test_what_stands_beside_a_body_has_an_end(address: tuple[str, int], endless: bytes) -> None:
+    """Trailers and the extensions of chunks are no way around the limit of a head."""
+    begin = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0"
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(begin + (b"\r\n" if endless.endswith(b"\n") else b";"))
+        with pytest.raises(ConnectionError):
+            for _ in range(100_000):
+                connection.sendall(endless)
+
+
 def test_nothing_said_is_answered_in_the_end(address: tuple[str, int]) -> None:
     """A connection that brings nothing ends, and others are answered meanwhile."""
     with socket.create_connection(address, timeout=20) as connection:

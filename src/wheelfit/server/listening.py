@@ -124,6 +124,8 @@ def serve(
             self.head_size = 0
             self.since: float | None = time.monotonic()
             """When it began to wait for the end of a head; None: it does not."""
+            self.beside = 0
+            """Bytes since the last of a body: of chunk headers and trailers."""
             self.unsent = 0
             self.stuck_since = time.monotonic()
             self.is_last = bounds.is_stopping
@@ -134,10 +136,14 @@ def serve(
                 self.since = time.monotonic()  # the first bytes of the next request
             if self.since is not None:
                 self.head_size += len(data)
+            else:
+                self.beside += len(data)
             super().data_received(data)
             # Whatever came behind a head is a body, and counts there.
             if self.since is not None and self.head_size > limits.head:
                 self.refuse(431, "the head of the request is too large")
+            elif self.since is None and self.beside > limits.head:
+                self.cut()  # an answer may have begun
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
@@ -153,7 +159,7 @@ def serve(
 
         def on_headers_complete(self) -> None:
             self.since = None
-            self.head_size = 0
+            self.head_size = self.beside = 0
             if self.own_size > limits.head:
                 self.refuse(431, "the head of the request is too large")
                 return
@@ -168,6 +174,7 @@ def serve(
                 self.cycle.keep_alive = False
 
         def on_body(self, body: bytes) -> None:
+            self.beside = 0
             if not self.is_idle():
                 super().on_body(body)
 
