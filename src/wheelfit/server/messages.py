@@ -9,13 +9,23 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 from wheelfit.values import dataclass, field, replace
 
-__all__ = ["Answer", "Application", "Body", "Disconnect", "FilePart", "Request", "as_asked"]
+__all__ = [
+    "Answer",
+    "Application",
+    "Body",
+    "Disconnect",
+    "FilePart",
+    "Request",
+    "as_asked",
+    "takes_gzip",
+]
 
 
 def __dir__() -> list[str]:
@@ -145,6 +155,24 @@ def as_asked(
     part = _part(206, content, span, headers)
     described = {**headers, "content-range": f"bytes {start}-{stop - 1}/{size}"}
     return replace(part, headers=described)
+
+
+def takes_gzip(request: Request) -> bool:
+    """Tell whether the body of an answer may be packed by gzip.
+
+    :param request: its ``Accept-Encoding`` decides.
+    """
+    return _names_gzip(request.headers.get("accept-encoding", ""))
+
+
+@lru_cache(256)
+def _names_gzip(accepted: str) -> bool:
+    for wish in accepted.lower().split(","):
+        name, *parameters = (part.strip() for part in wish.split(";"))
+        if name in ("gzip", "x-gzip"):
+            quality = next((one[2:] for one in parameters if one.startswith("q=")), "1")
+            return quality.strip("0.") != ""
+    return False
 
 
 def _part(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File, ProjectPage
 
 
-__all__ = ["choose_type", "write_project", "write_projects", "write_site"]
+__all__ = ["HTML", "JSON", "choose_type", "write_project", "write_projects", "write_site"]
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
@@ -11,6 +10,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.server.index import Elsewhere
 from wheelfit.server.messages import Answer, as_asked
+from wheelfit.server.page_answers import missing, moved, page_answer, unacceptable
 from wheelfit.server.pages import choose_type, write_project, write_projects
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ _TYPES = {
     ".metadata": "text/plain; charset=utf-8",
     ".provenance": "application/vnd.pypi.integrity.v1+json",
 }
+_PAGE_HEADERS = {"cache-control": "no-cache", "vary": "Accept"}
 _KEPT = 512
 """Written pages that are kept; at most so many, whatever clients ask for."""
 
@@ -59,34 +60,39 @@ class SimpleIndex:
         segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
         match segments:
             case [""] | ["simple"]:
-                return _redirect("simple/")
+                return moved("simple/")
             case ["simple", ""]:
                 return self._projects(request)
             case ["simple", project]:
-                return _redirect(f"{quote(canonicalize_name(project), safe='')}/")
+                return moved(f"{quote(canonicalize_name(project), safe='')}/")
             case ["simple", project, ""]:
                 return self._project(request, project)
             case ["files", name]:
                 return self._file(request, name)
-        return _missing()
+        return missing()
 
     def _projects(self, request: Request) -> Answer:
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
-            return _unacceptable()
-        return _page(request, media_type, write_projects(self._index.projects(), media_type))
+            return unacceptable()
+        content = write_projects(self._index.projects(), media_type)
+        return page_answer(request, media_type, content, _PAGE_HEADERS)
 
     def _project(self, request: Request, name: str) -> Answer:
         normalised = canonicalize_name(name)
         if name != normalised:
-            return _redirect(f"../{quote(normalised, safe='')}/")
+            return moved(f"../{quote(normalised, safe='')}/")
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
-            return _unacceptable()
+            return unacceptable()
         stamp = self._index.stamp(normalised)
         write = self._write if stamp is None else self._written
         content = write(normalised, media_type, stamp)
-        return _missing() if content is None else _page(request, media_type, content)
+        return (
+            missing()
+            if content is None
+            else page_answer(request, media_type, content, _PAGE_HEADERS)
+        )
 
     def _write(
         self, name: NormalizedName, media_type: str, _stamp: Hashable | None
@@ -97,36 +103,13 @@ class SimpleIndex:
     def _file(self, request: Request, name: str) -> Answer:
         content = self._index.content(name)
         if content is None:
-            return _missing()
+            return missing()
         if isinstance(content, Elsewhere):
             return Answer.text(302, "see there", {"location": content.url})
         suffix = f".{name.rpartition('.')[2]}"
-        headers = _headers(_TYPES.get(suffix, "application/octet-stream"))
+        media_type = _TYPES.get(suffix, "application/octet-stream")
+        headers = {"content-type": media_type, "cache-control": "no-cache"}
         if content.sha256 is None:  # without entity tag no part fits to another
             return Answer(200, headers, content.parts(0, content.size), content.size)
         etag = f'"{content.sha256}"'
         return as_asked(request, content.parts, content.size, etag=etag, headers=headers)
-
-
-def _headers(media_type: str) -> dict[str, str]:
-    return {"content-type": media_type, "cache-control": "no-cache"}
-
-
-def _page(request: Request, media_type: str, content: bytes) -> Answer:
-    charset = "" if media_type.endswith("json") else "; charset=utf-8"
-    headers = {**_headers(media_type + charset), "vary": "Accept"}
-    etag = f'"{hashlib.sha256(content).hexdigest()}"'
-    return as_asked(request, content, len(content), etag=etag, headers=headers)
-
-
-def _redirect(path: str) -> Answer:
-    # Relative: below which address the index is mounted it need not know.
-    return Answer.text(301, "see there", {"location": path})
-
-
-def _missing() -> Answer:
-    return Answer.text(404, "there is no such page or file")
-
-
-def _unacceptable() -> Answer:
-    return Answer.text(406, "pages can be had as JSON and HTML of the Simple API")

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from wheelfit.patterns import pattern
-from wheelfit.server.messages import Answer, Request, as_asked
+from wheelfit.server.messages import Answer, Request, as_asked, takes_gzip
 from wheelfit.server.pages import choose_type
 from wheelfit.values import dataclass, replace
 
@@ -201,7 +201,7 @@ def _normalised(name: str) -> NormalizedName:
 
 
 def _answer(request: Request, page: _Written) -> Answer:
-    if page.compressed is not None and _takes_gzip(request.headers.get("accept-encoding", "")):
+    if page.compressed is not None and takes_gzip(request):
         return as_asked(
             request,
             page.compressed,
@@ -210,13 +210,3 @@ def _answer(request: Request, page: _Written) -> Answer:
             headers=page.compressed_headers,
         )
     return as_asked(request, page.body, len(page.body), etag=page.etag, headers=page.headers)
-
-
-@lru_cache(256)
-def _takes_gzip(header: str) -> bool:
-    for wish in header.lower().split(","):
-        name, *parameters = (part.strip() for part in wish.split(";"))
-        if name in ("gzip", "x-gzip"):
-            quality = next((one[2:] for one in parameters if one.startswith("q=")), "1")
-            return quality.strip("0.") != ""
-    return False

@@ -20,8 +20,9 @@ from packaging.utils import InvalidName, canonicalize_name
 
 from wheelfit.errors import NetworkError, WheelfitError
 from wheelfit.server.memory import Memory
-from wheelfit.server.messages import Answer, as_asked
-from wheelfit.server.pages import choose_type, write_project, write_projects
+from wheelfit.server.messages import Answer, as_asked, takes_gzip
+from wheelfit.server.page_answers import etag_of, missing, moved, page_answer, unacceptable
+from wheelfit.server.pages import JSON, choose_type, write_project, write_projects
 from wheelfit.server.proxy.clients import UNKNOWN, read_user_agent
 from wheelfit.server.proxy.listing import Listed, list_project
 from wheelfit.server.proxy.naming import fingerprint, original_of
@@ -53,7 +54,6 @@ _MODES = ("additive", "full")
 _KEY = re.compile(r"([0-9a-f]{16})(?:-([0-9a-f]{64}))?")
 _PAGE_HEADERS = {"cache-control": "no-cache", "vary": "Accept, Accept-Encoding, User-Agent"}
 _LASTING = {"cache-control": "max-age=31536000, immutable"}
-_HTML_ONLY = "application/vnd.pypi.simple.v1+json"
 _MOST_PAGES = 32 << 20
 
 
@@ -128,21 +128,21 @@ class Proxy:
                 case ("simple", ""):
                     return self._root(request, asked)
                 case ("simple",):
-                    return _moved("simple/")
+                    return moved("simple/")
                 case ("simple", name):
-                    return _moved(f"{quote(_normal(name), safe='')}/")
+                    return moved(f"{quote(_normal(name), safe='')}/")
                 case ("simple", name, ""):
                     return self._project(request, asked, name)
                 case ("files", name, key, filename):
                     return self._file(request, asked, name, key, filename)
         except InvalidName:
-            return _missing("no project can have this name")
+            return missing("no project can have this name")
         except NetworkError as error:
             return Answer.text(502, f"{error.message}" + (f" ({error.where})" * bool(error.where)))
         except WheelfitError as error:
             hint = f"\n{error.hint}" if error.hint else ""
             return Answer.text(404 if error.exit_code == 1 else 502, f"{error.message}{hint}")
-        return _missing()
+        return missing()
 
     def _asked(self, segments: Sequence[str]) -> _Asked:
         mode, catalogue, profile, rest = self._mode, self._catalogue, "", tuple(segments)
@@ -166,32 +166,33 @@ class Proxy:
                 names.update(_names(page))
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
-            return _unacceptable()
-        return _page(request, media_type, write_projects(sorted(names), media_type))
+            return unacceptable()
+        content = write_projects(sorted(names), media_type)
+        return page_answer(request, media_type, content, _PAGE_HEADERS)
 
     def _project(self, request: Request, asked: _Asked, name: str) -> Answer:
         normal = _normal(name)
         if name != normal:
-            return _moved(f"../{quote(normal, safe='')}/")
+            return moved(f"../{quote(normal, safe='')}/")
         asker = read_user_agent(request.headers.get("user-agent", ""))
         if asked.mode == "additive" and asker.writes_locks_of_uv and not self._in_locks_of_uv:
-            return _missing("variants stay out of uv.lock; uv pip install puts them in")
+            return missing("variants stay out of uv.lock; uv pip install puts them in")
         profile = self._profiles(asked.profile)
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
-            return _unacceptable()
-        found = self._find(normal, html=media_type != _HTML_ONLY)
+            return unacceptable()
+        found = self._find(normal, html=media_type != JSON)
         if found is None:
-            return _missing("no index behind this one knows the project")
+            return missing("no index behind this one knows the project")
         upstream, page = found
         if page.has_variants:
             written = self._written(upstream, page, normal, asked, profile, asker, media_type)
-            return _page(request, media_type, written.body)
+            return page_answer(request, media_type, written.body, _PAGE_HEADERS)
         if asked.mode == "additive":
-            return _missing("the project has no variants; other indexes have it")
+            return missing("the project has no variants; other indexes have it")
         if upstream.wants_login(page.url) or not _fits(page.content_type, media_type):
             written = self._written(upstream, page, normal, asked, profile, asker, media_type)
-            return _page(request, media_type, written.body)
+            return page_answer(request, media_type, written.body, _PAGE_HEADERS)
         return _raw(request, page)
 
     def _find(self, name: NormalizedName, *, html: bool) -> tuple[Upstream, RawPage] | None:
@@ -265,22 +266,22 @@ class Proxy:
         match = _KEY.fullmatch(key)
         found = self._find(normal, html=False)
         if match is None or found is None:
-            return _missing()
+            return missing()
         upstream, page = found
         wheel = filename.removesuffix(".metadata")
         file = original_of(upstream.parsed(normal, page).files, wheel)
         if file is None or not hmac.compare_digest(fingerprint(file), match[1]):
-            return _missing("the index does not list this file any more; ask for the page again")
+            return missing("the index does not list this file any more; ask for the page again")
         digest = match[2]
         text = None
         if digest is not None:
             text = self._text(request, asked, upstream, page, normal, digest)
             if text is None:
-                return _missing("nobody knows this metadata any more; ask for the page again")
+                return missing("nobody knows this metadata any more; ask for the page again")
         if wheel != filename:
             body = text if text is not None else upstream.web.files.metadata(file)
             headers = {**_LASTING, "content-type": "text/plain; charset=utf-8"}
-            return as_asked(request, body, len(body), etag=_etag(body), headers=headers)
+            return as_asked(request, body, len(body), etag=etag_of(body), headers=headers)
         return self._wheel(request, upstream, file, text, f'"{key}"')
 
     def _text(
@@ -300,7 +301,7 @@ class Proxy:
         asker = read_user_agent(request.headers.get("user-agent", ""))
         profile = self._profiles(asked.profile)
         for each in (asker, UNKNOWN):
-            written = self._written(upstream, page, name, asked, profile, each, _HTML_ONLY)
+            written = self._written(upstream, page, name, asked, profile, each, JSON)
             if digest in written.listed.metadata:
                 return written.listed.metadata[digest]
         return None
@@ -344,7 +345,7 @@ class Guarded:
         _, _, path = request.path.partition("/")
         secret, slash, rest = path.partition("/")
         if not hmac.compare_digest(secret.encode(), self._secret) or not slash:
-            return _missing()
+            return missing()
         return self._application(replace(request, path=f"/{rest}"))
 
 
@@ -374,7 +375,7 @@ def _names(page: RawPage) -> set[str]:
 
 def _fits(content_type: str, media_type: str) -> bool:
     """Tell whether a page may be handed on to somebody who wants a type."""
-    return media_type == _HTML_ONLY or "html" in content_type
+    return media_type == JSON or "html" in content_type
 
 
 def _raw(request: Request, page: RawPage) -> Answer:
@@ -382,39 +383,9 @@ def _raw(request: Request, page: RawPage) -> Answer:
     headers = {**_PAGE_HEADERS, "content-type": page.content_type}
     body, etag = page.body, f'"{page.digest}"'
     if page.encoding:
-        if _takes_gzip(request.headers.get("accept-encoding", "")):
+        if takes_gzip(request):
             headers["content-encoding"] = page.encoding
             etag = f'"{page.digest}-{page.encoding}"'
         else:
             body = page.plain
     return as_asked(request, body, len(body), etag=etag, headers=headers)
-
-
-def _takes_gzip(header: str) -> bool:
-    for wish in header.lower().split(","):
-        coding, _, quality = wish.strip().partition(";")
-        if coding.strip() in ("gzip", "x-gzip"):
-            return quality.replace(" ", "") not in ("q=0", "q=0.0")
-    return False
-
-
-def _page(request: Request, media_type: str, body: bytes) -> Answer:
-    charset = "" if media_type.endswith("json") else "; charset=utf-8"
-    headers = {**_PAGE_HEADERS, "content-type": media_type + charset}
-    return as_asked(request, body, len(body), etag=_etag(body), headers=headers)
-
-
-def _etag(body: bytes) -> str:
-    return f'"{hashlib.sha256(body).hexdigest()}"'
-
-
-def _moved(path: str) -> Answer:
-    return Answer.text(301, "see there", {"location": path})
-
-
-def _missing(why: str = "there is no such page or file") -> Answer:
-    return Answer.text(404, why)
-
-
-def _unacceptable() -> Answer:
-    return Answer.text(406, "pages can be had as JSON and HTML of the Simple API")
