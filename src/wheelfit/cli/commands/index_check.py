@@ -58,6 +58,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.check.profile import Profile
     from wheelfit.cli.check_report import check_options, deliver, exit_code
     from wheelfit.cli.indexes import open_indexes, read_settings
+    from wheelfit.cli.whole_index import is_remote
 
     check_options(arguments)
     arguments.targets = [arguments.index]
@@ -72,8 +73,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             frozenset(map(Profile, arguments.profile)),
             full=arguments.full,
         )
-        is_remote = arguments.index.startswith(("https://", "http://"))
-        look = _remote if is_remote else _local
+        look = _remote if is_remote(arguments.index) else _local
         report = look(arguments, demands, output, environ).without(arguments.ignore)
     deliver(report, arguments, output)
     return exit_code(report, strict=arguments.strict)
@@ -98,17 +98,12 @@ def _local(
     arguments: Namespace, demands: Demands, output: Output, environ: Mapping[str, str]
 ) -> Report:
     del environ
-    from pathlib import Path
-
     from wheelfit.check.indexes import check_index_folder
     from wheelfit.cli.check_report import Bar
-    from wheelfit.errors import FileProblem, UsageError
-    from wheelfit.sources.urls import file_path
+    from wheelfit.cli.whole_index import existing_folder
+    from wheelfit.errors import UsageError
 
-    text = arguments.index
-    folder = Path(file_path(text) if text.startswith("file:") else text)
-    if not folder.is_dir():
-        raise FileProblem("there is no such folder", where=text)
+    folder = existing_folder(arguments.index)
     if arguments.only:
         raise UsageError("--project is for an index that has a URL", hint="name its folder instead")
     with Bar(output, "checking") as bar:
@@ -123,52 +118,18 @@ def _remote(
     from wheelfit.check import checks
     from wheelfit.check.findings import Count, Place, Report, Unchecked
     from wheelfit.check.indexes import check_index
-    from wheelfit.cli.cache_folder import cache_folder
     from wheelfit.cli.check_report import Bar
-    from wheelfit.cli.configuration import home
-    from wheelfit.cli.indexes import read_settings
+    from wheelfit.cli.whole_index import open_whole_index
     from wheelfit.errors import ProjectNotFound, UserError
-    from wheelfit.sources.open import open_sources, open_web
-    from wheelfit.sources.project_list import fetch_project_list
     from wheelfit.sources.urls import redact
-    from wheelfit.values import replace
 
     url = arguments.index
-    settings = replace(
-        read_settings(arguments, environ),
-        index_url=url,
-        extra_index_urls=(),
-        find_links=(),
-        no_index=False,
-        compare_sources=False,
-    )
-    folder = cache_folder(arguments.cache_dir, environ) if settings.cache else None
     notes: list[str] = []
-    if arguments.only:
-        names = tuple(_name(text) for text in arguments.only)
-    else:
-        web = open_web(
-            settings,
-            cache_folder=folder,
-            environ=environ,
-            home=home(),
-            offline=arguments.offline,
-            refresh=True,
-            note=notes.append,
-        )
-        try:
-            names = fetch_project_list(web.pages, url)
-        finally:
-            web.close()
-    with open_sources(
-        settings,
-        cache_folder=folder,
-        environ=environ,
-        home=home(),
-        offline=arguments.offline,
-        refresh=True,
-        note=notes.append,
-    ) as repository:
+    with open_whole_index(url, arguments, environ, note=notes.append, refresh=True) as (
+        repository,
+        listed,
+    ):
+        names = tuple(map(_name, arguments.only)) if arguments.only else listed()
         # Answers to what is not there differ most, and installers with them.
         repository.project(_name("wheelfit-asks-for-what-is-not-there"))
         for name in names if arguments.only else ():

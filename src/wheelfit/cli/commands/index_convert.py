@@ -120,64 +120,24 @@ def _open(
     arguments: Namespace, output: Output, environ: Mapping[str, str], stack: ExitStack
 ) -> tuple[Repository, tuple[NormalizedName, ...]]:
     """Open the old index; return it and the names of its projects."""
-    from pathlib import Path
-
     from packaging.utils import canonicalize_name
 
-    from wheelfit.cli.cache_folder import cache_folder
-    from wheelfit.cli.configuration import home
-    from wheelfit.cli.indexes import read_settings
-    from wheelfit.errors import FileProblem
+    from wheelfit.cli.whole_index import existing_folder, is_remote, open_whole_index
     from wheelfit.server.generate.conversion import names_in
-    from wheelfit.sources.open import open_sources, open_web
-    from wheelfit.sources.project_list import fetch_project_list
-    from wheelfit.sources.urls import file_path
-    from wheelfit.values import replace
 
     source = arguments.source
-    is_remote = source.startswith(("https://", "http://"))
-    if not is_remote:
-        folder = Path(file_path(source) if source.startswith("file:") else source)
-        if not folder.is_dir():
-            raise FileProblem("there is no such folder", where=source)
-        if (folder / "simple").is_dir():
-            folder /= "simple"
-        source = str(folder.absolute())
-    settings = replace(
-        read_settings(arguments, environ),
-        index_url=source,
-        extra_index_urls=(),
-        find_links=(),
-        no_index=False,
-        compare_sources=False,
-    )
-    kept = cache_folder(arguments.cache_dir, environ) if settings.cache else None
-    if is_remote:
-        web = open_web(
-            settings,
-            cache_folder=kept,
-            environ=environ,
-            home=home(),
-            offline=arguments.offline,
-            note=output.warn,
+    if is_remote(source):
+        repository, listed = stack.enter_context(
+            open_whole_index(source, arguments, environ, note=output.warn)
         )
-        try:
-            names = fetch_project_list(web.pages, source)
-        finally:
-            web.close()
-    else:
-        names = tuple(canonicalize_name(name) for name in names_in(Path(source)))
-    repository = stack.enter_context(
-        open_sources(
-            settings,
-            cache_folder=kept,
-            environ=environ,
-            home=home(),
-            offline=arguments.offline,
-            note=output.warn,
-        )
+        return repository, listed()
+    folder = existing_folder(source)
+    if (folder / "simple").is_dir():
+        folder /= "simple"
+    repository, _ = stack.enter_context(
+        open_whole_index(str(folder.absolute()), arguments, environ, note=output.warn)
     )
-    return repository, names
+    return repository, tuple(canonicalize_name(name) for name in names_in(folder.absolute()))
 
 
 def _tell(
