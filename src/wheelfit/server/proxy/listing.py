@@ -384,27 +384,7 @@ class _Lister:
         )
         here = _client_platforms(self._client or self._profile.target)
         builds = taken(sound, ranks, here)
-        document = self._candidates.document_of(release.name, release.version)
-        resolved: dict[Label | None, bytes] = {}
-        for wheel in builds.values():
-            label = wheel.filename.label
-            context = VariantContext.PLAIN
-            properties = document.properties(label) if document and label is not None else None
-            if label is not None and properties is not None and support is not None:
-                context = VariantContext(label, support.filter(properties))
-            body = contents[wheel.filename.text] or b""
-            if label not in resolved:
-                resolved[label] = _resolved(body, context, wheel)
-        needs: _Needs = {
-            platform: read_metadata(
-                resolved[wheel.filename.label], wheel.filename.text
-            ).requires_texts
-            for platform, wheel in builds.items()
-        }
-        first = min(builds.items(), key=lambda item: (item[0] not in here, str(item[0])))[1]
-        text = resolved[first.filename.label]
-        if len(set(needs.values())) > 1:
-            text = with_dependencies(text, merged_requirements(needs))
+        text = self._one_metadata(release, builds, here, support, contents)
 
         made = _Made()
         for wheel in _wheels(offered):
@@ -423,6 +403,38 @@ class _Lister:
             if not wheel.filename.is_variant and wheel not in offered.plain:
                 made.hide(wheel)
         return _Result(tuple(made.entries), frozenset(made.replaced), made.metadata, tuple(notes))
+
+    def _one_metadata(
+        self,
+        release: Release,
+        builds: Mapping[Platform | None, Wheel],
+        here: frozenset[Platform | None],
+        support: Support | None,
+        contents: Mapping[str, bytes | None],
+    ) -> bytes:
+        """Return the METADATA that says of every platform what the build taken there needs."""
+        document = self._candidates.document_of(release.name, release.version)
+        resolved: dict[Label | None, bytes] = {}
+        for wheel in builds.values():
+            label = wheel.filename.label
+            if label in resolved:
+                continue
+            context = VariantContext.PLAIN
+            properties = document.properties(label) if document and label is not None else None
+            if label is not None and properties is not None and support is not None:
+                context = VariantContext(label, support.filter(properties))
+            resolved[label] = _resolved(contents[wheel.filename.text] or b"", context, wheel)
+        needs: _Needs = {
+            platform: read_metadata(
+                resolved[wheel.filename.label], wheel.filename.text
+            ).requires_texts
+            for platform, wheel in builds.items()
+        }
+        first = min(builds.items(), key=lambda item: (item[0] not in here, str(item[0])))[1]
+        text = resolved[first.filename.label]
+        if len(set(needs.values())) > 1:
+            text = with_dependencies(text, merged_requirements(needs))
+        return text
 
 
 class _Made:
