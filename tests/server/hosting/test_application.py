@@ -162,6 +162,46 @@ def test_who_deletes_is_for_the_operator_to_say(
         assert "name-deleted" in answer.reason
 
 
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        ("yank", {"what": ["\ud800"]}),
+        ("yank", {"what": ["here"], "reason": "\0"}),
+        ("stages", {"lasts": "999999w"}),
+        ("tokens", {"scopes": ["upload"], "owner": "\udfff"}),
+    ],
+)
+def test_what_cannot_be_kept_is_wrong_input(
+    host: Host, tmp_path: Path, act: str, said: object
+) -> None:
+    """What JSON can say and a database cannot keep is the fault of who said it."""
+    token = host.token("upload", "admin")
+    assert host.upload(build_wheel(tmp_path, "here", "1.0"), token).status == 200
+    assert host.ask("POST", f"/-/api/{act}", token, said).status == 400
+
+
+def test_nothing_is_found_under_what_is_no_name(host: Host, tmp_path: Path) -> None:
+    """Numbers without end and NUL name nothing; credentials in other characters are none."""
+    token = host.token("upload", "admin")
+    assert host.upload(build_wheel(tmp_path, "here", "1.0"), token).status == 200
+    endless = {"what": [f"here=={'1' * 5000}"]}
+    assert host.ask("POST", "/-/api/yank", token, endless).status == 404
+    assert host.ask("GET", "/simple/he%00re/").status == 404
+    shown = Request("GET", "/-/metrics", {"authorization": "Basic \xe9"})
+    assert host.index(shown).status == 401
+
+
+def test_a_promise_without_end_is_told(host: Host, tmp_path: Path) -> None:
+    """A form that says a version of thousands of digits disagrees with its file."""
+    wheel = build_wheel(tmp_path, "here", "1.0")
+    content = wheel.read_bytes()
+    fields = {**fields_of(wheel.name, content), "requires_python": f">={'1' * 5000}"}
+    headers = {"authorization": basic(host.token("upload")), "content-type": CONTENT_TYPE}
+    body = io.BytesIO(form(wheel.name, content, fields))
+    answer = host.index(Request("POST", "/legacy/", headers, body=body))
+    assert "form-disagrees" in answer.reason
+
+
 def test_stages_belong_to_who_opened_them(host: Host, tmp_path: Path) -> None:
     """Only the owner of a stage uploads to it, publishes or drops it; its time ends it."""
     mine, other = host.token("upload"), host.token("upload", owner="other")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.server.messages import Answer
@@ -85,7 +84,7 @@ def secret_of(request: Request) -> str:
         raise Denied(401, "credentials are given as Basic or Bearer")
     try:
         user, _, secret = base64.b64decode(value.strip(), validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # of other characters, too, than those of Base64
         raise Denied(401, "the credentials cannot be read") from None
     if user != _USER:
         raise Denied(401, f"the user name is {_USER}, and the password is a token")

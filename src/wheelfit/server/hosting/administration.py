@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from wheelfit.core.versions import parse_version
 from wheelfit.errors import FileProblem, InvalidConfiguration
 from wheelfit.server.folder import project_of
 from wheelfit.server.store.records import PUBLISHED
@@ -222,7 +223,7 @@ def _of_project(store: Store, name: NormalizedName, version: str | None) -> list
     if version is None:
         return list(listing.files)
     try:
-        wanted = Version(version)
+        wanted = parse_version(version)
     except InvalidVersion:
         return []
     return [one for one in listing.files if Version(one.version) == wanted]

@@ -76,6 +76,9 @@ ROUTES = ("simple", "files", "legacy", "stage", "health", "metrics", "api", "oth
 """What requests are for, as metrics and logs call it."""
 _STAGE = pattern(r"[0-9a-f]{16}")
 _MOST_JSON = 1 << 20
+_UNKEPT = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+"""What JSON can say and no database keeps: NUL, halves of characters; and other controls."""
+_LONGEST_SPAN = 1e10
 _READY_FOR = 1.0
 _HTML = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 HEADERS = (
@@ -157,6 +160,8 @@ class HostedIndex:
             return replace(answer, headers={**answer.headers, "retry-after": "5"})
 
     def _answer(self, request: Request) -> Answer:
+        if "%00" in request.path:
+            return Answer.text(404, "there is no such page")  # nor do all databases take one
         match request.path.split("/")[1:]:
             case ["simple", *_] | ["files", *_]:
                 return self._pages(request)
@@ -377,14 +382,16 @@ def _body(request: Request) -> dict[str, Any]:
 
 def _text(said: dict[str, Any], name: str, default: str) -> str:
     value = said.get(name, default)
-    if not isinstance(value, str) or len(value) > 1000:
+    if not isinstance(value, str) or len(value) > 1000 or _UNKEPT.search(value):
         raise InvalidConfiguration(f"{name} is a text of at most 1000 characters")
     return value
 
 
 def _texts(said: dict[str, Any], name: str) -> list[str]:
     value = said.get(name, [])
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(
+        isinstance(one, str) and not _UNKEPT.search(one) for one in value
+    ):
         raise InvalidConfiguration(f"{name} is a list of texts")
     return value
 
@@ -394,8 +401,9 @@ def _number(said: dict[str, Any], name: str, default: float) -> float:
     if value is None:
         return default
     if isinstance(value, str):
-        return seconds_of(value)
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < 1e10:
+        value = seconds_of(value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 < value < _LONGEST_SPAN:
         raise InvalidConfiguration(f"{name} is a number of seconds")
     return float(value)
 

@@ -6,12 +6,12 @@ import hashlib
 import hmac
 from typing import TYPE_CHECKING
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import InvalidSpecifier
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from wheelfit.core.filename import parse_index_file_name
-from wheelfit.core.versions import parse_version
+from wheelfit.core.versions import parse_specifiers, parse_version
 from wheelfit.errors import UploadRefused
 from wheelfit.server.store.records import PUBLISHED, Violation
 from wheelfit.server.store.tokens import written
@@ -216,6 +216,6 @@ def _metadata_violations(upload: Upload, new: NewFile) -> Iterator[Violation]:
 
 def _same_specifiers(one: str, other: str) -> bool:
     try:
-        return SpecifierSet(one) == SpecifierSet(other)
+        return parse_specifiers(one) == parse_specifiers(other)
     except InvalidSpecifier:
         return one == other.strip()
