@@ -291,6 +291,28 @@ class TestWhich:
         assert site(Request("POST", WHICH, headers, body=endless)).status == 400
         assert endless.given < 4 << 20
 
+    def test_forms_leave_threads_for_others(self, site: Site) -> None:
+        """Anybody may send a form slowly, but only a few are read at once; later ones are."""
+        statuses: list[int] = []
+
+        def ask() -> int:
+            depth.append(1)
+            return site(Request("POST", WHICH, headers, body=Nested())).status
+
+        class Nested(io.BytesIO):
+            """A body that does not come before another form was sent."""
+
+            def read(self, size: int | None = -1, /) -> bytes:
+                if len(depth) < 5:
+                    statuses.append(ask())
+                return b""
+
+        depth: list[int] = []
+        headers = {"content-type": "multipart/form-data; boundary=b"}
+        assert ask() == 400
+        assert statuses == [503, 400, 400, 400]
+        assert site(form(b"x")).status == 400
+
     @pytest.mark.parametrize(
         ("query", "says"),
         [

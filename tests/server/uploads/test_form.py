@@ -123,3 +123,17 @@ def test_headers_without_end(store: Store) -> None:
     body = f"--{BOUNDARY}\r\n".encode() + b"X-Header: y\r\n" * 100_000
     assert refusal(store, body) == "bad-form"
     assert refusal(store, f"--{BOUNDARY}\r\nX: ".encode() + b"y" * 1_000_000) == "bad-form"
+
+
+@pytest.mark.parametrize("where", ["headers", "behind"])
+def test_what_is_no_field_counts_too(store: Store, where: str) -> None:
+    """Headers of parts, and what follows the end, are no way around the limit."""
+    fields = fields_of(NAME, b"x")
+    body = form(NAME, b"x", fields)
+    assert sum(map(len, fields.values())) < 2000
+    if where == "headers":
+        part = f"--{BOUNDARY}\r\nContent-Disposition: form-data; name=a\r\nX: {'y' * 2000}\r\n"
+        body = f"{part}\r\n\r\n".encode() * 4 + body
+    else:
+        body += bytes(1 << 19)
+    assert refusal(store, body, fields=6000) == "bad-form"

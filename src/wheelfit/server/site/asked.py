@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from wheelfit.errors import FileProblem, UserError
+from wheelfit.errors import FileProblem, StorageUnavailable, UserError
 from wheelfit.server.site.machines import machine_of_file, machine_of_preset
 from wheelfit.server.store.blobs import draft_in
 from wheelfit.server.uploads.form import FormLimits, read_form
@@ -33,6 +34,9 @@ def __dir__() -> list[str]:
 
 _LIMITS = FormLimits(file=256 << 10, fields=4 << 10, parts=8)
 """A host file has some kilobytes."""
+_AT_ONCE = threading.BoundedSemaphore(4)
+"""Anybody may send such a form, as slowly as is borne: of the threads for bodies, uploads of
+those who have a token shall always have most."""
 _LONGEST_QUERY = 4 << 10
 _MOST_FIELDS = 20
 _LONGEST_VALUE = 400
@@ -87,7 +91,17 @@ def read_upload(request: Request) -> Asked:
 
     :param request: whose body it is; no more of it is read than such a form can have.
     :raises UploadRefused: it is no such form, or too large.
+    :raises StorageUnavailable: too many come at the moment.
     """
+    if not _AT_ONCE.acquire(blocking=False):
+        raise StorageUnavailable("too many forms are being read at the moment", hint="try again")
+    try:
+        return _read(request)
+    finally:
+        _AT_ONCE.release()
+
+
+def _read(request: Request) -> Asked:
     content_type = request.headers.get("content-type", "")
     with read_form(request.body, content_type, _Temporary(), limits=_LIMITS) as upload:
         name = Path(upload.filename.replace("\\", "/")).name[:_LONGEST_NAME]

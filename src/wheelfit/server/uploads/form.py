@@ -45,7 +45,8 @@ class FormLimits(NamedTuple):
     file: int = 10 << 30
     """Bytes of the file."""
     fields: int = 16 << 20
-    """Bytes of all other fields together; descriptions and attestations are among them."""
+    """Bytes of all other fields together; descriptions and attestations are among them. As many
+    may stand beside them: headers, and what follows the end."""
     parts: int = 10_000
     """Fields."""
 
@@ -104,7 +105,7 @@ class _Reader:
         self._limits = limits
         self._fields: dict[str, list[str]] = {}
         self._filename: str | None = None
-        self._left = limits.fields
+        self._left = self._left_beside = limits.fields
         self._parts = 0
         self._name = ""
         self._is_file = False
@@ -132,11 +133,16 @@ class _Reader:
 
     def read(self, body: Body) -> Upload:
         """Read all of it."""
+        ended = False
         while piece := body.read(_PIECE):
             try:
                 self._parser.write(piece)
             except self._error as error:
                 raise _bad(str(error)[:300]) from None
+            if self._is_whole:
+                # What follows is nobody's, and has an end too.
+                self._take(len(piece) if ended else 0)
+                ended = True
         if not self._is_whole:
             raise _bad("it is cut off")
         if self._filename is None:
@@ -155,9 +161,11 @@ class _Reader:
         self._header = (bytearray(), bytearray())
 
     def _header_field(self, data: bytes, start: int, end: int) -> None:
+        self._take(end - start)
         self._header[0].extend(data[start:end])
 
     def _header_value(self, data: bytes, start: int, end: int) -> None:
+        self._take(end - start)
         self._header[1].extend(data[start:end])
 
     def _header_end(self) -> None:
@@ -191,6 +199,12 @@ class _Reader:
         if self._left < 0:
             raise _bad(f"its fields have more than {self._limits.fields} bytes")
         self._value += piece
+
+    def _take(self, size: int) -> None:
+        """Count bytes that stand beside fields and file."""
+        self._left_beside -= size
+        if self._left_beside < 0:
+            raise _bad(f"beside its fields it has more than {self._limits.fields} bytes")
 
     def _end(self) -> None:
         if not self._is_file:
