@@ -302,7 +302,7 @@ class TestWhich:
         class Nested(io.BytesIO):
             """A body that does not come before another form was sent."""
 
-            def read(self, size: int | None = -1, /) -> bytes:
+            def read(self, size: int | None = -1, /) -> bytes:  # noqa: ARG002 - of the interface
                 if len(depth) < 5:
                     statuses.append(ask())
                 return b""
