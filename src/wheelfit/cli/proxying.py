@@ -17,8 +17,8 @@ from wheelfit.cli.machine import choose_machine
 from wheelfit.cli.output import Output
 from wheelfit.core.shorthands import combined, find_shorthand
 from wheelfit.errors import InvalidConfiguration, UnknownHost, UnknownShorthand
+from wheelfit.server.admission import Admission
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.proxy.admission import Admission
 from wheelfit.server.proxy.application import Proxy
 from wheelfit.server.proxy.profiles import Profile
 from wheelfit.server.proxy.upstream import Upstream

@@ -1,4 +1,4 @@
 """Serve wheels to installers.
 
-May import ``resolve`` and below; never meets ``install`` or ``build``.
+May import ``lock``, ``check`` and below; never meets ``install`` or ``build``.
 """

@@ -18,8 +18,8 @@ from wheelfit.core.compatible_tags import (
 )
 from wheelfit.core.target import Target
 from wheelfit.errors import UnknownHost
+from wheelfit.server.admission import Admission
 from wheelfit.server.messages import Answer, Request
-from wheelfit.server.proxy.admission import Admission
 from wheelfit.server.proxy.application import Proxy
 from wheelfit.server.proxy.bridged import BridgedUpstream
 from wheelfit.server.proxy.profiles import Profile

@@ -17,8 +17,8 @@ from packaging.utils import canonicalize_name
 from server.upstream.mirroring import JSON, Mirroring, read
 
 from wheelfit.errors import InvalidConfiguration, NetworkError
+from wheelfit.server.admission import Admission
 from wheelfit.server.messages import Answer, Request
-from wheelfit.server.proxy.admission import Admission
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.mirrored import Mirrored
 from wheelfit.server.upstream.pulled import Pulled

@@ -1,4 +1,4 @@
-"""The machines of the page for people: presets, and host files that are uploaded.
+"""The machines of the pages for people: presets, and host files that are uploaded.
 
 Never the server's own machine: what it has says nothing about who looks at the page.
 """

@@ -1,4 +1,4 @@
-"""The page for people as files, which any web server can offer."""
+"""The pages for people as files, which any web server can offer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Which URLs the pages of a mirrored index may send the mirror to.
 
-Where a connection may lead, `wheelfit.server.proxy.admission` decides by the address that
+Where a connection may lead, `wheelfit.server.admission` decides by the address that
 answers. That is too late for ports: beside an index on some machine there is much that only
 this server can reach, on the same host and another port.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.server.proxy.admission import Admission
+from wheelfit.server.admission import Admission
 from wheelfit.sources.urls import origin
 from wheelfit.values import dataclass
 
