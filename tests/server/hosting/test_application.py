@@ -224,6 +224,24 @@ def test_stages_belong_to_who_opened_them(host: Host, tmp_path: Path) -> None:
     assert host.ask("POST", f"{act}/publish", mine).status == 404
 
 
+def test_a_token_for_a_project_is_none_for_stages_with_others(host: Host, tmp_path: Path) -> None:
+    """Who may upload to one project neither sees, publishes nor drops what waits of another."""
+    everything = host.token("upload")
+    only = host.token("upload", projects=[canonicalize_name("ours")])
+    stage = json.loads(text(host.ask("POST", "/-/api/stages", everything, {"lasts": "1d"})))
+    base, act = f"/stage/{stage['id']}", f"/-/api/stages/{stage['id']}"
+    ours, theirs = (build_wheel(tmp_path, name, "1.0") for name in ("ours", "theirs"))
+    assert host.upload(ours, only, at=f"{base}/legacy/").status == 200
+    assert host.ask("GET", f"{base}/files/{ours.name}", only).status == 200
+    assert host.upload(theirs, everything, at=f"{base}/legacy/").status == 200
+    assert host.ask("GET", f"{base}/files/{theirs.name}", only).status == 403
+    assert host.ask("POST", f"{act}/publish", only).status == 403
+    assert host.ask("DELETE", act, only).status == 403
+    assert host.ask("GET", f"/files/{theirs.name}").status == 404
+    assert host.ask("POST", f"{act}/publish", everything).status == 200
+    assert host.ask("GET", f"/files/{theirs.name}").status == 200
+
+
 def test_tokens_are_managed_by_the_operator(host: Host) -> None:
     """Only a token of the operator for everything makes, lists and revokes tokens."""
     operator = host.token("upload", "admin")

@@ -234,7 +234,7 @@ class HostedIndex:
         opened = stage_of(self._store.records, secret, now=self._now()) if secret else None
         if opened is None or opened.id != stage:
             # Whoever opened it sees it with his own token too.
-            self._own_stage(visitor(request, self._store.records, now=self._now()), stage)
+            self._whole_stage(visitor(request, self._store.records, now=self._now()), stage)
         answer = SimpleIndex(StoredIndex(self._store, stage=stage))(
             replace(request, path="/" + "/".join(rest))
         )
@@ -247,6 +247,12 @@ class HostedIndex:
             raise FileProblem("there is no such stage", where=stage)
         if opened[0].owner != who.token.owner and not is_operator(who.token):
             raise Denied(403, "this stage belongs to somebody else")
+
+    def _whole_stage(self, who: Visitor, stage: str) -> None:
+        """Check that a token is good for a stage with everything in it."""
+        self._own_stage(who, stage)
+        for project in sorted(self._store.records.staged_projects(stage)):
+            who.need("upload", project)
 
     # --- what operators see and do -----------------------------------------------------------
 
@@ -298,10 +304,10 @@ class HostedIndex:
                 lasts = _number(said, "lasts", self._rules.stage_lasts)
                 result = acts.open_stage(who.token.owner, lasts)
             case ["stages", stage, "publish"] if method == "POST":
-                self._own_stage(who, stage)
+                self._whole_stage(who, stage)
                 result = {"files": acts.publish(stage)}
             case ["stages", stage] if method == "DELETE":
-                self._own_stage(who, stage)
+                self._whole_stage(who, stage)
                 result = {"count": acts.drop(stage)}
             case ["tokens"] if method == "GET":
                 self._need_operator(who)

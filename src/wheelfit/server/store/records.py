@@ -313,6 +313,9 @@ class Records(Protocol):
     def stages(self) -> tuple[Stage, ...]:
         """Return all stages that were neither published nor dropped, oldest first."""
 
+    def staged_projects(self, stage: str) -> frozenset[NormalizedName]:
+        """Return the projects of which files wait in a stage."""
+
     def publish(self, stage: str, *, time: str) -> tuple[StoredFile, ...]:
         """Show all files of a stage, as one act, and end it; return them as they are then.
 

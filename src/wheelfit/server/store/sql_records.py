@@ -282,6 +282,14 @@ class SqlRecords:
             rows = execute("SELECT id, owner, created, expires FROM stage")
         return tuple(sorted((Stage(*row) for row in rows), key=lambda one: (one.created, one.id)))
 
+    def staged_projects(self, stage: str) -> frozenset[NormalizedName]:
+        """Return the projects of which files wait in a stage."""
+        if stage == PUBLISHED:
+            return frozenset()
+        with self._database.reading() as execute:
+            rows = execute("SELECT DISTINCT project FROM file WHERE stage = ?", (stage,))
+        return frozenset(cast("NormalizedName", name) for (name,) in rows)
+
     def publish(self, stage: str, *, time: str) -> tuple[StoredFile, ...]:
         """Show all files of a stage, as one act, and end it."""
         if stage == PUBLISHED:
