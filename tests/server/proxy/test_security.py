@@ -169,6 +169,16 @@ class TestPages:
             assert b"longer than" in body(answer)
             behind.close()
 
+    def test_a_page_of_many_empty_members(self) -> None:
+        """What gzip allows at no cost to who sends it costs who reads it no more than its size."""
+        page = json.dumps({"meta": {"api-version": "1.0"}, "name": "some", "files": []}).encode()
+        members = gzip.compress(b"") * 200_000 + gzip.compress(page)
+        with self.served(members, content_encoding="gzip") as index:
+            behind = Behind(index.url, mode="full")
+            answer = behind.ask("/simple/some/", accept=JSON)
+            assert (answer.status, body(answer)) == (200, page)
+            behind.close()
+
     def test_locations_have_no_line_ends(self) -> None:
         """What a page puts into a URL cannot add headers to an answer."""
         name = f"some-1.0-{LINUX_TAG}-cu129.whl"

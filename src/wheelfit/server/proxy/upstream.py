@@ -49,6 +49,7 @@ _FORM = "raw 1"
 _MARK = VARIANTS_SUFFIX.encode()
 _GONE = frozenset({404, 410})
 _MOST_IN_MEMORY = 64 << 20
+_PART = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,15 +297,19 @@ def _unpacked(body: bytes, url: str) -> bytes:
     size = 0
     inflater = zlib.decompressobj(wbits=31)
     try:
-        while body:
-            if inflater.eof:  # gzip allows several members one after the other
-                inflater = zlib.decompressobj(wbits=31)
-            piece = inflater.decompress(body, PAGE_LIMIT - size + 1)
-            size += len(piece)
-            if size > PAGE_LIMIT:
-                raise _too_long(url)
-            pieces.append(piece)
-            body = inflater.unconsumed_tail or inflater.unused_data
+        # In parts: what is behind a member is copied, and of empty members there may be millions.
+        for start in range(0, len(body), _PART):
+            data = body[start : start + _PART]
+            while data:
+                if inflater.eof:  # gzip allows several members one after the other
+                    inflater = zlib.decompressobj(wbits=31)
+                piece = inflater.decompress(data, PAGE_LIMIT - size + 1)
+                size += len(piece)
+                if size > PAGE_LIMIT:
+                    raise _too_long(url)
+                if piece:
+                    pieces.append(piece)
+                data = inflater.unconsumed_tail or inflater.unused_data
     except zlib.error:
         raise UnexpectedStatus(
             "the page cannot be decompressed", status=200, where=redact(url)
