@@ -1,0 +1,247 @@
+"""Bound what each connection may take of a server.
+
+Done here is what `uvicorn` leaves to a server in front: heads that are long or never end, clients
+that read nothing, too many connections.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import struct
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.server.asgi import REASON
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as _Protocol
+
+    from wheelfit.server.asgi import Limits
+else:
+    _Protocol = object  # it is of an extra
+
+
+__all__ = ["BoundedConnection", "Bounds"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_DROP = struct.pack("ii", 1, 0)
+_LAST_CHANCE = 1.0
+"""Seconds in which a connection may still bring its request, once the server stops."""
+_LONGEST_REASON = 400
+_PHRASES = {
+    400: "Bad Request",
+    408: "Request Timeout",
+    431: "Request Header Fields Too Large",
+    503: "Service Unavailable",
+}
+
+
+class Bounds:
+    """Look after all connections of a server together.
+
+    :param limits: what connections may take.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        """What connections may take."""
+        self.is_stopping = False
+        """Whether every answer is the last of its connection."""
+
+    def look(self, connections: set[Any]) -> None:
+        """End connections on which nothing moves."""
+        now = time.monotonic()
+        for one in tuple(connections):
+            one.look(now)
+
+    def make_room(self, new: Any) -> None:
+        """Close an idle connection if there are too many; if none is idle, the new one."""
+        if len(new.connections) <= self.limits.connections:
+            return
+        idle = [
+            one
+            for one in new.connections
+            if one is not new and one.is_idle() and not one.transport.is_closing()
+        ]
+        if idle:
+            min(idle, key=lambda one: one.stuck_since).transport.close()
+        else:
+            new.refuse(503, "there are too many connections")
+
+
+class BoundedConnection(_Protocol):
+    """Be one connection, with bounds: to be mixed into uvicorn's."""
+
+    bounds: Bounds
+    """Of all connections of a server."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin; there may be too many already."""
+        super().connection_made(transport)
+        # asyncio does so only for sockets that know their protocol; without it the second
+        # part of an answer waits for the client to confirm the first one.
+        with suppress(OSError):
+            connected = transport.get_extra_info("socket")
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.head_size = 0
+        self.since: float | None = time.monotonic()
+        """When it began to wait for the end of a head; None: it does not."""
+        self.beside = 0
+        """Bytes since the last of a body: of chunk headers and trailers."""
+        self.unsent = 0
+        self.stuck_since = time.monotonic()
+        self.is_last = self.bounds.is_stopping
+        self.bounds.make_room(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Count what is no body."""
+        if self.since is None and self.is_idle():
+            self.since = time.monotonic()  # the first bytes of the next request
+        if self.since is not None:
+            self.head_size += len(data)
+        else:
+            self.beside += len(data)
+        super().data_received(data)
+        # Whatever came behind a head is a body, and counts there.
+        if self.since is not None and self.head_size > self.bounds.limits.head:
+            self.refuse(431, "the head of the request is too large")
+        elif self.since is None and self.beside > self.bounds.limits.head:
+            self.cut()  # an answer may have begun
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        self.own_size = 0
+
+    def on_url(self, url: bytes) -> None:
+        """Count the address."""
+        self.own_size += len(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count a header."""
+        self.own_size += len(name) + len(value) + 4
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Let a request be answered if its head is as it may be."""
+        self.since = None
+        self.head_size = self.beside = 0
+        if self.own_size > self.bounds.limits.head:
+            self.refuse(431, "the head of the request is too large")
+            return
+        if self.parser.get_http_version() not in ("1.0", "1.1"):
+            self.refuse(400, "this is no HTTP request")
+            return
+        super().on_headers_complete()
+        if self.scope["method"] == "POST":
+            # What it answers with goes through here, and ASGI has no place for a reason.
+            self.cycle.transport = _Reasoned(self.transport, self.scope)  # type: ignore[assignment]
+        if self.bounds.is_stopping or self.is_last:
+            self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        """Pass on a piece of a body, unless the answer is over."""
+        self.beside = 0
+        if not self.is_idle():
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Pass on the end of a body, unless the answer is over."""
+        if not self.is_idle():
+            super().on_message_complete()
+
+    def is_idle(self) -> bool:
+        """Tell whether no request is being answered."""
+        cycle: Any = self.cycle  # there is none before the first request
+        return cycle is None or cycle.response_complete
+
+    def refuse(self, status: int, sentence: str) -> None:
+        """Say why, and close."""
+        if self.transport.is_closing():
+            return
+        text = f"{sentence}\n".encode()
+        head = (
+            f"HTTP/1.1 {status} {_PHRASES[status]}\r\ncontent-type: text/plain; charset=utf-8"
+            f"\r\ncontent-length: {len(text)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + text)
+        self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - of the interface
+        """Say that this is no request."""
+        self.refuse(400, "this is no HTTP request")
+
+    def shutdown(self) -> None:
+        """Let a request come that is on its way, and close behind it."""
+        self.is_last = True
+        if self.is_idle():
+            self.loop.call_later(_LAST_CHANCE, self.close_if_idle)
+        elif not self.cycle.response_started:
+            self.cycle.keep_alive = False  # which the answer says
+
+    def on_response_complete(self) -> None:
+        """Close behind the last answer."""
+        super().on_response_complete()
+        if self.is_last and not self.transport.is_closing():
+            # The answer had begun, and did not say that it is the last.
+            self.loop.call_later(_LAST_CHANCE, self.close_if_idle)
+
+    def close_if_idle(self) -> None:
+        """Close it, unless a request came meanwhile."""
+        if self.is_idle():
+            self.transport.close()
+
+    def look(self, now: float) -> None:
+        """End it if nothing moves."""
+        left = self.transport.get_write_buffer_size()
+        if not left or left != self.unsent:
+            self.unsent, self.stuck_since = left, now
+        elif now - self.stuck_since > self.bounds.limits.patience:
+            self.cut()  # nobody reads
+            return
+        if self.since is not None and now - self.since > self.bounds.limits.patience:
+            if self.transport.is_closing():
+                self.cut()
+            else:
+                self.refuse(408, "the head of the request does not arrive")
+
+    def cut(self) -> None:
+        """End it at once; what the kernel still has of it is dropped too."""
+        with suppress(OSError):
+            connected = self.transport.get_extra_info("socket")
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DROP)
+        self.transport.abort()
+
+
+class _Reasoned:
+    """Put other words beside the status of an answer; otherwise, the transport.
+
+    :param transport: where it goes.
+    :param scope: of the request; may have the words.
+    """
+
+    def __init__(self, transport: asyncio.Transport, scope: Any) -> None:
+        self._transport = transport
+        self._scope = scope
+
+    def write(self, data: bytes) -> None:
+        """Send bytes; the first are a status line."""
+        reason = self._scope.get(REASON)
+        if reason is not None and data.startswith(b"HTTP/1.1 "):
+            # In ASCII and on one line, whatever file names and fields are in it.
+            words = re.sub(r"[^ -~]+", " ", reason)[:_LONGEST_REASON]
+            data = data[:13] + words.encode() + data[data.index(b"\r\n") :]
+            del self._scope[REASON]
+        self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
