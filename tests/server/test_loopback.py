@@ -9,9 +9,11 @@ import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
+from server.running import raw
 
 from wheelfit.server.loopback import LoopbackIndex, LoopbackServer
 from wheelfit.server.messages import Answer, Disconnect, Request
@@ -139,6 +141,69 @@ def test_other_methods(method: str) -> None:
         connection.request(method, "/")
         assert connection.getresponse().status == 501
         connection.close()
+
+
+def address(server: LoopbackServer) -> tuple[str, int]:
+    """Return where a server listens."""
+    parts = urlsplit(server.origin)
+    return str(parts.hostname), int(parts.port or 0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Content-Length : 9",
+        "no header\r\nContent-Length: 9",
+        "X: y\r\n Content-Length: 9",
+        "X\0: y",
+    ],
+)
+def test_heads_that_can_be_read_in_two_ways(line: str) -> None:
+    """Where a server in front may see a body and this one the next request, nothing is next."""
+    asked: list[str] = []
+
+    def answer(request: Request) -> Answer:
+        asked.append(request.path)
+        return Answer.text(200, "here")
+
+    head = f"GET /first HTTP/1.1\r\nHost: a\r\n{line}\r\n\r\n"
+    with LoopbackServer(answer) as server:
+        said = raw(address(server), f"{head}GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert asked == []
+
+
+def test_a_head_that_never_ends() -> None:
+    """Slow loris: who brings a byte now and then is not waited for longer than others."""
+    with (
+        LoopbackServer(lambda one: Answer.text(200, one.path), patience=1.0) as server,
+        socket.create_connection(address(server), timeout=0.1) as connection,
+    ):
+        connection.sendall(b"GET / HTTP/1.1\r\n")
+        for _ in range(300):
+            try:
+                connection.sendall(b"a")
+                if connection.recv(1) == b"":
+                    return
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                return
+        pytest.fail("it is waited for")
+
+
+def test_too_many_connections() -> None:
+    """One more than there may be is closed, and those that are there go on."""
+    with LoopbackServer(lambda one: Answer.text(200, one.path), most=2) as server:
+        held = [connect(server) for _ in range(2)]
+        for _ in range(2):
+            for connection in held:
+                connection.request("GET", "/x")
+                assert connection.getresponse().read() == b"/x\n"
+            assert raw(address(server), b"") == b""
+        for connection in held:
+            connection.close()
 
 
 def test_the_host_header_changes_nothing(tmp_path: Path) -> None:

@@ -6,9 +6,12 @@ connection, no settings. It listens on the loopback interface, unless told other
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 import threading
+import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import TYPE_CHECKING, Any
@@ -33,6 +36,9 @@ def __dir__() -> list[str]:
 
 _HOST = "127.0.0.1"
 _PATIENCE = 60.0
+_MOST = 500
+_LINE_ENDS = frozenset("\r\n")
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class LoopbackServer:
@@ -49,10 +55,20 @@ class LoopbackServer:
     :param application: answers the requests.
     :param host: address to listen at, for whoever wants another interface all the same.
     :param port: where to listen; 0 takes a free one.
+    :param patience: seconds for a head, and for the next bytes of an answer to be taken.
+    :param most: connections at once, each with a thread; of more, the new ones are closed.
     """
 
-    def __init__(self, application: Application, *, host: str = _HOST, port: int = 0) -> None:
-        self._server = _Server(application, host, port)
+    def __init__(
+        self,
+        application: Application,
+        *,
+        host: str = _HOST,
+        port: int = 0,
+        patience: float = _PATIENCE,
+        most: int = _MOST,
+    ) -> None:
+        self._server = _Server(application, host, port, patience, most)
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, name="loopback"
         )
@@ -124,12 +140,18 @@ class _Server(ThreadingHTTPServer):
     block_on_close = True
     request_queue_size = 128
 
-    def __init__(self, application: Application, host: str, port: int) -> None:
+    def __init__(
+        self, application: Application, host: str, port: int, patience: float, most: int
+    ) -> None:
         self.application = application
+        self.patience = patience
+        self._most = most
         self.failures: list[Exception] = []
         self.origin = ""
         self._connections: set[socket.socket] = set()
         self._doomed: set[socket.socket] = set()
+        self._waiting: dict[socket.socket, float] = {}
+        self._looked = 0.0
         super().__init__((host, port), _Handler)
 
     def server_bind(self) -> None:
@@ -143,8 +165,30 @@ class _Server(ThreadingHTTPServer):
         self._connections.add(connection)
         return connection, address
 
+    def verify_request(self, request: Any, client_address: Any) -> bool:  # noqa: ARG002
+        return len(self._connections) <= self._most
+
+    def wait_for(self, connection: socket.socket, *, is_there: bool) -> None:
+        """Note that a connection begins or ceases to wait for a head."""
+        if is_there:
+            self._waiting.pop(connection, None)
+        else:
+            self._waiting[connection] = time.monotonic()
+
+    def service_actions(self) -> None:
+        """End connections that bring a head byte by byte; called again and again."""
+        now = time.monotonic()
+        if now - self._looked < 1:
+            return
+        self._looked = now
+        for connection, since in tuple(self._waiting.items()):
+            if now - since > self.patience:
+                self._waiting.pop(connection, None)
+                _end(connection)
+
     def shutdown_request(self, request: Any) -> None:
         self._connections.discard(request)
+        self._waiting.pop(request, None)
         if request in self._doomed:
             self._doomed.discard(request)
             # No lingering: the client sees a reset, not an orderly end.
@@ -160,24 +204,41 @@ class _Server(ThreadingHTTPServer):
     def hang_up(self) -> None:
         """End every connection."""
         for connection in tuple(self._connections):
-            try:
-                connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue  # it has ended by itself
+            _end(connection)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: clients that go away are none of our business."""
+
+
+def _end(connection: socket.socket) -> None:
+    with suppress(OSError):  # it has ended by itself
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "wheelfit"
     sys_version = ""
-    timeout = _PATIENCE
     disable_nagle_algorithm = True
     server: _Server
 
+    def setup(self) -> None:
+        self.timeout = self.server.patience
+        super().setup()
+
+    def handle_one_request(self) -> None:
+        self.server.wait_for(self.connection, is_there=False)
+        super().handle_one_request()
+
+    def handle_expect_100(self) -> bool:
+        return True  # nobody reads a body, so nobody asks for one
+
     def do_GET(self) -> None:
+        self.server.wait_for(self.connection, is_there=True)
+        if self._is_doubtful():
+            self.close_connection = True
+            self._send(Answer.text(400, "the head of the request can be read in two ways"))
+            return
         if "content-length" in self.headers or "transfer-encoding" in self.headers:
             self.close_connection = True  # nobody reads that body
         path, _, query = self.path.partition("?")
@@ -190,6 +251,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     do_HEAD = do_GET  # noqa: N815 - its name there
+
+    def _is_doubtful(self) -> bool:
+        """Tell whether a server in front may see other headers, or another end of them."""
+        headers = self.headers
+        return bool(headers.defects or headers.get_payload()) or any(
+            _NAME.fullmatch(name) is None or not _LINE_ENDS.isdisjoint(value)
+            for name, value in headers.items()
+        )
 
     def _answer(self, request: Request) -> Answer:
         try:
