@@ -99,30 +99,12 @@ def run_server(
             else lambda: (store.records.serial(), int(time.monotonic())),
         )
 
-        def tell(served: Served) -> None:
-            route = route_of(served.request.path)
-            metrics.served(route, served.status, served.sent, served.seconds)
-            if served.error is not None:
-                error = served.error
-                log("failure", path=served.request.path, error=f"{type(error).__name__}: {error}")
-            if settings.log_requests:
-                log(
-                    "request",
-                    method=served.request.method,
-                    path=served.request.path,
-                    status=served.status,
-                    sent=served.sent,
-                    seconds=round(served.seconds, 4),
-                    client=served.client or None,
-                    agent=served.request.headers.get("user-agent"),
-                )
-
         application = AsgiApplication(
             hosted,
             at_hand=hosted.at_hand,
             limits=settings.limits,
             origin=origin,
-            tell=tell,
+            tell=_telling(log, metrics, log_requests=settings.log_requests),
             headers=HEADERS,
         )
 
@@ -160,6 +142,30 @@ def _logging(settings: ServerSettings, stream: TextIO) -> Iterator[Log]:
         yield log
     finally:
         log.close()
+
+
+def _telling(log: Log, metrics: Metrics, *, log_requests: bool) -> Callable[[Served], None]:
+    """Return what counts and writes down the requests that were answered."""
+
+    def tell(served: Served) -> None:
+        route = route_of(served.request.path)
+        metrics.served(route, served.status, served.sent, served.seconds)
+        if served.error is not None:
+            error = served.error
+            log("failure", path=served.request.path, error=f"{type(error).__name__}: {error}")
+        if log_requests:
+            log(
+                "request",
+                method=served.request.method,
+                path=served.request.path,
+                status=served.status,
+                sent=served.sent,
+                seconds=round(served.seconds, 4),
+                client=served.client or None,
+                agent=served.request.headers.get("user-agent"),
+            )
+
+    return tell
 
 
 @contextmanager
