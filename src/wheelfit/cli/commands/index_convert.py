@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
     from wheelfit.server.generate.conversion import Converted
-    from wheelfit.server.generate.generation import Generated
     from wheelfit.server.generate.targets import Target
+    from wheelfit.server.generate.wishes import Generated
     from wheelfit.sources.repository import Repository
 
 LOSSES = 32
@@ -68,8 +68,9 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.index_targets import open_target
     from wheelfit.errors import UsageError
     from wheelfit.server.generate.conversion import convert_project
-    from wheelfit.server.generate.generation import Generated, publish
     from wheelfit.server.generate.manifest import MANIFEST, read_manifest
+    from wheelfit.server.generate.publishing import publish
+    from wheelfit.server.generate.wishes import Generated
 
     target, place = open_target(arguments.to)
     if place is not None and place.absolute() == Path(arguments.source).absolute():

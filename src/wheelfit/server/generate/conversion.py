@@ -21,8 +21,8 @@ from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import losses, read_document, write_document
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import InvalidDocument, InvalidFilename, WheelfitError
-from wheelfit.server.generate.generation import FILES, index_entry
-from wheelfit.server.generate.targets import Part
+from wheelfit.server.generate.generation import index_entry
+from wheelfit.server.generate.targets import FILES, Part
 from wheelfit.sources.at_once import at_once
 from wheelfit.sources.urls import file_path, redact
 from wheelfit.values import dataclass, field, replace

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
-from packaging.utils import canonicalize_name, parse_sdist_filename
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from wheelfit.check.findings import Place
 from wheelfit.core.filename import index_file_name, parse_index_file_name, parse_wheel_filename
-from wheelfit.errors import InvalidFilename, UserError
+from wheelfit.errors import UserError
 from wheelfit.server.generate.collection import collect
-from wheelfit.server.generate.manifest import MANIFEST, Manifest, read_manifest, write_manifest
+from wheelfit.server.generate.manifest import MANIFEST, Manifest, read_manifest
+from wheelfit.server.generate.publishing import publish, release_of
 from wheelfit.server.generate.refusals import (
     CHANGED_FILE,
     FOREIGN_PROVENANCE,
@@ -23,11 +24,10 @@ from wheelfit.server.generate.refusals import (
     SAME_NAME,
 )
 from wheelfit.server.generate.targets import FILES, SIMPLE, Part
-from wheelfit.server.generate.wishes import Generated, Standing, Wishes
-from wheelfit.server.pages import HTML, JSON, write_project, write_projects
+from wheelfit.server.generate.wishes import Generated, Wishes
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.values import dataclass, field, replace
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,14 +47,13 @@ if TYPE_CHECKING:
     Release = tuple[NormalizedName, Version]
 
 
-__all__ = ["FILES", "Generated", "Wishes", "generate", "publish"]
+__all__ = ["generate", "index_entry"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-_KINDS = {"index.html": HTML, "index.json": JSON}
 _LONGEST_REASON = 500
 
 
@@ -113,7 +112,7 @@ def generate(
             found
             for found in collection.archives
             if facts[found.name] is None
-            and (not wishes.releases or _release_of(found.filename) in wishes.releases)
+            and (not wishes.releases or release_of(found.filename) in wishes.releases)
         ]
         if new:
             from wheelfit.server.generate.looking import look_at_all  # noqa: PLC0415 - start-up
@@ -155,7 +154,7 @@ def _notes(collection: Collection) -> Iterator[str]:
     for name in collection.strange:
         yield f"{name} is left out: it is not named as a source distribution"
     files = {found.name for found in collection.archives}
-    releases = {_release_of(found.filename) for found in collection.archives}
+    releases = {release_of(found.filename) for found in collection.archives}
     for name in sorted(collection.provenance.keys() - files):
         yield f"{collection.provenance[name].name} is left out: there is no such file"
     for name in sorted(collection.yanked.keys() - files):
@@ -215,7 +214,7 @@ class _Survey:
         return {
             release
             for found in self._collection.archives
-            if (release := _release_of(found.filename)) is not None
+            if (release := release_of(found.filename)) is not None
         }
 
     # --- what is refused ----------------------------------------------------------------
@@ -230,7 +229,7 @@ class _Survey:
         seen: dict[str, Found] = {}
         for found in self._collection.archives:
             filename = found.filename
-            release = _release_of(filename)
+            release = release_of(filename)
             if wanted and release not in wanted:
                 continue
             facts = self._facts[found.name]
@@ -327,11 +326,11 @@ class _Survey:
     def _is_broken(self, release: Release, candidates: Sequence[_Candidate]) -> bool:
         """Say whether a release that was named cannot be published as a whole."""
         here = {one.found.filename for one in candidates}
-        out = {name for name in self.left_out if _release_of(name) == release}
+        out = {name for name in self.left_out if release_of(name) == release}
         missing = [
             name
             for name in self._published
-            if _release_of(name) == release
+            if release_of(name) == release
             and name not in here | out
             and parse_index_file_name(name) is None
         ]
@@ -403,157 +402,6 @@ def index_entry(release: Release, document: bytes) -> tuple[File, Part]:
     return entry, Part(path, digest, len(document), lambda: document)
 
 
-# --- publishing ---------------------------------------------------------------------------
-
-
-def publish(
-    files: Mapping[str, tuple[File, ...]],
-    parts: Iterable[Part],
-    target: Target,
-    before: Manifest,
-    generated: Generated,
-    *,
-    only: frozenset[Release] = frozenset(),
-    prune: bool = False,
-    progress: Progress = NO_PROGRESS,
-) -> Generated:
-    """Put files into a target, and when all are there exchange the pages.
-
-    :param files: by project, in the order of its page.
-    :param parts: the files that pages name.
-    :param target: where to; opened.
-    :param before: what is published.
-    :param generated: what is known of it so far.
-    :param only: change the entries of these releases alone; empty: of all.
-    :param prune: remove what no page names, before and after.
-    :param progress: told of bytes.
-    """
-    parts = sorted(parts, key=lambda part: part.path)
-    missing = target.missing(parts, before.parts.items())
-    if missing:
-        target.put_parts(missing, progress)
-    with target.turning():
-        before = read_manifest(target.read(MANIFEST), where=target.name)
-        listed = _together(before.files, files, only)
-        pages, digests = _pages(listed, before, target)
-        put = {**before.parts, **{part.path: part.sha256 for part in parts}}
-        named = {path for name, of in listed.items() for file in of for path in _paths(name, file)}
-        left = put.keys() - named
-        gone = sorted(left & before.left) if prune else []
-        vanished = sorted(before.pages.keys() - digests.keys())
-        after = Manifest(
-            listed,
-            digests,
-            {path: digest for path, digest in put.items() if path not in gone},
-            frozenset(left.difference(gone)),
-        )
-        target.put_pages(pages)
-        if vanished:
-            target.remove(vanished)
-        manifest = write_manifest(after)
-        if after != before or not target.has_page(MANIFEST, _digest(manifest)):
-            target.put_pages([(MANIFEST, manifest)])
-        if gone:
-            target.remove(gone)
-    return replace(
-        generated,
-        projects=len(listed),
-        releases=len({_release_of(one.filename) for of in listed.values() for one in of}),
-        files=sum(map(len, listed.values())),
-        is_published=True,
-        written=(*(part.path for part in missing), *(path for path, _ in pages)),
-        removed=(*vanished, *gone),
-        unnamed=len(after.left),
-        standing=Standing(
-            _digest(manifest),
-            digests,
-            tuple((part.path, part.sha256, part.size) for part in parts),
-        ),
-    )
-
-
-def _together(
-    before: Mapping[str, tuple[File, ...]],
-    files: Mapping[str, tuple[File, ...]],
-    only: frozenset[Release],
-) -> dict[str, tuple[File, ...]]:
-    """Return the entries of all pages."""
-    if not only:
-        return {name: files[name] for name in sorted(files)}
-    replaced = {_release_of(one.filename) for of in files.values() for one in of}
-    listed: dict[str, tuple[File, ...]] = {}
-    for name in sorted({*before, *files}):
-        kept = [one for one in before.get(name, ()) if _release_of(one.filename) not in replaced]
-        entries = [*kept, *files.get(name, ())]
-        listed[name] = tuple(sorted(entries, key=_by_version))
-    return listed
-
-
-def _by_version(file: File) -> tuple[Version, str]:
-    release = _release_of(file.filename)
-    return (Version("0") if release is None else release[1], file.filename)
-
-
-def _pages(
-    listed: Mapping[str, tuple[File, ...]], before: Manifest, target: Target
-) -> tuple[list[tuple[str, bytes]], dict[str, str]]:
-    """Return the pages that have to be written, the list of projects last, and all digests.
-
-    The list comes last because a project is looked for there before its page is.
-    """
-    pages: list[tuple[str, bytes]] = []
-    digests: dict[str, str] = {}
-
-    def add(path: str, *, is_same: bool, write: partial[bytes]) -> None:
-        digest = before.pages.get(path)
-        if is_same and digest is not None and target.has_page(path, digest):
-            digests[path] = digest
-            return
-        data = write()
-        digests[path] = _digest(data)
-        if digests[path] != digest or not target.has_page(path, digests[path]):
-            pages.append((path, data))
-
-    from wheelfit.sources.page import ProjectPage  # noqa: PLC0415 - beside its only use
-
-    for name, files in listed.items():
-        is_same = before.files.get(name) == files
-        page = ProjectPage(canonicalize_name(name), files, source="")
-        for file, kind in _KINDS.items():
-            path = f"{SIMPLE}/{name}/{file}"
-            add(path, is_same=is_same, write=partial(write_project, page, kind))
-    names = list(listed)
-    for file, kind in _KINDS.items():
-        is_same = list(before.files) == names
-        add(f"{SIMPLE}/{file}", is_same=is_same, write=partial(write_projects, names, kind))
-    return pages, digests
-
-
-def _paths(project: str, file: File) -> Iterator[str]:
-    """Yield the files of a target that an entry names."""
-    for url in (file.url, file.provenance):
-        if url is None or "://" in url:
-            continue
-        path = unquote(url)
-        path = path[6:] if path.startswith("../../") else f"{SIMPLE}/{project}/{path}"
-        yield path
-        if url == file.url and file.metadata_hashes is not None:
-            yield f"{path}.metadata"
-
-
-@lru_cache(maxsize=4096)
-def _release_of(filename: str) -> Release | None:
-    if (release := parse_index_file_name(filename)) is not None:
-        return release
-    try:
-        if filename.endswith(".whl"):
-            wheel = parse_wheel_filename(filename)
-            return wheel.name, wheel.version
-        return parse_sdist_filename(filename)
-    except (InvalidFilename, ValueError):
-        return None
-
-
 def _names(text: str, release: Release) -> bool:
     name, _, version = text.rpartition("-")
     try:
@@ -575,7 +423,3 @@ def _time(nanoseconds: int) -> str:
     """Return a time as pages have it (PEP 700)."""
     moment = datetime.fromtimestamp(nanoseconds // 10**9, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{nanoseconds // 1000 % 10**6:06d}Z"
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,197 @@
+"""Put files into a target, and when all are there exchange the pages."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from packaging.utils import canonicalize_name, parse_sdist_filename
+from packaging.version import Version
+
+from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.errors import InvalidFilename
+from wheelfit.server.generate.manifest import MANIFEST, Manifest, read_manifest, write_manifest
+from wheelfit.server.generate.targets import SIMPLE, Part
+from wheelfit.server.generate.wishes import Generated, Standing
+from wheelfit.server.pages import HTML, JSON, write_project, write_projects
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.values import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.server.generate.targets import Target
+    from wheelfit.sources.page import File
+    from wheelfit.sources.progress import Progress
+
+    Release = tuple[NormalizedName, Version]
+
+
+__all__ = ["publish", "release_of"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_KINDS = {"index.html": HTML, "index.json": JSON}
+
+
+def publish(
+    files: Mapping[str, tuple[File, ...]],
+    parts: Iterable[Part],
+    target: Target,
+    before: Manifest,
+    generated: Generated,
+    *,
+    only: frozenset[Release] = frozenset(),
+    prune: bool = False,
+    progress: Progress = NO_PROGRESS,
+) -> Generated:
+    """Put files into a target, and when all are there exchange the pages.
+
+    :param files: by project, in the order of its page.
+    :param parts: the files that pages name.
+    :param target: where to; opened.
+    :param before: what is published.
+    :param generated: what is known of it so far.
+    :param only: change the entries of these releases alone; empty: of all.
+    :param prune: remove what no page names, before and after.
+    :param progress: told of bytes.
+    """
+    parts = sorted(parts, key=lambda part: part.path)
+    missing = target.missing(parts, before.parts.items())
+    if missing:
+        target.put_parts(missing, progress)
+    with target.turning():
+        before = read_manifest(target.read(MANIFEST), where=target.name)
+        listed = _together(before.files, files, only)
+        pages, digests = _pages(listed, before, target)
+        put = {**before.parts, **{part.path: part.sha256 for part in parts}}
+        named = {path for name, of in listed.items() for file in of for path in _paths(name, file)}
+        left = put.keys() - named
+        gone = sorted(left & before.left) if prune else []
+        vanished = sorted(before.pages.keys() - digests.keys())
+        after = Manifest(
+            listed,
+            digests,
+            {path: digest for path, digest in put.items() if path not in gone},
+            frozenset(left.difference(gone)),
+        )
+        target.put_pages(pages)
+        if vanished:
+            target.remove(vanished)
+        manifest = write_manifest(after)
+        if after != before or not target.has_page(MANIFEST, _digest(manifest)):
+            target.put_pages([(MANIFEST, manifest)])
+        if gone:
+            target.remove(gone)
+    return replace(
+        generated,
+        projects=len(listed),
+        releases=len({release_of(one.filename) for of in listed.values() for one in of}),
+        files=sum(map(len, listed.values())),
+        is_published=True,
+        written=(*(part.path for part in missing), *(path for path, _ in pages)),
+        removed=(*vanished, *gone),
+        unnamed=len(after.left),
+        standing=Standing(
+            _digest(manifest),
+            digests,
+            tuple((part.path, part.sha256, part.size) for part in parts),
+        ),
+    )
+
+
+def _together(
+    before: Mapping[str, tuple[File, ...]],
+    files: Mapping[str, tuple[File, ...]],
+    only: frozenset[Release],
+) -> dict[str, tuple[File, ...]]:
+    """Return the entries of all pages."""
+    if not only:
+        return {name: files[name] for name in sorted(files)}
+    replaced = {release_of(one.filename) for of in files.values() for one in of}
+    listed: dict[str, tuple[File, ...]] = {}
+    for name in sorted({*before, *files}):
+        kept = [one for one in before.get(name, ()) if release_of(one.filename) not in replaced]
+        entries = [*kept, *files.get(name, ())]
+        listed[name] = tuple(sorted(entries, key=_by_version))
+    return listed
+
+
+def _by_version(file: File) -> tuple[Version, str]:
+    release = release_of(file.filename)
+    return (Version("0") if release is None else release[1], file.filename)
+
+
+def _pages(
+    listed: Mapping[str, tuple[File, ...]], before: Manifest, target: Target
+) -> tuple[list[tuple[str, bytes]], dict[str, str]]:
+    """Return the pages that have to be written, the list of projects last, and all digests.
+
+    The list comes last because a project is looked for there before its page is.
+    """
+    pages: list[tuple[str, bytes]] = []
+    digests: dict[str, str] = {}
+
+    def add(path: str, *, is_same: bool, write: partial[bytes]) -> None:
+        digest = before.pages.get(path)
+        if is_same and digest is not None and target.has_page(path, digest):
+            digests[path] = digest
+            return
+        data = write()
+        digests[path] = _digest(data)
+        if digests[path] != digest or not target.has_page(path, digests[path]):
+            pages.append((path, data))
+
+    from wheelfit.sources.page import ProjectPage  # noqa: PLC0415 - beside its only use
+
+    for name, files in listed.items():
+        is_same = before.files.get(name) == files
+        page = ProjectPage(canonicalize_name(name), files, source="")
+        for file, kind in _KINDS.items():
+            path = f"{SIMPLE}/{name}/{file}"
+            add(path, is_same=is_same, write=partial(write_project, page, kind))
+    names = list(listed)
+    for file, kind in _KINDS.items():
+        is_same = list(before.files) == names
+        add(f"{SIMPLE}/{file}", is_same=is_same, write=partial(write_projects, names, kind))
+    return pages, digests
+
+
+def _paths(project: str, file: File) -> Iterator[str]:
+    """Yield the files of a target that an entry names."""
+    for url in (file.url, file.provenance):
+        if url is None or "://" in url:
+            continue
+        path = unquote(url)
+        path = path[6:] if path.startswith("../../") else f"{SIMPLE}/{project}/{path}"
+        yield path
+        if url == file.url and file.metadata_hashes is not None:
+            yield f"{path}.metadata"
+
+
+@lru_cache(maxsize=4096)
+def release_of(filename: str) -> Release | None:
+    """Return the release that a file is of, by its name; None if it is of none.
+
+    :param filename: of a wheel, a source distribution or a ``-variants.json``.
+    """
+    if (release := parse_index_file_name(filename)) is not None:
+        return release
+    try:
+        if filename.endswith(".whl"):
+            wheel = parse_wheel_filename(filename)
+            return wheel.name, wheel.version
+        return parse_sdist_filename(filename)
+    except (InvalidFilename, ValueError):
+        return None
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
