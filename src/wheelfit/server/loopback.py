@@ -223,7 +223,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def setup(self) -> None:
-        self.timeout = self.server.patience
+        self.request.settimeout(self.server.patience)
         super().setup()
 
     def handle_one_request(self) -> None:

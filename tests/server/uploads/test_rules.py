@@ -131,6 +131,18 @@ def test_old_but_usual_metadata(tmp_path: Path) -> None:
     assert [one.reference for one in found.warnings] == ["invalid-metadata"]
 
 
+def test_a_python_of_endless_digits(tmp_path: Path) -> None:
+    """What the library reads only when it is used would end the installers that use it."""
+    python = f">={'1' * 5000}"
+    wheel = build_wheel(tmp_path, "some", "1.0", requires_python=python)
+    sdist = source(
+        tmp_path,
+        information=f"Metadata-Version: 2.1\nName: some\nVersion: 1.0\nRequires-Python: {python}\n",
+    )
+    for path in (wheel, sdist):
+        assert "invalid-metadata" in references(verdict(path))
+
+
 def test_a_version_of_metadata_that_never_was(tmp_path: Path) -> None:
     """Metadata 2.0, as wheels had it for five years, is a warning."""
 

@@ -15,6 +15,7 @@ from packaging.metadata import InvalidMetadata, Metadata, parse_email
 from wheelfit.check.findings import Severity
 from wheelfit.check.wheels import check_wheel
 from wheelfit.core.labels import writer_faults
+from wheelfit.core.versions import is_endless
 from wheelfit.errors import WheelfitError
 from wheelfit.patterns import pattern
 from wheelfit.server.store.records import NewFile, Violation
@@ -242,6 +243,9 @@ def _metadata_violations(
         message = f"the metadata has version {_NEVER_AGREED}, which was never agreed on"
         warnings.append(Violation("invalid-metadata", message, where))
         raw["metadata_version"] = "2.1"
+    if is_endless(raw.get("requires_python", "")):
+        message = "a number in Requires-Python has too many digits for installers"
+        violations.append(Violation("invalid-metadata", message, where))
     try:
         Metadata.from_raw(raw, validate=True)
     except ExceptionGroup as group:
