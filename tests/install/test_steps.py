@@ -107,9 +107,9 @@ def test_without_folders() -> None:
     disk = {"env": ENV, "new": {"pkg": {"a": 2}}}
     assert plan(disk, "pkg/a", "pkg/sub/b", whole_folders=False) == [
         "swap pkg/a",
+        "drop pkg/__pycache__",
         "take pkg/sub/b",
         "drop pkg/sub",
-        "drop pkg/__pycache__",
     ]
 
 

@@ -235,7 +235,7 @@ class _Planner:
             aside = os.path.join(self.store(os.path.dirname(path)), str(self.count))  # noqa: PTH118, PTH120
             self.steps.append(Step(Kind.TAKE, path, aside, owners))
             return
-        for name in (*listing.files, *listing.folders):
+        for name in (*listing.files, *sorted(listing.folders)):
             inside = os.path.join(path, name)  # noqa: PTH118
             if self.key(inside) not in self.moved:
                 self.take(inside, owners)
@@ -274,7 +274,7 @@ class _Planner:
             if owner is None:
                 return None
             owners.add(owner)
-        for name in listing.folders:
+        for name in sorted(listing.folders):
             found = self.whole(os.path.join(folder, name))  # noqa: PTH118
             if found is None:
                 return None
