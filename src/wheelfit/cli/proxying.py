@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from wheelfit.cli.asked import choice_policy
@@ -100,6 +101,10 @@ def open_proxy(
             is_web = origin(url).scheme in {"http", "https"}
         except ValueError:
             is_web = False
+            if ":" not in url and not Path(url).exists():
+                raise InvalidConfiguration(
+                    f"{url} is no URL of an index", hint="as https://wheels.example.org/simple/"
+                ) from None
         if not is_web:
             # Beside the proxy, installers still look there themselves.
             tell = output.warn if arguments.full else output.detail

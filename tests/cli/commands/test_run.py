@@ -72,8 +72,58 @@ class TestRun:
         assert told["UV_INDEX"].split() == [url, "https://own.example/simple"]
         assert told["PDM_PYPI_URL"] == url.replace("/simple/", "/full/simple/")
         assert told["NO_PROXY"] == "intern.example,127.0.0.1,localhost"
-        assert "PIP_INDEX_URL" not in told
+        assert told["PIP_INDEX_URL"] == told["UV_DEFAULT_INDEX"] == index.url
         assert len(url.split("/")[3]) >= 32
+
+    @pytest.mark.parametrize("named_by", ["option", "configuration"])
+    @pytest.mark.parametrize(
+        "installer",
+        [
+            [sys.executable, "-m", "pip", "download", "--no-deps", "--dest"],
+            ["uv", "pip", "install", "--no-cache", "--no-deps", "--target"],
+        ],
+        ids=["pip", "uv"],
+    )
+    def test_nothing_comes_from_the_default_index(
+        self, index: RecordingIndex, tmp_path: Path, installer: list[str], named_by: str
+    ) -> None:
+        """An index that is named is all that pip and uv ask, though a public one has more."""
+        build_wheel(tmp_path / "public", "plain", "9")
+        with RecordingIndex(tmp_path / "public") as public:
+            # What pip asks by default lies far away; uv's default can be set, as if it did.
+            is_option = named_by == "option"
+            more = {"UV_INDEX_URL": public.url} if is_option else {"PIP_INDEX_URL": index.url}
+            named = ("--index-url", index.url) if is_option else ()
+            if is_option:
+                more["PIP_INDEX_URL"] = public.url
+            done = wheelfit(
+                *("run", *named, "--no-cache-dir", "--for", "cpu-x86_64-v3", "--"),
+                *installer,
+                *(tmp_path / "got", "plain"),
+                **more,
+                PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            )
+            assert public.requests == []
+        assert done.returncode == 0, done.stderr
+        (got, *_) = (tmp_path / "got").glob("plain-*")
+        assert got.name.startswith("plain-1-") or got.name == "plain-1.dist-info"
+
+    def test_an_index_that_is_no_url(self, run: Runner, bare_environment: None) -> None:
+        """What is no URL is called so."""
+        del bare_environment
+        said = run("run", "--index-url", "notaurl", "--", "true", code=1)
+        assert "notaurl is no URL" in said.err
+
+    def test_a_default_index_of_uv_stays(self, index: RecordingIndex) -> None:
+        """Whoever set one in uv's own variables has it, and pip the one of its configuration."""
+        own = "https://own.example/simple"
+        done = wheelfit(
+            *("run", "--no-cache-dir", "--", sys.executable, "-c", PRINT),
+            PIP_INDEX_URL=index.url,
+            UV_DEFAULT_INDEX=own,
+        )
+        told = json.loads(done.stdout)
+        assert (told["PIP_INDEX_URL"], told["UV_DEFAULT_INDEX"]) == (index.url, own)
 
     def test_nothing_is_left_of_it(self, index: RecordingIndex) -> None:
         """When the command ends, nobody answers at the port any more."""

@@ -51,6 +51,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         raise UsageError("--json cannot be used here: what is printed is the command's")
     configured = read_settings(arguments, environ)
     settings = _with_uv(configured, arguments, environ)
+    pip_index, uv_index = _main_indexes(configured, arguments, environ)
     with open_proxy(arguments, settings, environ, output) as opened:
         secret = "" if arguments.port is not None else secrets.token_urlsafe(24)
         application = Guarded(opened.application, secret) if secret else opened.application
@@ -62,11 +63,30 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                 base,
                 whole=arguments.full,
                 extra_index_urls=configured.extra_index_urls,
+                pip_index=pip_index,
+                uv_index=uv_index,
             )
             try:
                 return run_in_our_place(arguments.command, changed)
             finally:
                 opened.cut()
+
+
+def _main_indexes(
+    settings: SourceSettings, arguments: Namespace, environ: Mapping[str, str]
+) -> tuple[str | None, str | None]:
+    """Say what pip and uv ask beside the proxy where an index was named: that, never the default.
+
+    A private project whose name is public too would come from the public index.
+    """
+    from wheelfit.server.proxy.environment import indexes_of_uv
+    from wheelfit.sources.settings import SourceSettings
+
+    is_asked = arguments.index_url is not None
+    if not is_asked and settings.index_url == SourceSettings().index_url:
+        return None, None
+    has_own = not is_asked and indexes_of_uv(environ)[1] is not None
+    return settings.index_url, None if has_own else settings.index_url
 
 
 def _with_uv(

@@ -24,6 +24,8 @@ def environment_for(
     *,
     whole: bool = False,
     extra_index_urls: Iterable[str] = (),
+    pip_index: str | None = None,
+    uv_index: str | None = None,
 ) -> dict[str, str]:
     """Return an environment in which pip, uv and pdm ask the proxy.
 
@@ -35,6 +37,9 @@ def environment_for(
     :param whole: whether the proxy takes the place of all indexes.
     :param extra_index_urls: what pip is configured to ask besides; a variable replaces all of
         them, so they are named in it.
+    :param pip_index: what pip is to ask in place of its own default, beside the proxy; None: as
+        it is. A project that is public too would come from there otherwise.
+    :param uv_index: the same for uv.
     """
     changed = dict(environ)
     simple = f"{base}simple/"
@@ -54,6 +59,11 @@ def environment_for(
             "UV_INDEX": " ".join([simple, *environ.get("UV_INDEX", "").split()]),
             "PDM_PYPI_URL": f"{base}full/simple/",
         }
+        if pip_index is not None:
+            changed["PIP_INDEX_URL"] = pip_index
+        if uv_index is not None:
+            changed.pop("UV_INDEX_URL", None)  # the old name of the other one
+            changed["UV_DEFAULT_INDEX"] = uv_index
     for name in ("NO_PROXY", "no_proxy"):
         known = [one.strip() for one in _first(environ, name).split(",") if one.strip()]
         changed[name] = ",".join(dict.fromkeys((*known, *_HERE)))
