@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.resolve.request import Present
     from wheelfit.resolve.resolution import Pin, Resolution
 
-__all__ = ["alone", "favoured", "stands_for", "superseded"]
+__all__ = ["alone", "favoured"]
 
 
 def __dir__() -> list[str]:
@@ -117,7 +117,7 @@ def _fitting(candidates: Candidates, name: NormalizedName, family: Family) -> se
 # --- members that own the same files ---------------------------------------------------------
 
 
-def stands_for(pin: Pin, family: Family) -> NormalizedName:
+def _stands_for(pin: Pin, family: Family) -> NormalizedName:
     """Return the distribution whose files a pin of a family brings.
 
     :param pin: of the project that the family stands for.
@@ -139,7 +139,7 @@ class _Clash:
     """All of them."""
 
 
-def superseded(
+def _superseded(
     resolution: Resolution, around: Mapping[NormalizedName, Present], candidates: Candidates
 ) -> frozenset[NormalizedName]:
     """Return the members that leave because a family's name gets another one.
@@ -190,20 +190,20 @@ def alone(
             resolution = again()
         except NoFit as error:
             raise _refusal(clash, error.message) from None
-    return replace(resolution, leaving=superseded(resolution, around, candidates))
+    return replace(resolution, leaving=_superseded(resolution, around, candidates))
 
 
 def _clashes(
     resolution: Resolution, candidates: Candidates, around: Mapping[NormalizedName, Present]
 ) -> Iterator[_Clash]:
     there = {*around, *(pin.name for pin in resolution.pins)}
-    there -= superseded(resolution, around, candidates)
+    there -= _superseded(resolution, around, candidates)
     for pin in resolution.pins:
         family = candidates.bridge(pin.name)
         if family is None or not family.exclusive or family.is_of_indexes:
             continue
         found = [name for name in family.distributions if name in there and name != pin.name]
-        if stands_for(pin, family) == pin.name:
+        if _stands_for(pin, family) == pin.name:
             found.append(pin.name)
         if len(found) > 1:
             yield _Clash(family, tuple(found))

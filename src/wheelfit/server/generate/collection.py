@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 
-__all__ = ["PROVENANCE", "YANKED", "Collection", "Found", "collect", "walk"]
+__all__ = ["Collection", "Found", "collect", "walk"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-PROVENANCE = ".provenance"
+_PROVENANCE = ".provenance"
 """Behind the name of a file: what was attested about it (PEP 740), passed on as it is."""
-YANKED = ".yanked"
+_YANKED = ".yanked"
 """Behind the name of a file, or of a release: it is yanked (PEP 592); the content is the reason."""
 
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
@@ -100,10 +100,10 @@ def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collecti
     yanked: dict[str, Found] = {}
     for found in walk(folder, without=without):
         name = found.name
-        if name.endswith(PROVENANCE):
-            provenance[name.removesuffix(PROVENANCE)] = found
-        elif name.endswith(YANKED):
-            about = name.removesuffix(YANKED)
+        if name.endswith(_PROVENANCE):
+            provenance[name.removesuffix(_PROVENANCE)] = found
+        elif name.endswith(_YANKED):
+            about = name.removesuffix(_YANKED)
             yanked[about if about.endswith(_ARCHIVES) else about.rpartition("/")[2]] = found
         elif name.endswith(".whl") or (name.endswith(_ARCHIVES) and _is_source(found.filename)):
             archives.append(found)
@@ -124,7 +124,7 @@ def _is_source(filename: str) -> bool:
     return True
 
 
-_WANTED = (*_ARCHIVES, PROVENANCE, YANKED, ".json")
+_WANTED = (*_ARCHIVES, _PROVENANCE, _YANKED, ".json")
 
 
 def walk(folder: Path, *, without: frozenset[Path] = frozenset()) -> Iterator[Found]:

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
 
 
-__all__ = ["PAGE_HEADERS", "Site"]
+__all__ = ["Site"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-PAGE_HEADERS: Mapping[str, str] = {
+_PAGE_HEADERS: Mapping[str, str] = {
     "cache-control": "no-cache",
     "content-security-policy": "default-src 'none'; style-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'",
@@ -417,7 +417,7 @@ class Site:
         return self._answer(request, content, "text/html", status)
 
     def _answer(self, request: Request, content: bytes, kind: str, status: int = 200) -> Answer:
-        headers = {**PAGE_HEADERS, "content-type": f"{kind}; charset=utf-8"}
+        headers = {**_PAGE_HEADERS, "content-type": f"{kind}; charset=utf-8"}
         if status != 200 or request.method == "POST":
             return Answer.of(status, content, headers)
         etag = f'"{hashlib.sha256(content).hexdigest()}"'
@@ -518,4 +518,4 @@ def _redirect(path: str) -> Answer:
 
 
 def _plain(status: int, sentence: str, headers: Mapping[str, str]) -> Answer:
-    return Answer.text(status, sentence, {**PAGE_HEADERS, **headers})
+    return Answer.text(status, sentence, {**_PAGE_HEADERS, **headers})
