@@ -9,6 +9,8 @@ from wheelfit.errors import UnexpectedStatus
 from wheelfit.sources.transport import Interrupted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from wheelfit.sources.transport import Response
 
 
@@ -17,6 +19,9 @@ __all__ = ["read_body"]
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_PART = 1 << 14
 
 
 def read_body(response: Response, limit: int, *, where: str) -> bytes:
@@ -66,8 +71,8 @@ def _read_compressed(response: Response, limit: int, where: str) -> bytes:
     size = 0
     inflater = _inflater()
     try:
-        for chunk in response.chunks():
-            data = chunk
+        for part in _in_parts(response.chunks()):
+            data = part
             while data:
                 if inflater.eof:  # gzip allows several members one after the other
                     inflater = _inflater()
@@ -85,6 +90,13 @@ def _read_compressed(response: Response, limit: int, where: str) -> bytes:
     if not inflater.eof:
         raise Interrupted("the answer broke off before its end")
     return b"".join(pieces)
+
+
+def _in_parts(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield pieces so small that copying what follows a member costs nothing: there may be many."""
+    for chunk in chunks:
+        for start in range(0, len(chunk), _PART):
+            yield chunk[start : start + _PART]
 
 
 def _inflater() -> zlib._Decompress:

@@ -259,7 +259,9 @@ class Client:
             sent["Authorization"] = login.header
         since, hopeless = self._given_up.get(origin(url), (0.0, None))
         if hopeless is not None and 0 <= self._clock() - since < _HOPELESS:
-            raise Interrupted(hopeless.reason, hope="none", hint=hopeless.hint)
+            again = Interrupted(hopeless.reason, hope="none", hint=hopeless.hint)
+            again.url = url  # or who redirects there would be given up in its place
+            raise again
         try:
             return self._transport.send(url, sent)
         except Interrupted as interrupted:

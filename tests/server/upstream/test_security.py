@@ -136,6 +136,17 @@ class TestReach:
         assert not secret.requests
         assert one.kept() == {}
 
+    def test_who_redirects_there_is_not_given_up(
+        self, mirror: Opener, upstream: RecordingIndex, secret: RecordingIndex
+    ) -> None:
+        """One file that leads nowhere takes no other project with it, however often it is asked."""
+        one = mirror()
+        one.page("small")
+        upstream.faults.redirect = {"/files/": f"{secret.origin}/"}
+        for _ in range(3):
+            assert one.ask(f"/files/{SMALL}").status == 502
+        assert one.ask("/simple/large/").status == 200
+
     def test_an_operator_may_name_another_port(
         self, mirror: Opener, upstream: RecordingIndex, wheels: Path
     ) -> None:
