@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli.running import Runner
+from cli.running import Runner, tree
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 from server.generate.folders import build_release
@@ -92,6 +92,21 @@ def test_one_release(run: Runner, dist: Path) -> None:
     assert not (dist / "simple" / "other").exists()
     assert "no release" in run("index", "generate", dist, "--release", "fast", code=2).err
     assert "no file of" in run("index", "generate", dist, "--release", "fast==7", code=1).err
+
+
+def test_an_empty_folder_removes_nothing(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """A folder with nothing to publish is refused, unless all projects are to go."""
+    public, empty = tmp_path / "public", tmp_path / "empty"
+    empty.mkdir()
+    run("index", "generate", dist, "--to", public)
+    before = tree(public / "simple")
+    said = run("index", "generate", empty, "--to", public, code=1)
+    assert "nothing to publish, and the index has 1 project" in said.err
+    assert "--allow-empty" in said.err
+    assert tree(public / "simple") == before
+    run("index", "generate", empty, "--to", public, "--allow-empty")
+    assert not (public / "simple" / "fast").exists()
+    run("index", "generate", empty, "--to", public)
 
 
 def test_wrong_places(run: Runner, dist: Path, tmp_path: Path) -> None:

@@ -64,6 +64,11 @@ def configure(parser: ArgumentParser) -> None:
         help="remove files that no page names, nor did when the index was last changed",
     )
     parser.add_argument(
+        "--allow-empty",
+        action="store_true",
+        help="remove all projects of the index if DIR has nothing to publish",
+    )
+    parser.add_argument(
         "--site",
         action="store_true",
         help="write pages for people beside the index (needs the extra `server`)",
@@ -108,6 +113,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         keep_going=arguments.keep_going,
         replace=arguments.replace,
         prune=arguments.prune,
+        allow_empty=arguments.allow_empty,
         full=arguments.full,
     )
     target, place = open_target(arguments.to or arguments.folder)

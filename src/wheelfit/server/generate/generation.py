@@ -102,7 +102,7 @@ def generate(
     :param progress: told of bytes that are hashed, and then of bytes that are copied.
     :param last_run: is told what came of this one.
     :raises FileProblem: something cannot be read or written.
-    :raises UserError: there is no release that was asked for.
+    :raises UserError: there is no release that was asked for, or nothing would be left.
     :raises EnvironmentBusy: somebody else publishes there.
     """
     with target.opened():
@@ -124,6 +124,15 @@ def generate(
         known = {name: one for name, one in facts.items() if one is not None}
         survey = _Survey(collection, known, before, wishes, memory, in_place=in_place)
         content = survey.content()
+        publishes = wishes.keep_going or not survey.refused
+        is_empty = not (content.files or wishes.releases)
+        if before.files and publishes and is_empty and not wishes.allow_empty:
+            raise UserError(
+                f"{folder} has nothing to publish, and the index has "
+                f"{len(before.files)} project{'s' * (len(before.files) > 1)}",
+                where=target.name,
+                hint="is it the right folder, and mounted? --allow-empty removes all projects",
+            )
         notes = tuple(filter(None, [memory.keep(), *_notes(collection)]))
         refused = tuple(sorted(survey.refused, key=lambda one: one.sort_key))
         generated = Generated(
@@ -132,7 +141,7 @@ def generate(
             left_out=tuple(sorted(survey.left_out)),
             notes=notes,
         )
-        if refused and not wishes.keep_going:
+        if not publishes:
             return generated
         generated = publish(
             content.files,

@@ -36,6 +36,8 @@ class Wishes:
     """Take files that were published with other content."""
     prune: bool = False
     """Remove what no page names, and none named when the index was last changed."""
+    allow_empty: bool = False
+    """Remove all projects of an index if the folder has none: it may not be mounted otherwise."""
     full: bool = False
     """Compare all content of new wheels with RECORD."""
 
