@@ -105,7 +105,7 @@ def test_an_empty_folder_removes_nothing(run: Runner, dist: Path, tmp_path: Path
     assert "--allow-empty" in said.err
     assert tree(public / "simple") == before
     run("index", "generate", empty, "--to", public, "--allow-empty")
-    assert not (public / "simple" / "fast").exists()
+    assert not (public / "simple" / "fast" / "index.html").exists()
     run("index", "generate", empty, "--to", public)
 
 
