@@ -228,6 +228,43 @@ class TestRefusals:
         metadata = Path(f"{site.file(entry['url'])}.metadata").read_bytes()
         assert entry["core-metadata"]["sha256"] == hashlib.sha256(metadata).hexdigest()
 
+    def test_a_name_is_known_after_the_file_has_left(self, site: Site) -> None:
+        """The hash of what was ever published stays, also when nothing is left of the file."""
+        wheel = site.folder / "fast-1.0-py3-none-any.whl"
+        data = wheel.read_bytes()
+        site.generate()
+        wheel.unlink()
+        for _ in range(3):
+            site.generate(prune=True)
+        build_wheel(site.folder, "fast", "1.0", description="changed")
+        assert codes(site) == {"changed-file"}
+        wheel.write_bytes(data)
+        assert codes(site) == set()
+        assert wheel.name in site.page()
+
+    @pytest.mark.parametrize(
+        "name", ["fast-1.0-py3-none-any.whl", "variants/fast-1.0-py3-none-any-mkl.whl"]
+    )
+    def test_what_is_published_stays_if_its_copy_is_damaged(
+        self, site: Site, tmp_path: Path, name: str
+    ) -> None:
+        """Who keeps going takes nothing sound from the index: the release stays as it was."""
+        site = Site(site.folder, tmp_path / "public")
+        site.generate()
+        before = site.page()
+        (site.folder / name).write_bytes(b"no wheel")
+        build_wheel(site.folder, "fast", "1.0", build="2")
+        build_wheel(site.folder, "fast", "2.0")
+        assert not site.generate().is_published
+        done = site.generate(keep_going=True, prune=True)
+        assert {one.code for one in done.refused} >= {"changed-file"}
+        assert "fast==1.0 stays as it was published" in done.notes
+        assert done.left_out == ("fast-1.0-2-py3-none-any.whl",)
+        page = site.page()
+        assert page.pop("fast-2.0-py3-none-any.whl")
+        assert page == before
+        assert all(site.file(entry["url"]).exists() for entry in page.values())
+
     def test_content_that_differs_from_the_record(self, site: Site) -> None:
         """B-38: the hashes of RECORD count where all content is compared."""
         wheel = build_wheel(site.folder, "bad", "1.0", files={"bad.py": "1"})

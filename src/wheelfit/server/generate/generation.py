@@ -133,7 +133,7 @@ def generate(
                 where=target.name,
                 hint="is it the right folder, and mounted? --allow-empty removes all projects",
             )
-        notes = tuple(filter(None, [memory.keep(), *_notes(collection)]))
+        notes = tuple(filter(None, [memory.keep(), *_notes(collection), *survey.kept]))
         refused = tuple(sorted(survey.refused, key=lambda one: one.sort_key))
         generated = Generated(
             looked_at=len(new),
@@ -187,11 +187,13 @@ class _Survey:
         self._collection = collection
         self._facts = facts
         self._published = {file.filename: file for files in before.files.values() for file in files}
+        self._known = before.known()
         self._wishes = wishes
         self._memory = memory
         self._in_place = in_place
         self.refused: list[Finding] = []
         self.left_out: set[str] = set()
+        self.kept: list[str] = []
 
     def content(self) -> _Content:
         """Return what is published of the folder."""
@@ -200,6 +202,10 @@ class _Survey:
         for one in self._sound():
             releases.setdefault(one.release, []).append(one)
         wanted = self._wishes.releases
+        for name in () if wanted else self.left_out & self._published.keys():
+            release = release_of(name)
+            if release is not None:
+                releases.setdefault(release, [])
         if missing := sorted(wanted - self._all_releases()):
             listed = ", ".join(f"{name}=={version}" for name, version in missing)
             raise UserError(f"the folder has no file of {listed}")
@@ -207,7 +213,14 @@ class _Survey:
         for release, candidates in releases.items():
             if wanted and release not in wanted:
                 continue
-            documents = self._document(release, candidates)
+            documents = None
+            kept = self._kept(release, candidates)
+            if not kept:
+                documents = self._document(release, candidates)
+                kept = self._kept(release, candidates)
+            if kept:
+                by_project.setdefault(release[0], []).extend((release[1], one) for one in kept)
+                continue
             if wanted and self._is_broken(release, candidates):
                 continue
             entries = by_project.setdefault(release[0], [])
@@ -250,14 +263,11 @@ class _Survey:
                 self._refuse(filename, [place.found(SAME_NAME, f"there is {other.name} too")])
                 continue
             faults = list(facts.findings)
-            published = self._published.get(filename)
-            if (
-                published is not None
-                and published.hashes.get("sha256") != facts.sha256
-                and not self._wishes.replace
-            ):
-                digest = published.hashes.get("sha256", "")[:16]
-                message = f"it was published with sha256 {digest}…, and has {facts.sha256[:16]}…"
+            known = self._known.get(filename, facts.sha256)
+            if known != facts.sha256 and not self._wishes.replace:
+                message = (
+                    f"it was published with sha256 {known[:16]}…, and has {facts.sha256[:16]}…"
+                )
                 faults.append(place.found(CHANGED_FILE, message))
             provenance = self._provenance(found, facts, faults)
             if faults or release is None:
@@ -331,6 +341,22 @@ class _Survey:
 
                 self.refused += published_findings(found, document)
         return document
+
+    def _kept(self, release: Release, candidates: Sequence[_Candidate]) -> list[File]:
+        """Return what is published of a release if a file of that is refused: all of it stays.
+
+        What is published is sound, however damaged the copy in the folder is. (In place the copy
+        is what is published.)
+        """
+        if self._in_place or self._wishes.releases:
+            return []
+        if not any(release_of(name) == release for name in self.left_out & self._published.keys()):
+            return []
+        kept = {name: file for name, file in self._published.items() if release_of(name) == release}
+        self.left_out |= {one.found.filename for one in candidates}
+        self.left_out -= kept.keys()
+        self.kept.append(f"{release[0]}=={release[1]} stays as it was published")
+        return list(kept.values())
 
     def _is_broken(self, release: Release, candidates: Sequence[_Candidate]) -> bool:
         """Say whether a release that was named cannot be published as a whole."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from wheelfit.core.filename import parse_index_file_name
 from wheelfit.errors import FileProblem
 from wheelfit.sources.page import File
 from wheelfit.values import dataclass, field
@@ -41,6 +42,18 @@ class Manifest:
     """By path: the digest of every other file that was put there, named by a page or not."""
     left: frozenset[str] = frozenset()
     """Those of the parts that no page named any more when it was written."""
+    gone: Mapping[str, str] = field(default_factory=dict)
+    """By name: the SHA-256 of files that were published once and are listed no more; for good."""
+
+    def known(self) -> dict[str, str]:
+        """Return by name the SHA-256 of all that was ever published, index files left out."""
+        listed = {
+            file.filename: file.hashes["sha256"]
+            for files in self.files.values()
+            for file in files
+            if "sha256" in file.hashes and parse_index_file_name(file.filename) is None
+        }
+        return {**self.gone, **listed}
 
 
 def read_manifest(data: bytes | None, *, where: str) -> Manifest:
@@ -63,6 +76,7 @@ def read_manifest(data: bytes | None, *, where: str) -> Manifest:
             dict(known["pages"]),
             dict(known["parts"]),
             frozenset(known["left"]),
+            dict(known.get("gone", {})),
         )
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise FileProblem(
@@ -83,6 +97,7 @@ def write_manifest(manifest: Manifest) -> bytes:
         "pages": dict(sorted(manifest.pages.items())),
         "parts": dict(sorted(manifest.parts.items())),
         "left": sorted(manifest.left),
+        "gone": dict(sorted(manifest.gone.items())),
     }
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
 

@@ -74,6 +74,7 @@ def publish(
         put = {**before.parts, **{part.path: part.sha256 for part in parts}}
         named = {path for name, of in listed.items() for file in of for path in _paths(name, file)}
         left = put.keys() - named
+        names = {file.filename for of in listed.values() for file in of}
         gone = sorted(left & before.left) if prune else []
         vanished = sorted(before.pages.keys() - digests.keys())
         after = Manifest(
@@ -81,6 +82,7 @@ def publish(
             digests,
             {path: digest for path, digest in put.items() if path not in gone},
             frozenset(left.difference(gone)),
+            {name: digest for name, digest in before.known().items() if name not in names},
         )
         target.put_pages(pages)
         if vanished:
