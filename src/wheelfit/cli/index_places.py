@@ -44,13 +44,20 @@ def add_place(parser: ArgumentParser) -> None:
     """Add which index is changed."""
     parser.add_argument(
         "--at",
-        type=given,
+        type=_place,
         default=".",
         metavar="PLACE",
         help="the index: the URL of its server, which asks for a token in WHEELFIT_INDEX_TOKEN; "
         "or the DIR of its store (default: the current folder)",
     )
     add_store(parser)
+
+
+def _place(text: str) -> str:
+    """Read a place: of a server whose index is named, what stands before ``/simple/``."""
+    if given(text).startswith(("http://", "https://")):
+        return text.rstrip("/").removesuffix("/simple")
+    return text
 
 
 def open_administration(arguments: Namespace, environ: Mapping[str, str]) -> Administration:

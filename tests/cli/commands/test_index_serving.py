@@ -73,6 +73,9 @@ def test_tokens_come_and_go(run: Runner, place: str) -> None:
     options = ("--project", "some", "--expires", "90d", "--note", "CI")
     made = run("index", "token", "create", "--at", place, *options, "--json").object
     assert made["secret"].startswith("wheelfit-")
+    if place.startswith("http"):
+        # What installers are given names the server too.
+        assert made["id"] in run("index", "token", "list", "--at", f"{place}/simple/").out
     assert made["projects"] == ["some"]
     listed = run("index", "token", "list", "--at", place).out
     assert made["id"] in listed

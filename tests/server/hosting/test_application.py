@@ -114,6 +114,8 @@ def test_everything_that_is_wrong_is_told(host: Host, tmp_path: Path) -> None:
     request = Request("POST", "/legacy/", {"authorization": basic(token), "content-type": "a/b"})
     assert host.index(request).status == 400
     assert host.ask("GET", "/legacy/").status == 405
+    answer = host.ask("POST", "/simple/")
+    assert (answer.status, text(answer)) == (405, "uploads go to /legacy/\n")
 
 
 def test_yanking_is_for_owners(host: Host, tmp_path: Path) -> None:

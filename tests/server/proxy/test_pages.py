@@ -139,6 +139,23 @@ class TestVariants:
         assert "'cuda-99' is no preset" in body(answer).decode()
         assert behind.ask("/for//simple/some/").status == 404
 
+    @pytest.mark.parametrize(
+        ("path", "location"),
+        [
+            ("/", "simple/"),
+            ("/for/old/", "simple/"),
+            ("/Some/", "../simple/some/"),
+            ("/full/for/old/some/", "../simple/some/"),
+        ],
+    )
+    def test_a_url_without_simple_leads_there(
+        self, behind: Behind, path: str, location: str
+    ) -> None:
+        """Whoever left /simple/ out gets pages all the same, not those of other indexes."""
+        answer = behind.ask(path)
+        assert (answer.status, answer.headers["location"]) == (301, location)
+        assert "/simple/" in body(behind.ask("/some")).decode()
+
     def test_a_catalogue_lists_every_variant(self, folder: Path, behind: Behind) -> None:
         """All variants under build tags, whatever the machine, with the hashes of the index."""
         release(folder, "some", {"cu130": [LINUX_TAG], "cu129": [LINUX_TAG], None: [LINUX_TAG]})

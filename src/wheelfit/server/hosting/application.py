@@ -163,6 +163,8 @@ class HostedIndex:
         if "%00" in request.path:
             return Answer.text(404, "there is no such page")  # nor do all databases take one
         match request.path.split("/")[1:]:
+            case ["simple", *_] if request.method == "POST":
+                return Answer.text(405, "uploads go to /legacy/", {"allow": "GET, HEAD"})
             case ["simple", *_] | ["files", *_]:
                 return self._pages(request)
             case ["legacy"] | ["legacy", ""]:

@@ -125,6 +125,8 @@ class Proxy:
         asked = self._asked(segments)
         try:
             match asked.rest:
+                case ("",):
+                    return moved("simple/")
                 case ("simple", ""):
                     return self._root(request, asked)
                 case ("simple",):
@@ -135,6 +137,9 @@ class Proxy:
                     return self._project(request, asked, name)
                 case ("files", name, key, filename):
                     return self._file(request, asked, name, key, filename)
+                case (name, "") if name:
+                    # Whoever named the URL without /simple/ would go on to other indexes.
+                    return moved(f"../simple/{quote(_normal(name), safe='')}/")
         except InvalidName:
             return missing("no project can have this name")
         except NetworkError as error:
@@ -142,7 +147,7 @@ class Proxy:
         except WheelfitError as error:
             hint = f"\n{error.hint}" if error.hint else ""
             return Answer.text(404 if error.exit_code == 1 else 502, f"{error.message}{hint}")
-        return missing()
+        return missing("there is no such page or file; the index ends with /simple/")
 
     def _asked(self, segments: Sequence[str]) -> _Asked:
         mode, catalogue, profile, rest = self._mode, self._catalogue, "", tuple(segments)
