@@ -97,6 +97,8 @@ class Release:
 
 @dataclass(slots=True)
 class _Files:
+    version: Version
+    """As the files spell it: ``2.1`` and ``2.1.0`` are equal, and whoever asks may say either."""
     wheels: list[tuple[File, WheelFilename]] = field(default_factory=list)
     index_files: list[File] = field(default_factory=list)
     others: list[tuple[str, str]] = field(default_factory=list)
@@ -134,7 +136,7 @@ class Releases(Mapping[Version, Release]):
             wheels = ((*self._judge(file, filename), filename) for file, filename in files.wheels)
             release = self._made[version] = Release(
                 self._name,
-                version,
+                files.version,
                 tuple(Wheel(file, filename, rejection) for file, rejection, filename in wheels),
                 tuple(files.index_files),
                 tuple(files.others),
@@ -256,7 +258,7 @@ class _Sorting:
     def _files(self, version: Version) -> _Files:
         files = self.found.get(version)
         if files is None:
-            files = self.found[version] = _Files()
+            files = self.found[version] = _Files(version)
         return files
 
 
