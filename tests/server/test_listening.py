@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -52,7 +53,8 @@ def address() -> Iterator[tuple[str, int]]:
         parts = urlsplit(process.stdout.readline().decode().strip())
         yield str(parts.hostname), int(parts.port or 0)
         process.terminate()
-        assert process.stdout.read().decode() == "[200, 408, 413, 499, 500]\n"
+        # Each is told of; which there were depends on the tests that this process ran.
+        assert set(json.loads(process.stdout.read())) <= {200, 408, 413, 499, 500}
         assert process.wait() == 0
 
 
