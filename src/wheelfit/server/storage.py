@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from wheelfit.errors import InvalidConfiguration, NeedsExtra
+from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 
-__all__ = ["Storage", "contrary", "failures", "first_line", "open_storage", "where_of"]
+__all__ = ["Storage", "contrary", "failures", "first_line", "hint_for", "open_storage", "where_of"]
 
 
 def __dir__() -> list[str]:
@@ -45,6 +46,14 @@ def open_storage(url: str) -> Storage:
     :raises InvalidConfiguration: it names no storage.
     :raises NeedsExtra: the library is not installed.
     """
+    if urlsplit(url).scheme in ("http", "https"):
+        # The library would try to speak WebDAV there.
+        raise InvalidConfiguration(
+            "a server of pages is no storage that can be written to",
+            where=redact(where_of(url)),
+            hint="name a folder, or s3://bucket/prefix; ?endpoint=https://storage.example.org "
+            "may follow",
+        )
     try:
         from obstore.exceptions import BaseError  # noqa: PLC0415 - start-up, and an extra
         from obstore.store import MemoryStore, from_url  # noqa: PLC0415
@@ -81,6 +90,17 @@ def contrary() -> tuple[type[Exception], ...]:
     )
 
     return (FileNotFoundError, AlreadyExistsError, PreconditionError)
+
+
+def hint_for(error: BaseException) -> str | None:
+    """Return what to do about an error; None: nobody knows.
+
+    A storage that was told of no credentials asks the machine that it runs on for some.
+    """
+    text = str(error)
+    if "169.254.169.254" in text or "credential" in text.lower():
+        return "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION for a storage as S3"
+    return None
 
 
 def first_line(error: BaseException) -> str:

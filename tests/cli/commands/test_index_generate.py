@@ -114,6 +114,8 @@ def test_wrong_places(run: Runner, dist: Path, tmp_path: Path) -> None:
     assert "no such folder" in run("index", "generate", tmp_path / "none", code=1).err
     said = run("index", "generate", dist, "--to", "nothing://bucket", code=1)
     assert "names no storage" in said.err
+    said = run("index", "generate", dist, "--to", "https://wheels.example.org/", code=1)
+    assert "no storage that can be written to" in said.err
 
 
 def test_a_file_url(run: Runner, dist: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from server.services import ObjectStorage
 
 from wheelfit.errors import EnvironmentBusy, InvalidConfiguration, StorageUnavailable
 from wheelfit.server.generate.object_store import StoreTarget, open_store
+from wheelfit.server.storage import hint_for
 
 obstore = pytest.importorskip("obstore", reason="needs the extra `server`")
 
@@ -55,6 +56,13 @@ class Recorder:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
+
+
+def test_a_storage_without_credentials_says_which_ones() -> None:
+    """The hint names the variables, for the library tells of addresses that nobody knows."""
+    error = OSError("Error performing PUT http://169.254.169.254/latest/api/token")
+    assert "AWS_ACCESS_KEY_ID" in str(hint_for(error))
+    assert hint_for(OSError("the disk is full")) is None
 
 
 def test_files_come_first_and_the_manifest_last(site: Site, store: Any) -> None:

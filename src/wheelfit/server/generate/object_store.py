@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.errors import EnvironmentBusy, StorageUnavailable
 from wheelfit.server.generate.targets import SIMPLE
 from wheelfit.server.pages import JSON
-from wheelfit.server.storage import contrary, failures, first_line, open_storage, where_of
+from wheelfit.server.storage import contrary, failures, first_line, hint_for, open_storage, where_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -205,4 +205,5 @@ class StoreTarget:
             raise StorageUnavailable(
                 f"the storage says: {first_line(error)}",
                 where=f"{self._name}/{path}",
+                hint=hint_for(error),
             ) from error
