@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -152,7 +153,9 @@ def serving(application: Application, *, host: str = "127.0.0.1", port: int = 0)
         raise InvalidConfiguration(
             f"nothing can be served there: {error.strerror or type(error).__name__}",
             where=f"{host}:{port}",
-            hint="choose another --port",
+            hint="choose another --port"
+            if error.errno in (errno.EADDRINUSE, errno.EACCES)
+            else "--host is an address of this machine, as 127.0.0.1",
         ) from None
 
 

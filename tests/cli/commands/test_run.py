@@ -221,6 +221,9 @@ class TestProxy:
             port = taken.getsockname()[1]
             said = run("proxy", "--port", str(port), code=1)
         assert f"127.0.0.1:{port}" in said.err
+        assert "another --port" in said.err
+        said = run("proxy", "--port", "0", "--host", "192.0.2.1", code=1)
+        assert "--host is an address of this machine" in said.err
 
     def test_a_secret_that_is_none(
         self, run: Runner, bare_environment: None, monkeypatch: pytest.MonkeyPatch
