@@ -269,7 +269,10 @@ def make_parser(name: str, command: Command) -> ArgumentParser:
             _print("")
 
         def error(self, message: str) -> NoReturn:
-            raise UsageError(message, hint=f"wheelfit {name} --help lists the options")
+            hint = f"wheelfit {name} --help lists the options"
+            if name == "run" and message.startswith("unrecognized"):
+                hint = "options of the command stand after --: wheelfit run -- uv --version"
+            raise UsageError(message, hint=hint)
 
     parser = Parser(
         prog=f"wheelfit {name}",

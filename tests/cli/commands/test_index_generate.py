@@ -118,6 +118,13 @@ def test_wrong_places(run: Runner, dist: Path, tmp_path: Path) -> None:
     assert "no storage that can be written to" in said.err
 
 
+def test_pages_do_not_go_into_simple_twice(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """Whoever names the folder of the pages hears which one is meant."""
+    said = run("index", "generate", dist, "--to", tmp_path / "public" / "simple", code=2)
+    assert f"--to {tmp_path / 'public'}" in said.err
+    assert not (tmp_path / "public").exists()
+
+
 def test_a_file_url(run: Runner, dist: Path, tmp_path: Path) -> None:
     """``file:`` names a folder."""
     run("index", "generate", dist, "--to", (tmp_path / "public").as_uri())

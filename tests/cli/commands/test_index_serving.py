@@ -112,3 +112,12 @@ def test_mistakes_are_told(run: Runner, tmp_path: Path, monkeypatch: pytest.Monk
     run("index", "stage", "publish", "--at", tmp_path, code=2)
     run("index", "token", "make", "--at", tmp_path, code=2)
     run("index", "token", "create", "--at", tmp_path, "--scope", "all", code=2)
+
+
+def test_variables_that_set_nothing_are_told_of(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slip in the name of a variable is a warning, beside what is wrong otherwise."""
+    monkeypatch.setenv("WHEELFIT_SERVER_PROT", "1")
+    said = run("index", "serve", tmp_path, "--port", "none", code=1)
+    assert "WHEELFIT_SERVER_PROT sets nothing" in said.err

@@ -117,6 +117,11 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         full=arguments.full,
     )
     target, place = open_target(arguments.to or arguments.folder)
+    if arguments.to and place is not None and place.name == SIMPLE:
+        raise UsageError(
+            f"the pages would go into {place / SIMPLE}",
+            hint=f"name the folder above: --to {place.parent}",
+        )
     in_place = place is not None and place.absolute() == folder.absolute()
     if arguments.memory:
         memory = Path(arguments.memory)

@@ -82,7 +82,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     import sys
 
     from wheelfit.server.hosting.serving import run_server
-    from wheelfit.server.hosting.settings import read_settings
+    from wheelfit.server.hosting.settings import read_settings, unknown_variables
     from wheelfit.sources.urls import is_loopback
 
     said: dict[str, str | None] = {
@@ -98,6 +98,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         "mirror": " ".join(arguments.mirror) if arguments.mirror else None,
         "reserved": " ".join(arguments.reserved) if arguments.reserved else None,
     }
+    for name in unknown_variables(environ):
+        output.warn(f"{name} sets nothing: there is no such setting")
     settings = read_settings(said, environ, arguments.settings)
     if settings.fd is None and not is_loopback(settings.host) and settings.public_url is None:
         output.warn(

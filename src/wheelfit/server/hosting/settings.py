@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-__all__ = ["PREFIX", "ServerSettings", "read_settings"]
+__all__ = ["PREFIX", "ServerSettings", "read_settings", "unknown_variables"]
 
 
 def __dir__() -> list[str]:
@@ -118,6 +118,18 @@ def read_settings(
         owners=_owners(values["reserved"], tables, str(file)),
         mirror_storage=values["mirror-storage"],
     )
+
+
+def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return variables that are named as settings, and are none: most likely a slip.
+
+    >>> unknown_variables({"WHEELFIT_SERVER_PORT": "1", "WHEELFIT_SERVER_PROT": "1"})
+    ('WHEELFIT_SERVER_PROT',)
+
+    :param environ: the environment of the process.
+    """
+    known = {PREFIX + key.upper().replace("-", "_") for key in _KEYS}
+    return tuple(sorted(one for one in environ if one.startswith(PREFIX) and one not in known))
 
 
 def _mirrors(
