@@ -29,7 +29,7 @@ STEPPER = Path(__file__).with_name("stepper.py")
 HANGS = 124
 """The exit code of a command that had to be stopped, as ``timeout`` has it."""
 
-_PATIENCE = 60.0
+_PATIENCE = 240.0  # a connection that always ends after 5 % takes over a minute of retries
 
 
 @dataclass(frozen=True, slots=True)
