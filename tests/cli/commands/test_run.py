@@ -76,19 +76,16 @@ class TestRun:
         assert len(url.split("/")[3]) >= 32
 
     @pytest.mark.parametrize("named_by", ["option", "configuration"])
-    @pytest.mark.parametrize(
-        "installer",
-        [
-            [sys.executable, "-m", "pip", "download", "--no-deps", "--dest"],
-            ["uv", "pip", "install", "--no-cache", "--no-deps", "--target"],
-        ],
-        ids=["pip", "uv"],
-    )
+    @pytest.mark.parametrize("installer", ["pip", "uv"])
     def test_nothing_comes_from_the_default_index(
-        self, index: RecordingIndex, tmp_path: Path, installer: list[str], named_by: str
+        self, index: RecordingIndex, tmp_path: Path, installer: str, named_by: str, uv: Path
     ) -> None:
         """An index that is named is all that pip and uv ask, though a public one has more."""
         build_wheel(tmp_path / "public", "plain", "9")
+        words = {
+            "pip": [sys.executable, "-m", "pip", "download", "--no-deps", "--dest"],
+            "uv": [str(uv), "pip", "install", "--no-cache", "--no-deps", "--target"],
+        }[installer]
         with RecordingIndex(tmp_path / "public") as public:
             # What pip asks by default lies far away; uv's default can be set, as if it did.
             is_option = named_by == "option"
@@ -98,10 +95,9 @@ class TestRun:
                 more["PIP_INDEX_URL"] = public.url
             done = wheelfit(
                 *("run", *named, "--no-cache-dir", "--for", "cpu-x86_64-v3", "--"),
-                *installer,
+                *words,
                 *(tmp_path / "got", "plain"),
                 **more,
-                PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             )
             assert public.requests == []
         assert done.returncode == 0, done.stderr
