@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from server.services import ObjectStorage, Postgresql, Unavailable, find_postgresql
+from server.debian import Unavailable
+from server.services import ObjectStorage, Postgresql, find_postgresql
 
 from wheelfit.server.store.opening import Store, open_store
 

@@ -14,13 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-__all__ = ["ObjectStorage", "Postgresql", "Unavailable", "find_postgresql"]
+from server.debian import Unavailable, find_or_install
 
-_PACKAGE = ("apt-get", "install", "--yes", "--no-install-recommends", "postgresql")
-
-
-class Unavailable(Exception):
-    """Say why a server cannot be had here."""
+__all__ = ["ObjectStorage", "Postgresql", "find_postgresql"]
 
 
 def find_postgresql() -> Path:
@@ -28,20 +24,7 @@ def find_postgresql() -> Path:
 
     :raises Unavailable: there is none.
     """
-    if (found := _programs()) is not None:
-        return found
-    if shutil.which("apt-get") is None or os.geteuid() != 0:
-        raise Unavailable("PostgreSQL is not installed, and only root could install it")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    try:
-        done = subprocess.run(
-            _PACKAGE, env=environment, capture_output=True, text=True, timeout=300, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise Unavailable("installing Debian's PostgreSQL takes too long") from None
-    if (found := _programs()) is None:
-        raise Unavailable(f"Debian's PostgreSQL cannot be installed: {done.stderr[-300:]}")
-    return found
+    return find_or_install("postgresql", _programs)
 
 
 def _programs() -> Path | None:

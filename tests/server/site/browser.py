@@ -15,12 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from filelock import FileLock
+from server.debian import Unavailable, find_or_install
 
-__all__ = ["Browser", "Tab", "Unavailable", "find_chromium"]
+__all__ = ["Browser", "Tab", "find_chromium"]
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-_INSTALL = ("install", "--yes", "--no-install-recommends", "chromium")
 _FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -47,42 +46,12 @@ os.execv(sys.argv[3], sys.argv[3:])
 """The browser reads descriptor 3 and writes to 4, whatever they are called here."""
 
 
-class Unavailable(Exception):
-    """Say why there is no browser here."""
-
-
 def find_chromium() -> str:
     """Return the program; install Debian's package where that is possible.
 
     :raises Unavailable: there is none.
     """
-    if (found := _on_path()) is not None:
-        return found
-    if shutil.which("apt-get") is None or os.geteuid() != 0:
-        raise Unavailable("Chromium is not installed, and only root could install it")
-    # Of several processes that test at once one installs, and the others wait for it.
-    with FileLock(Path(tempfile.gettempdir()) / "wheelfit-chromium.lock"):
-        if (found := _on_path()) is not None:
-            return found
-        said = ""
-        for words in (_INSTALL, ("update",), _INSTALL):  # lists may be old, or not be there
-            said = _apt(*words)
-            if (found := _on_path()) is not None:
-                return found
-    raise Unavailable(f"Debian's Chromium cannot be installed: {said}")
-
-
-def _apt(*words: str) -> str:
-    """Run apt-get; return the end of what it says."""
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    command = ["apt-get", "-o", "DPkg::Lock::Timeout=120", *words]
-    try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=300, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise Unavailable("installing Debian's Chromium takes too long") from None
-    return done.stderr[-300:]
+    return find_or_install("chromium", _on_path)
 
 
 def _on_path() -> str | None:

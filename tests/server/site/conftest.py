@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from server.site.browser import Browser, Tab, Unavailable, find_chromium
+from server.debian import Unavailable
+from server.site.browser import Browser, Tab, find_chromium
 from server.site.indexes import MemoryIndex, fast_fft
 
 from wheelfit.server.messages import Answer, Application, Request
