@@ -331,7 +331,7 @@ for {seconds} seconds.
 
 {table}
 
-The load runs on the same machine as the server, and other work was going on there too. Each server
+The load runs on the same machine as the server. Each server
 ran as its documentation starts it: one process. pypiserver and simple-repository-server have the
 wheels in a folder; proxpi and devpi-server mirror the index and have each page in their cache.
 The pages differ in size because not all servers say the same of a file. The server that pypiserver
