@@ -291,6 +291,20 @@ def test_a_stage_is_seen_by_nobody_else(records: Records) -> None:
     assert stage_of(records, "wheelfit-stage-guess", now=NOW) is None
 
 
+def test_whose_a_project_is(records: Records) -> None:
+    """F-126: what was published once, or waits in a stage, belongs here; a dropped stage is none."""
+    assert not records.claims(SOME)
+    stage, _ = open_stage(records, "me", now=NOW, lasts=timedelta(days=1))
+    add(records, new(), stage=stage.id)
+    assert records.claims(SOME)
+    assert not records.claims(OTHER)
+    records.drop(stage.id)
+    assert not records.claims(SOME)
+    add(records, new())
+    records.delete([new().filename], time=LATER)
+    assert records.claims(SOME)
+
+
 def _files(records: Records, stage: str = "") -> tuple[Any, ...]:
     listing = records.listing(SOME, stage)
     return listing.files if listing is not None else ()

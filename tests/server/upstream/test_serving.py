@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name
-from server.running import RunningIndex, clean_environ
+from server.running import RunningIndex, basic, clean_environ
 
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
@@ -121,6 +121,30 @@ def test_uploads_and_reserved_names(
             break
         time.sleep(0.05)
     assert files_of(serving, "large") == set()
+
+
+def test_what_waits_in_a_stage_is_ones_own(
+    serving: RunningIndex, wheels: Path, tmp_path: Path
+) -> None:
+    """F-126: who registers a staged name upstream supplies nothing; a dropped stage frees it."""
+    build_wheel(wheels, "secret", "99")
+    wheel = build_wheel(tmp_path / "dist", "secret", "1.0")
+    me = basic(serving.token)
+    _, _, said = serving.ask("POST", "/-/api/stages", b"{}", authorization=me)
+    stage = json.loads(said)["id"]
+    assert files_of(serving, "secret") == {"secret-99-py3-none-any.whl"}  # and is kept written
+    assert serving.upload(wheel, at=f"/stage/{stage}/legacy/") == 200
+    until = time.monotonic() + 30
+    while files_of(serving, "secret") and time.monotonic() < until:
+        time.sleep(0.05)  # pages of mirrors are looked at every second
+    assert files_of(serving, "secret") == set()
+    assert serving.get("/files/secret-99-py3-none-any.whl")[0] == 404
+    assert serving.get("/files/secret-99-py3-none-any.whl.metadata")[0] == 404
+    status, _, page = serving.get(f"/stage/{stage}/simple/secret/", accept=JSON, authorization=me)
+    assert status == 200
+    assert [one["filename"] for one in json.loads(page)["files"]] == [wheel.name]
+    assert serving.ask("DELETE", f"/-/api/stages/{stage}", authorization=me)[0] == 200
+    assert files_of(serving, "secret") == {"secret-99-py3-none-any.whl"}
 
 
 def test_an_upstream_that_changes(serving: RunningIndex, wheels: Path, tmp_path: Path) -> None:

@@ -220,8 +220,7 @@ def _mirroring(
         yield mirrors.with_own(
             StoredIndex(store),
             owners=settings.owners,
-            # What was deleted, too, was uploaded here once.
-            claims=lambda name: store.records.serial(name) > 0,
+            claims=store.records.claims,
         )
     finally:
         mirrors.close()

@@ -239,6 +239,12 @@ class Records(Protocol):
         0: there never was one. It stays equal as long as what is visible does.
         """
 
+    def claims(self, project: NormalizedName) -> bool:
+        """Tell whether a project belongs here: it was published once, or waits in a stage.
+
+        Then nobody else may supply it, whether anything of it is visible or not.
+        """
+
     def changes(self, after: int, most: int = 1000) -> tuple[Change, ...]:
         """Return the log behind a number; acts are never cut in two.
 

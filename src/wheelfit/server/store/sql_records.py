@@ -148,6 +148,16 @@ class SqlRecords:
                 rows = execute("SELECT serial FROM project WHERE name = ?", (project,))
         return int(rows[0][0]) if rows else 0
 
+    def claims(self, project: NormalizedName) -> bool:
+        """Tell whether a project was published once, or waits in a stage."""
+        with self._database.reading() as execute:
+            rows = execute("SELECT 1 FROM project WHERE name = ?", (project,)) or execute(
+                "SELECT 1 FROM stage JOIN file ON file.stage = stage.id"
+                " WHERE file.project = ? LIMIT 1",
+                (project,),
+            )
+        return bool(rows)
+
     def changes(self, after: int, most: int = 1000) -> tuple[Change, ...]:
         """Return the log behind a number."""
         with self._database.reading() as execute:

@@ -5,7 +5,7 @@ What serves an index of its own calls `open_mirrors` with its index and what the
     mirrors = open_mirrors([mirror_of_text(text) for text in options], blobs, folder / "cache",
                            environ=os.environ, note=log)
     index = mirrors.with_own(StoredIndex(store), owners=Owners(reserved=("acme-*",)),
-                             claims=lambda name: store.records.serial(name) > 0)
+                             claims=store.records.claims)
     ...
     mirrors.close()
 """
