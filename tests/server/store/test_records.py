@@ -292,7 +292,7 @@ def test_a_stage_is_seen_by_nobody_else(records: Records) -> None:
 
 
 def test_whose_a_project_is(records: Records) -> None:
-    """F-126: what was published once, or waits in a stage, belongs here; a dropped stage is none."""
+    """F-126: what was published once, or waits in a stage, belongs here."""
     assert not records.claims(SOME)
     stage, _ = open_stage(records, "me", now=NOW, lasts=timedelta(days=1))
     add(records, new(), stage=stage.id)

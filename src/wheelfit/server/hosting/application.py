@@ -447,11 +447,14 @@ def _refused(request: Request, violations: Sequence[Violation]) -> Answer:
 
 def _told(request: Request, status: int, error: WheelfitError) -> Answer:
     where = f"{error.where}: " if error.where else ""
+    # Where a storage is, is for the log.
+    sentence = error.message if status >= 500 else f"{where}{error.message}"
     if _wants_json(request):
         one = {"reference": error.reference, "message": error.message, "where": error.where}
-        return _json(status, {"errors": [one]})
-    # Where a storage is, is for the log.
-    return Answer.text(status, error.message if status >= 500 else f"{where}{error.message}")
+        answer = _json(status, {"errors": [one]})
+    else:
+        answer = Answer.text(status, sentence)
+    return replace(answer, reason=sentence)
 
 
 def _wants_json(request: Request) -> bool:

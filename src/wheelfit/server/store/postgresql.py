@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.server.store.database import Execute, Row, Value
 
 
-__all__ = ["PostgresqlDatabase"]
+__all__ = ["LOCK", "PostgresqlDatabase"]
 
 
 def __dir__() -> list[str]:
@@ -27,7 +27,7 @@ _PATIENCE = 30.0
 _MOST = 10
 _WORDS = MappingProxyType({"bytes": "BYTEA", "number": "BIGINT"})
 # "wheelfit" in digits of a telephone: who else would take this lock.
-_LOCK = 94335348
+LOCK = 94335348
 # A machine that vanishes holds its locks until the server notices.
 _KEEPALIVE = MappingProxyType(
     {"connect_timeout": 10, "keepalives_idle": 20, "keepalives_interval": 5, "keepalives_count": 3}
@@ -103,7 +103,7 @@ class PostgresqlDatabase:
     def writing(self) -> Iterator[Execute]:
         """Give a transaction that changes all or nothing."""
         with self._transaction(reads=False) as execute:
-            execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+            execute("SELECT pg_advisory_xact_lock(?)", (LOCK,))
             yield execute
 
     def close(self) -> None:
