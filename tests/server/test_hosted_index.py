@@ -12,9 +12,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from server.balancing import Balancer, find_nginx
+from server.debian import Unavailable
 from server.running import RunningIndex, basic, clean_environ, post, raw
 from server.services import ObjectStorage, Postgresql
 from server.uploading import CONTENT_TYPE, DOCUMENT, fields_of, form
@@ -265,21 +268,39 @@ def test_what_operators_see(index: RunningIndex) -> None:
 # --- accidents and endings ------------------------------------------------------------------------
 
 
-def test_a_large_wheel_costs_no_memory(tmp_path: Path) -> None:
-    """300 MB go in and out through less than 50 MB more than an idle server has."""
-    wheel = build_large_wheel(tmp_path, "large", "1.0", 300_000_000)
-    content = fields_of(wheel.name, b"") | {
-        "sha256_digest": hashlib.sha256(wheel.read_bytes()).hexdigest(), "blake2_256_digest": "",
-    }  # fmt: skip
+def download(address: tuple[str, int], path: str) -> str:
+    """Return the SHA-256 of a file that is downloaded and not kept."""
+    connection = http.client.HTTPConnection(*address, timeout=300)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    digest = hashlib.sha256()
+    while piece := answer.read(1 << 20):
+        digest.update(piece)
+    connection.close()
+    return digest.hexdigest()
+
+
+@pytest.mark.parametrize(
+    "size", [300_000_000, pytest.param(2 << 30, marks=pytest.mark.gigabytes)], ids=["300MB", "2GiB"]
+)
+def test_a_large_wheel_costs_no_memory(size: int, tmp_path: Path) -> None:
+    """It goes in and out, and through a mirror, with 50 MB more than an idle server has."""
+    wheel = build_large_wheel(tmp_path, "large", "1.0", size)
+    with wheel.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    content = fields_of(wheel.name, b"") | {"sha256_digest": sha256, "blake2_256_digest": ""}
     start, _, stop = form(wheel.name, b"|HERE|", content).partition(b"|HERE|")
-    with RunningIndex(tmp_path / "store") as index:
-        before = index.memory()
-        size = len(start) + wheel.stat().st_size + len(stop)
+    with (
+        RunningIndex(tmp_path / "store") as index,
+        RunningIndex(tmp_path / "mirror", "--mirror", f"up={index.url}") as mirror,
+    ):
+        assert mirror.get("/simple/other/")[0] == index.get("/simple/other/")[0] == 404
+        before = {one: one.memory() for one in (index, mirror)}
         connection = http.client.HTTPConnection(*index.address, timeout=300)
         connection.putrequest("POST", "/legacy/")
         connection.putheader("content-type", CONTENT_TYPE)
         connection.putheader("authorization", basic(index.token))
-        connection.putheader("content-length", str(size))
+        connection.putheader("content-length", str(len(start) + wheel.stat().st_size + len(stop)))
         connection.endheaders()
         connection.send(start)
         with wheel.open("rb") as file:
@@ -287,15 +308,15 @@ def test_a_large_wheel_costs_no_memory(tmp_path: Path) -> None:
         connection.send(stop)
         answer = connection.getresponse()
         assert answer.status == 200, answer.read()
-        answer.read()
-        connection.request("GET", f"/files/{wheel.name}")
-        answer = connection.getresponse()
-        digest = hashlib.sha256()
-        while piece := answer.read(1 << 20):
-            digest.update(piece)
         connection.close()
-        assert digest.hexdigest() == content["sha256_digest"]
-        assert index.memory() - before < 50 << 20
+        wheel.unlink()
+        assert download(index.address, f"/files/{wheel.name}") == sha256
+        grown = {"upload and download": index.memory() - before[index]}
+        for _ in range(2):  # while it is fetched, and when it is kept
+            assert download(mirror.address, f"/files/{wheel.name}") == sha256
+        grown["mirror"] = mirror.memory() - before[mirror]
+        print(grown)
+        assert max(grown.values()) < 50 << 20, grown
 
 
 def test_a_server_that_is_killed_in_an_upload_leaves_nothing_half(tmp_path: Path) -> None:
@@ -445,3 +466,51 @@ def test_of_two_replicas_exactly_one_takes_a_name(
         pages = {index.get("/simple/raced/")[2] for index in both}
         assert len(pages) == 1
         assert all(name.encode() in page for name in names for page in pages)
+
+
+def test_replicas_behind_a_load_balancer(
+    postgresql: Postgresql, object_storage: ObjectStorage, uv: Path, tmp_path: Path
+) -> None:
+    """Concurrent uploads of one file have one winner, and nobody misses a replica that dies."""
+    try:
+        program = find_nginx()
+    except Unavailable as error:
+        pytest.skip(str(error))
+    place = ("--database", postgresql.database(), "--storage", object_storage.bucket())
+    rivals = [
+        build_wheel(tmp_path / str(number), "raced", "1.0", requires=[f"other{number}"])
+        for number in range(8)
+    ]
+    same = [build_wheel(tmp_path / "same", "agreed", "1.0")] * 8
+    released = variants(tmp_path / "dist", "balanced")
+    with (
+        RunningIndex(tmp_path / "one", *place) as one,
+        RunningIndex(tmp_path / "two", *place) as two,
+        Balancer(program, tmp_path / "nginx", one.address, two.address) as balancer,
+    ):
+        with ThreadPoolExecutor(16) as pool:
+            answers = list(
+                pool.map(
+                    lambda path: post(balancer.address, path, token=one.token), [*rivals, *same]
+                )
+            )
+        statuses = [status for status, _, _ in answers]
+        assert sorted(statuses[:8]) == [200] + [409] * 7
+        assert statuses[8:] == [200] * 8
+        won = rivals[statuses.index(200)]
+        for index in (one, two):
+            assert index.get(f"/files/{won.name}")[2] == won.read_bytes()
+            assert index.get(f"/files/{same[0].name}")[2] == same[0].read_bytes()
+            assert any(served["path"] == "/legacy/" for served in index.events("request"))
+        publish = [uv, "publish", "--publish-url", f"{balancer.origin}/legacy/"]
+        run(*publish, "--token", one.token, *released, folder=tmp_path)
+        two.stop(signal.SIGKILL)
+        install = [uv, "pip", "install", "--python", sys.executable, "--default-index"]
+        run(*install, f"{balancer.origin}/simple/", "--target", tmp_path / "target", "balanced",
+            folder=tmp_path)  # fmt: skip
+        for _ in range(8):
+            connection = http.client.HTTPConnection(*balancer.address, timeout=60)
+            connection.request("GET", f"/files/{won.name}")
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == (200, won.read_bytes())
+            connection.close()

@@ -16,7 +16,7 @@ from server.proxy.test_pages import CUDA, LINUX_TAG, NV, release
 from wheelfit.server.admission import Admission
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Answer, Request
-from wheelfit.server.proxy.application import Guarded
+from wheelfit.server.proxy.mounting import Guarded
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import release_document
 
