@@ -39,7 +39,8 @@ def where_of(url: str) -> str:
 def open_storage(url: str) -> Storage:
     """Open the storage that a URL names.
 
-    Credentials come from where programs for that storage expect them, as ``AWS_ACCESS_KEY_ID``.
+    Credentials come from where programs for that storage expect them, as ``AWS_ACCESS_KEY_ID``;
+    `hint_for` names those of each.
 
     :param url: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or ``memory://`` for tests.
         Options follow the question mark: ``endpoint=http://127.0.0.1:9000``, ``region=…``.
@@ -71,7 +72,8 @@ def open_storage(url: str) -> Storage:
         raise InvalidConfiguration(
             f"this names no storage: {first_line(error)}",
             where=where,
-            hint="as s3://bucket/prefix; endpoint=https://storage.example.org may follow a ? there",
+            hint=hint_for(error, where)
+            or "as s3://bucket/prefix; endpoint=https://storage.example.org may follow a ? there",
         ) from None
 
 
@@ -92,15 +94,32 @@ def contrary() -> tuple[type[Exception], ...]:
     return (FileNotFoundError, AlreadyExistsError, PreconditionError)
 
 
-def hint_for(error: BaseException) -> str | None:
+def hint_for(error: BaseException, where: str) -> str | None:
     """Return what to do about an error; None: nobody knows.
 
     A storage that was told of no credentials asks the machine that it runs on for some.
+
+    >>> hint_for(ValueError("Account must be specified"), "az://container")
+    'set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY'
+
+    :param error: what the library raised.
+    :param where: the URL of the storage.
     """
-    text = str(error)
-    if "169.254.169.254" in text or "credential" in text.lower():
-        return "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION for a storage as S3"
-    return None
+    text = str(error).lower()
+    if not any(sign in text for sign in _UNKNOWN_USER):
+        return None
+    return _CREDENTIALS.get(urlsplit(where).scheme, _S3_CREDENTIALS)
+
+
+_UNKNOWN_USER = ("169.254.169.254", "credential", "account must be specified")
+_S3_CREDENTIALS = "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
+_AZURE_CREDENTIALS = "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
+_CREDENTIALS = {
+    "gs": "set GOOGLE_APPLICATION_CREDENTIALS to the path of a file with a key",
+    "az": _AZURE_CREDENTIALS,
+    "abfs": _AZURE_CREDENTIALS,
+    "abfss": _AZURE_CREDENTIALS,
+}
 
 
 def first_line(error: BaseException) -> str:

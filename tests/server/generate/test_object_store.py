@@ -16,6 +16,7 @@ from server.services import ObjectStorage
 from wheelfit.errors import EnvironmentBusy, InvalidConfiguration, StorageUnavailable
 from wheelfit.server.generate.object_store import StoreTarget, open_store
 from wheelfit.server.storage import hint_for
+from wheelfit.server.store.opening import open_blobs
 
 obstore = pytest.importorskip("obstore", reason="needs the extra `server`")
 
@@ -58,11 +59,28 @@ class Recorder:
         return getattr(self._store, name)
 
 
-def test_a_storage_without_credentials_says_which_ones() -> None:
+@pytest.mark.parametrize(
+    ("url", "variable"),
+    [
+        ("s3://bucket/prefix", "AWS_ACCESS_KEY_ID"),
+        ("gs://bucket/prefix", "GOOGLE_APPLICATION_CREDENTIALS"),
+        ("az://container/prefix", "AZURE_STORAGE_ACCOUNT_KEY"),
+    ],
+)
+def test_a_storage_without_credentials_says_which_ones(url: str, variable: str) -> None:
     """The hint names the variables, for the library tells of addresses that nobody knows."""
     error = OSError("Error performing PUT http://169.254.169.254/latest/api/token")
-    assert "AWS_ACCESS_KEY_ID" in str(hint_for(error))
-    assert hint_for(OSError("the disk is full")) is None
+    assert variable in str(hint_for(error, url))
+    assert hint_for(OSError("the disk is full"), url) is None
+
+
+def test_a_storage_that_needs_an_account_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uploads and generated indexes are told the same, before anything is sent."""
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    for opening in (open_store, open_blobs):
+        with pytest.raises(InvalidConfiguration) as caught:
+            opening("az://container/prefix")
+        assert "AZURE_STORAGE_ACCOUNT_NAME" in str(caught.value.hint)
 
 
 def test_files_come_first_and_the_manifest_last(site: Site, store: Any) -> None:

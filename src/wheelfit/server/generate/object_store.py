@@ -205,5 +205,5 @@ class StoreTarget:
             raise StorageUnavailable(
                 f"the storage says: {first_line(error)}",
                 where=f"{self._name}/{path}",
-                hint=hint_for(error),
+                hint=hint_for(error, self._name),
             ) from error

@@ -55,7 +55,7 @@ class Administration(Protocol):
         """
 
     def stages(self) -> list[dict[str, Any]]:
-        """Return the stages that are open."""
+        """Return the stages that are open, each with the ``files`` that wait in it."""
 
     def publish(self, stage: str) -> list[str]:
         """Show all files of a stage at once; return their names.
@@ -130,7 +130,13 @@ class StoreAdministration:
     def stages(self) -> list[dict[str, Any]]:
         """Return the stages that are open."""
         return [
-            {"id": one.id, "owner": one.owner, "created": one.created, "expires": one.expires}
+            {
+                "id": one.id,
+                "owner": one.owner,
+                "created": one.created,
+                "expires": one.expires,
+                "files": self._waiting(one.id),
+            }
             for one in self.store.records.stages()
         ]
 
@@ -181,6 +187,16 @@ class StoreAdministration:
         files = select(self.store, what)
         self.admits(files)
         return [one.filename for one in files]
+
+    def _waiting(self, stage: str) -> list[dict[str, str]]:
+        records = self.store.records
+        return [
+            {"filename": file.filename, "sha256": file.sha256}
+            for project in sorted(records.staged_projects(stage))
+            if (listing := records.listing(project, stage)) is not None
+            for file in listing.files
+            if file.stage == stage
+        ]
 
     def _check_stage(self, stage: str) -> None:
         if stage == PUBLISHED or all(one.id != stage for one in self.store.records.stages()):

@@ -154,7 +154,13 @@ class HostedIndex:
             status = 404 if isinstance(error, FileProblem) else 400
             return _told(request, status, error)
         except (StorageUnavailable, NetworkError) as error:
-            self._log("unavailable", reference=error.reference, message=error.message)
+            self._log(
+                "unavailable",
+                reference=error.reference,
+                message=error.message,
+                where=error.where,
+                hint=error.hint,
+            )
             status = 503 if isinstance(error, StorageUnavailable) else 502
             answer = _told(request, status, error)
             return replace(answer, headers={**answer.headers, "retry-after": "5"})

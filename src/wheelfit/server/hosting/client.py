@@ -19,6 +19,7 @@ from wheelfit.errors import (
     UploadRefused,
     UserError,
 )
+from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import Scope
 
 
-__all__ = ["ServerAdministration"]
+__all__ = ["ServerAdministration", "is_index_server"]
 
 
 def __dir__() -> list[str]:
@@ -34,7 +35,27 @@ def __dir__() -> list[str]:
 
 
 _PATIENCE = 60.0
+_SHORT = 15.0
+_SAYS_LITTLE = 100
 _MOST = 16 << 20
+
+
+def is_index_server(url: str) -> bool:
+    """Say whether a server is one of ours; nothing secret is shown to find out.
+
+    :param url: whatever stands before ``/-/``.
+    :raises Unreachable: it cannot be reached.
+    """
+    request = Request(f"{url.rstrip('/')}/-/health/live")  # noqa: S310 - whoever asks has looked
+    try:
+        with build_opener(_Staying).open(request, timeout=_SHORT) as answer:
+            return bool(answer.read(_SAYS_LITTLE) == b"alive")
+    except HTTPError as error:
+        error.close()
+        return False
+    except (URLError, OSError) as error:
+        reason = getattr(error, "reason", error)
+        raise Unreachable(f"the server cannot be reached: {reason}", where=redact(url)) from None
 
 
 class ServerAdministration:

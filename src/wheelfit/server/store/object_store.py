@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.storage import failures, first_line, open_storage, where_of
+from wheelfit.server.storage import failures, first_line, hint_for, open_storage, where_of
 from wheelfit.server.store.blobs import Blob, check_digest, draft_in, tidy_drafts
 
 if TYPE_CHECKING:
@@ -113,7 +113,11 @@ class ObjectBlobs:
         return tidy_drafts(self._spool, before)
 
     def _error(self, error: Exception) -> StorageUnavailable:
-        return StorageUnavailable(f"the storage says: {first_line(error)}", where=self._where)
+        return StorageUnavailable(
+            f"the storage says: {first_line(error)}",
+            where=self._where,
+            hint=hint_for(error, self._where),
+        )
 
 
 def _key(sha256: str) -> str:
