@@ -42,7 +42,9 @@ def make_variant(
     resolve_markers: bool = False,
     epoch: int | None = None,
     overwrite: bool = False,
-    verify_content: bool = True,
+    verify_content: bool | None = True,
+    repair_record: bool = False,
+    sync: bool = True,
     note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
     """Give a wheel a label and its properties, and return the path of the result.
@@ -62,6 +64,8 @@ def make_variant(
     :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
     :param overwrite: the same.
     :param verify_content: the same.
+    :param repair_record: the same.
+    :param sync: the same.
     :param note: told what else was changed (B-37), and what is unwise about the label (F-3).
     :raises InvalidDocument: the document does not know the label, or may not be
         written; says everything at once (B-6).
@@ -74,20 +78,23 @@ def make_variant(
     filename = with_label(parse_wheel_filename(source.name), label)
     single = single_label(document, label)
     content = write_document(single, layout)
+    destination = folder / filename.text
     with WheelArchive(source) as archive:
         replaced = {f"{archive.dist_info}/variant.json": content}
         if resolve_markers:
             context = VariantContext(label, single.properties(label) or EMPTY)
             replaced |= _resolved_metadata(archive, context)
-    destination = folder / filename.text
-    notes = rewrite(
-        source,
-        destination,
-        replace_members=replaced,
-        epoch=epoch,
-        overwrite=overwrite,
-        verify_content=verify_content,
-    )
+        notes = rewrite(
+            source,
+            destination,
+            replace_members=replaced,
+            epoch=epoch,
+            overwrite=overwrite,
+            verify_content=verify_content,
+            repair_record=repair_record,
+            sync=sync,
+            opened=archive,
+        )
     for text in (*writer_warnings(label), *notes):
         note(text)
     return destination
@@ -99,7 +106,9 @@ def make_plain(
     *,
     epoch: int | None = None,
     overwrite: bool = False,
-    verify_content: bool = True,
+    verify_content: bool | None = True,
+    repair_record: bool = False,
+    sync: bool = True,
     note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
     """Take label and document from a wheel, and return the path of the result.
@@ -112,6 +121,8 @@ def make_plain(
     :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
     :param overwrite: the same.
     :param verify_content: the same.
+    :param repair_record: the same.
+    :param sync: the same.
     :param note: told what else was changed (B-37).
     :raises InvalidFilename: the source is not named like a variant wheel.
     :raises InvalidRequirement: a variant marker cannot be read.
@@ -123,17 +134,18 @@ def make_plain(
         raise InvalidFilename("it is a plain wheel already", where=str(source))
     destination = folder / with_label(filename, None).text
     with WheelArchive(source) as archive:
-        replaced = _resolved_metadata(archive, VariantContext.PLAIN)
-        document = f"{archive.dist_info}/variant.json"
-    notes = rewrite(
-        source,
-        destination,
-        replace_members=replaced,
-        remove=[document],
-        epoch=epoch,
-        overwrite=overwrite,
-        verify_content=verify_content,
-    )
+        notes = rewrite(
+            source,
+            destination,
+            replace_members=_resolved_metadata(archive, VariantContext.PLAIN),
+            remove=[f"{archive.dist_info}/variant.json"],
+            epoch=epoch,
+            overwrite=overwrite,
+            verify_content=verify_content,
+            repair_record=repair_record,
+            sync=sync,
+            opened=archive,
+        )
     for text in notes:
         note(text)
     return destination

@@ -64,6 +64,7 @@ class WheelArchive(ZipArchive):
     :param where: what errors name; by default the path, or the name.
     :param lenient: open it although something is missing or out of place, as far as it can
         be read safely; `faults` then tells of that too.
+    :param expected: as for `ZipArchive`.
     :raises FileProblem: it cannot be read.
     :raises InvalidFilename: it is not named like a wheel.
     :raises InvalidWheel: it is not sound.
@@ -76,6 +77,7 @@ class WheelArchive(ZipArchive):
         *,
         where: str | None = None,
         lenient: bool = False,
+        expected: tuple[bytes, tuple[Member, ...]] | None = None,
     ) -> None:
         if filename is None:
             if not isinstance(source, Path):
@@ -84,7 +86,7 @@ class WheelArchive(ZipArchive):
         self.filename = filename
         """Name of the wheel."""
         where = where or (str(source) if isinstance(source, Path) else filename.text)
-        super().__init__(source, where=where, lenient=lenient)
+        super().__init__(source, where=where, lenient=lenient, expected=expected)
 
     def _open(self) -> None:
         super()._open()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
-__all__ = ["new_file", "write_all"]
+__all__ = ["give_name", "new_file", "write_all"]
 
 
 def __dir__() -> list[str]:
@@ -21,15 +21,17 @@ def __dir__() -> list[str]:
 
 
 @contextmanager
-def new_file(destination: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
+def new_file(destination: Path, *, overwrite: bool, sync: bool = True) -> Iterator[BinaryIO]:
     """Give a temporary file that gets its name when the block ends well (B-31).
 
     It has no buffer; use `write_all`.
 
-    Its bytes are on the disk before the name is. On any error nothing is left.
+    Its bytes are on the disk before the name is. On any error nothing is left, and where the
+    system has files without names, nothing is left of a process that was killed either.
 
     :param destination: where the file will be; its folder exists.
     :param overwrite: whether it may take the place of another file.
+    :param sync: whether to wait until the disk has it.
     :raises FileProblem: it exists already, or cannot be written.
     """
     if not overwrite and destination.exists():
@@ -39,10 +41,17 @@ def new_file(destination: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
         try:
-            with os.fdopen(os.open(temporary, flags, 0o666), "w+b", buffering=0) as file:
+            number = _without_name(destination.parent)
+            named = number is None
+            if number is None:
+                number = os.open(temporary, flags, 0o666)
+            with os.fdopen(number, "w+b", buffering=0) as file:
                 yield file
-                os.fsync(file.fileno())
-            _give_name(temporary, destination, overwrite=overwrite)
+                if sync:
+                    os.fsync(file.fileno())
+                if not named:
+                    _link(file.fileno(), temporary)
+            give_name(temporary, destination, overwrite=overwrite, sync=sync)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
@@ -52,6 +61,24 @@ def new_file(destination: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
         ) from error
 
 
+_NUMBERS = Path("/proc/self/fd")
+
+
+def _without_name(folder: Path) -> int | None:
+    """Open a new file that has no name yet; None where there are no such files."""
+    flag = getattr(os, "O_TMPFILE", 0)
+    if flag and _NUMBERS.is_dir():
+        with suppress(OSError):  # whatever it is, opening one with a name says it better
+            return os.open(folder, flag | os.O_RDWR, 0o666)
+    return None
+
+
+def _link(number: int, path: Path) -> None:
+    """Give a name to an open file that has none."""
+    # With the number of a folder Python makes the call that follows the link; it is not used.
+    os.link(_NUMBERS / str(number), path, src_dir_fd=number)
+
+
 def write_all(file: BinaryIO, data: bytes) -> None:
     """Write to a file without a buffer, which may take less than it is given."""
     view = memoryview(data)
@@ -59,7 +86,16 @@ def write_all(file: BinaryIO, data: bytes) -> None:
         view = view[file.write(view) :]
 
 
-def _give_name(temporary: Path, destination: Path, *, overwrite: bool) -> None:
+def give_name(temporary: Path, destination: Path, *, overwrite: bool, sync: bool = True) -> None:
+    """Move a complete file to its name, in the same file system.
+
+    :param temporary: the file; may still be there afterwards under that name, too.
+    :param destination: its name.
+    :param overwrite: whether another file gives way.
+    :param sync: whether to wait until the disk has the name.
+    :raises FileProblem: there is a file of that name.
+    :raises OSError: it cannot be moved.
+    """
     if overwrite:
         temporary.replace(destination)
     else:
@@ -70,6 +106,8 @@ def _give_name(temporary: Path, destination: Path, *, overwrite: bool) -> None:
             raise _exists(destination) from None
         except OSError:
             temporary.replace(destination)  # a file system without hard links
+    if not sync:
+        return
     with suppress(OSError):  # Windows cannot open folders, and does not need it
         number = os.open(destination.parent, os.O_RDONLY)
         try:

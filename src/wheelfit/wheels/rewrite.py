@@ -7,6 +7,7 @@ costs as much as a plain copy, unless its content is to be verified as well.
 from __future__ import annotations
 
 import zlib
+from contextlib import nullcontext
 from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -16,9 +17,18 @@ from wheelfit.values import dataclass, replace
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.durable import new_file, write_all
 from wheelfit.wheels.paths import path_fault
-from wheelfit.wheels.record import RecordRow, format_record, row_for
+from wheelfit.wheels.record import (
+    DIGEST_SIZES,
+    Record,
+    RecordRow,
+    StreamHash,
+    format_record,
+    row_for,
+)
+from wheelfit.wheels.zip_archive import unsound
 from wheelfit.wheels.zip_directory import DEFLATED, STORED, Member
 from wheelfit.wheels.zip_writing import (
+    as_written,
     dos_time,
     encode_end,
     encode_entry,
@@ -26,13 +36,11 @@ from wheelfit.wheels.zip_writing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from wheelfit.core.filename import WheelFilename
 
-
-__all__ = ["new_member", "rewrite"]
+__all__ = ["VERIFIED_ANYWAY", "new_member", "rewrite"]
 
 
 def __dir__() -> list[str]:
@@ -45,6 +53,14 @@ _BUFFER = 1 << 20
 _UNIX = 3
 _MODE = 0o100644 << 16
 _NOTHING: Mapping[str, bytes] = MappingProxyType({})
+_NO_FOLDERS: Mapping[str, str] = MappingProxyType({})
+
+
+VERIFIED_ANYWAY = 64 << 20
+"""Bytes of content that are compared with RECORD where nobody says whether to: a fifth of a second.
+
+Beyond that, unpacking and hashing take many times as long as copying; `rewrite` says so then.
+"""
 
 
 def rewrite(
@@ -53,11 +69,15 @@ def rewrite(
     *,
     replace_members: Mapping[str, bytes] = _NOTHING,
     remove: Iterable[str] = (),
+    rename_folders: Mapping[str, str] = _NO_FOLDERS,
     epoch: int | None = None,
     overwrite: bool = False,
-    verify_content: bool = True,
+    verify_content: bool | None = True,
+    repair_record: bool = False,
+    sync: bool = True,
+    opened: WheelArchive | None = None,
 ) -> tuple[str, ...]:
-    """Write a wheel with some members replaced, added or removed.
+    """Write a wheel with some members replaced, added, removed or in other folders.
 
     The others keep their packed bytes, time, mode and order, except that
     dist-info comes last and RECORD at the very end. RECORD follows what is done;
@@ -66,73 +86,164 @@ def rewrite(
 
     :param source: a wheel; may be the destination too.
     :param destination: the new wheel; its name decides what dist-info must fit.
-    :param replace_members: path inside the wheel to content, for old and new members.
-    :param remove: paths of members to leave out.
+    :param replace_members: path inside the new wheel to content, for old and new members.
+    :param remove: paths of members of the source to leave out.
+    :param rename_folders: old to new name of folders at the top (B-43).
     :param epoch: time of the members written, in seconds since 1970
         (``SOURCE_DATE_EPOCH``); by default that of the old RECORD.
     :param overwrite: whether another file may be replaced.
     :param verify_content: whether every member is unpacked and compared with RECORD;
-        otherwise only the structure is, and that RECORD names every member.
-    :return: what else was changed, one sentence each.
+        otherwise only the structure and what was written are, and that RECORD names every
+        member. None: as far as `VERIFIED_ANYWAY` allows.
+    :param repair_record: whether RECORD is made to fit where it is wrong (B-34).
+    :param sync: whether to wait until the disk has it. Where a file gives way, that is
+        always so, as there is nothing else to go back to.
+    :param opened: the source, if it is open already; stays open.
+    :return: what else was changed or left undone, one sentence each.
     :raises FileProblem: a file cannot be read or written, or exists already.
     :raises InvalidFilename: one of the two is not named like a wheel.
     :raises InvalidWheel: the source is not sound; nothing was written.
     """
     filename = parse_wheel_filename(destination.name)
     overwrite = overwrite or _same_file(source, destination)
-    with new_file(destination, overwrite=overwrite) as file:
-        with WheelArchive(source) as archive:
-            plan = _plan(archive, replace_members, frozenset(remove), epoch)
+    sync = sync or destination.exists()
+    with new_file(destination, overwrite=overwrite, sync=sync) as file:
+        with WheelArchive(source) if opened is None else nullcontext(opened) as archive:
+            changes = _Changes(archive, replace_members, frozenset(remove), rename_folders)
+            plan = _plan(changes, epoch, repair_record=repair_record)
             output = _Output(file)
-            for member in plan.kept:
-                output.copy(archive, member)
+            for member, name in plan.kept:
+                output.copy(archive, member, name)
             for member, packed in plan.written:
                 output.add(member, packed)
             output.finish()
-        _check_result(file, filename, source, verify_content=verify_content)
-    return plan.notes
+        notes = list(plan.notes)
+        size = sum(member.size for member, _ in plan.kept)
+        if verify_content is None:
+            verify_content = size <= VERIFIED_ANYWAY
+            if not verify_content:
+                notes.append(
+                    f"{size / 1e6:,.0f} MB of unchanged content were not compared with RECORD"
+                )
+        archive = WheelArchive(file, filename, where=str(source), expected=output.directory)
+        _check_result(archive, contents=verify_content)
+        if not verify_content:
+            _check_written(archive, output.ends, plan.written)
+    return tuple(notes)
+
+
+class _Changes:
+    """Say what becomes of the names of a wheel's members."""
+
+    def __init__(
+        self,
+        archive: WheelArchive,
+        replacements: Mapping[str, bytes],
+        remove: frozenset[str],
+        folders: Mapping[str, str],
+    ) -> None:
+        self.archive = archive
+        self.replacements = replacements
+        self._folders = folders
+        self.dist_info = folders.get(archive.dist_info, archive.dist_info)
+        self.record = f"{self.dist_info}/RECORD"
+        for name in (*replacements, *remove):
+            if name == self.record or path_fault(name) is not None:
+                raise ValueError(f"{name!r} cannot be replaced or removed")
+        signatures = (f"{archive.dist_info}/{name}" for name in SIGNATURES)
+        self.signatures = tuple(name for name in signatures if name in archive)
+        self._gone = {f"{archive.dist_info}/RECORD", *remove, *self.signatures}
+
+    def renamed(self, name: str) -> str:
+        """Return what a member is called in the result."""
+        if not self._folders:
+            return name
+        top, slash, rest = name.partition("/")
+        return f"{self._folders.get(top, top)}{slash}{rest}"
+
+    def is_kept(self, name: str) -> bool:
+        """Say whether a member of the source is copied."""
+        return name not in self._gone and self.renamed(name) not in self.replacements
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """Say what the new wheel consists of."""
 
-    kept: tuple[Member, ...]
-    """Members of the source, in the order of the result."""
+    kept: tuple[tuple[Member, str], ...]
+    """Members of the source with their new names, in the order of the result."""
     written: tuple[tuple[Member, bytes], ...]
     """New members with their packed bytes, RECORD last."""
     notes: tuple[str, ...]
 
 
-def _plan(
-    archive: WheelArchive,
-    replacements: Mapping[str, bytes],
-    remove: frozenset[str],
-    epoch: int | None,
-) -> _Plan:
+def _plan(changes: _Changes, epoch: int | None, *, repair_record: bool) -> _Plan:
     """Decide what is kept and what is written."""
-    record_name = f"{archive.dist_info}/RECORD"
-    for name in (*replacements, *remove):
-        if name == record_name or path_fault(name) is not None:
-            raise ValueError(f"{name!r} cannot be replaced or removed")
-    signatures = [f"{archive.dist_info}/{name}" for name in SIGNATURES]
-    signatures = [name for name in signatures if name in archive]
-    gone = {record_name, *replacements, *remove, *signatures}
-    kept = [member for member in archive.members if member.name not in gone]
+    archive = changes.archive
+    kept = [
+        (member, changes.renamed(member.name))
+        for member in archive.members
+        if changes.is_kept(member.name)
+    ]
     # B-39; sorting is stable, so nothing else moves.
-    kept.sort(key=lambda member: member.name.startswith(f"{archive.dist_info}/"))
+    kept.sort(key=lambda pair: pair[1].startswith(f"{changes.dist_info}/"))
 
-    record = archive.record()
-    rows = [row for row in record.rows if row.path not in gone]
-    rows += [row_for(name, content) for name, content in replacements.items()]
-    rows.append(RecordRow(record_name))
-    old_record = archive.member(record_name)
+    notes = [f"{name} was removed: it signed the old RECORD" for name in changes.signatures]
+    if repair_record:
+        record, repaired = _right_record(archive, [member for member, _ in kept])
+        notes += repaired
+    else:
+        record = archive.record()
+    fresh = {name: row_for(name, content) for name, content in changes.replacements.items()}
+    rows: list[RecordRow] = []
+    for row in record.rows:
+        name = changes.renamed(row.path)
+        if changes.is_kept(row.path):
+            rows.append(row if name == row.path else replace(row, path=name))
+        elif name in fresh:
+            rows.append(fresh.pop(name))
+    rows += [*fresh.values(), RecordRow(changes.record)]
+    old_record = archive.member(f"{archive.dist_info}/RECORD")
     moment = (old_record.time, old_record.date) if epoch is None else dos_time(epoch)
-    written = [new_member(name, content, STORED, moment) for name, content in replacements.items()]
+    written = [
+        new_member(name, content, STORED, moment) for name, content in changes.replacements.items()
+    ]
     content = format_record(rows, record.terminator)
-    written.append(new_member(record_name, content, old_record.method, moment))
-    notes = [f"{name} was removed: it signed the old RECORD" for name in signatures]
+    written.append(new_member(changes.record, content, old_record.method, moment))
     return _Plan(tuple(kept), tuple(written), tuple(notes))
+
+
+def _right_record(archive: WheelArchive, kept: Sequence[Member]) -> tuple[Record, list[str]]:
+    """Return RECORD with what is true of members that stay, and what was wrong (B-34)."""
+    notes: list[str] = []
+    record = Record(())
+    try:
+        record = archive.record()
+    except InvalidWheel as error:
+        notes.append(f"RECORD was written anew: {error.message}")
+    given: dict[str, RecordRow] = {}
+    for row in record.rows:
+        if row.path in given:
+            notes.append(f"RECORD named {row.path!r} twice")
+        given.setdefault(row.path, row)
+    true: dict[str, RecordRow] = {}
+    for member in kept:
+        if member.is_folder:
+            continue
+        old = given.get(member.name)
+        algorithm = old.hash.partition("=")[0] if old is not None else ""
+        seen = StreamHash(algorithm if algorithm in DIGEST_SIZES else "sha256")
+        for piece in archive.chunks(member.name):
+            seen.update(piece)
+        new = seen.row(member.name)
+        true[member.name] = new
+        if old is None:
+            notes.append(f"RECORD did not name {member.name!r}")
+        elif (old.hash.rstrip("="), old.size) != (new.hash, new.size):
+            notes.append(f"RECORD was wrong about {member.name!r}")
+    rows = [true.pop(path, row) for path, row in given.items() if path in true or path in archive]
+    notes += [f"RECORD named {path!r}, which is not there" for path in given if path not in archive]
+    return Record((*rows, *true.values()), record.terminator), notes
 
 
 def new_member(
@@ -176,16 +287,25 @@ class _Output:
         self._position = 0
         # Members that lie one behind the other in both archives are copied at once.
         self._run: tuple[WheelArchive, int, int] | None = None
+        self._stretches: list[list[str]] = []
+        self.directory: tuple[bytes, tuple[Member, ...]] = (b"", ())
+        """The central directory and what it says, when all is written."""
 
-    def copy(self, archive: WheelArchive, member: Member) -> None:
-        """Add a member of another archive as it is."""
-        header = self._place(member)
+    @property
+    def ends(self) -> list[str]:
+        """The first and last member of every stretch that was copied, which prove its place."""
+        return [name for stretch in self._stretches for name in (stretch[0], stretch[-1])]
+
+    def copy(self, archive: WheelArchive, member: Member, name: str) -> None:
+        """Add a member of another archive as it is, under the name it has or another one."""
+        header = self._place(member if name == member.name else replace(member, name=name))
         if archive.read_bytes(member.offset, len(header)) == header:
             length = len(header) + member.compressed_size
             self._extend_run(archive, member.offset, length)
         else:
             self._write(header)
             self._extend_run(archive, archive.data_start(member), member.compressed_size)
+        self._stretches[-1].append(name)
 
     def add(self, member: Member, packed: bytes) -> None:
         """Add a new member."""
@@ -198,13 +318,14 @@ class _Output:
         directory = b"".join(map(encode_entry, self._members))
         self._write(directory + encode_end(len(self._members), len(directory), offset))
         self._flush()
+        self.directory = directory, tuple(self._members)
 
     def _place(self, member: Member) -> bytes:
         """Note where the next member begins; return its header."""
         offset = self._position + len(self._buffer)
         if self._run is not None:
             offset += self._run[2]
-        self._members.append(replace(member, offset=offset))
+        self._members.append(as_written(member, offset))
         return encode_local_header(member)
 
     def _extend_run(self, archive: WheelArchive, start: int, length: int) -> None:
@@ -215,6 +336,7 @@ class _Output:
                 return
             self._end_run()
         self._run = (archive, start, length)
+        self._stretches.append([])
 
     def _end_run(self) -> None:
         if self._run is None:
@@ -242,21 +364,20 @@ class _Output:
         write_all(self._file, data)
 
 
-def _check_result(
-    file: BinaryIO, filename: WheelFilename, source: Path, *, verify_content: bool
-) -> None:
+def _check_result(archive: WheelArchive, *, contents: bool) -> None:
     """Read what was written (B-38)."""
-    archive = WheelArchive(file, filename, where=str(source))
-    if verify_content:
-        archive.verify()
-        return
-    rows = {row.path for row in archive.record().rows}
-    names = set(archive.names())
-    if rows != names:
-        differing = ", ".join(sorted(rows ^ names)[:10])
-        raise InvalidWheel(
-            f"RECORD and the archive do not name the same files: {differing}", where=str(source)
-        )
+    if faults := [fault.message for fault in archive.faults(contents=contents)]:
+        raise unsound(faults, archive.where)
+
+
+def _check_written(
+    archive: WheelArchive, ends: Iterable[str], written: Iterable[tuple[Member, bytes]]
+) -> None:
+    """Prove that what was copied lies where the directory says, and what was written is right."""
+    for name in dict.fromkeys(ends):
+        archive.data_start(archive.member(name))
+    for member, _ in written:
+        archive.read(member.name)  # which compares its CRC-32
 
 
 def _same_file(one: Path, other: Path) -> bool:

@@ -47,6 +47,7 @@ def __dir__() -> list[str]:
 
 
 _PIECE = 1 << 18
+_KERNEL_PIECE = 8 << 20
 _TOGETHER = 1 << 20  # bytes of small members that are read at once
 _LARGEST_TEXT = 64 << 20  # bytes of a file that is read as a whole
 _USUAL_EXTRA = 64  # bytes of the extra fields that are read with a local header
@@ -66,18 +67,26 @@ class ZipArchive:
         which stay open.
     :param where: what errors name.
     :param lenient: open it although names fall together; `tolerated` then tells of that.
+    :param expected: what its central directory should be, and the members that it says then,
+        which need not be read from it; of an archive that was just written.
     :raises FileProblem: it cannot be read.
     :raises InvalidWheel: it is not sound.
     """
 
     def __init__(
-        self, source: Path | BinaryIO | ByteSource, *, where: str, lenient: bool = False
+        self,
+        source: Path | BinaryIO | ByteSource,
+        *,
+        where: str,
+        lenient: bool = False,
+        expected: tuple[bytes, tuple[Member, ...]] | None = None,
     ) -> None:
         self.where = where
         """What errors name."""
         self.tolerated: list[Fault] = []
         """What would have been refused, had it not been opened leniently."""
         self._lenient = lenient
+        self._expected = expected
         self._owns_source = isinstance(source, Path)
         try:
             self._source = _source_of(source)
@@ -100,8 +109,12 @@ class ZipArchive:
         self.end: DirectoryEnd = find_end(tail, self.size, where=self.where)
         """Where the central directory lies."""
         directory = self.read_bytes(self.end.offset, self.end.size)
-        self.members: tuple[Member, ...] = parse_directory(directory, self.end, where=self.where)
+        self.members: tuple[Member, ...]
         """Every entry of the archive, in its order, folders too."""
+        if self._expected is not None and self._expected[0] == directory:
+            self.members = self._expected[1]
+        else:
+            self.members = parse_directory(directory, self.end, where=self.where)
         self._check_members()
         self._by_name = {member.name: member for member in self.members}
 
@@ -274,7 +287,8 @@ class ZipArchive:
     def copy_bytes(self, start: int, length: int, target: BinaryIO) -> None:
         """Write bytes of the archive as they are to a file on disk.
 
-        The kernel copies where it can; on some file systems that moves no byte at all.
+        The kernel copies where it can; on some file systems that moves no byte at all. The disk
+        begins with what has been written, so that nobody waits for all of it in the end.
 
         :param start: position of the first one.
         :param length: how many.
@@ -294,12 +308,15 @@ class ZipArchive:
             with suppress(OSError):
                 source_number, target_number = self._source.fileno(), target.fileno()
                 while copied < length:
-                    count = os.copy_file_range(
-                        source_number, target_number, length - copied, start + copied
-                    )
+                    piece = min(_KERNEL_PIECE, length - copied)
+                    count = os.copy_file_range(source_number, target_number, piece, start + copied)
                     if not count:
                         break
                     copied += count
+                    if length > _KERNEL_PIECE:
+                        from wheelfit.wheels.system_calls import start_writing  # noqa: PLC0415
+
+                        start_writing(target_number, target.tell() - count, count)
         return copied
 
     def _packed(self, member: Member) -> Iterator[bytes]:
