@@ -1,0 +1,129 @@
+"""Write wheels anew whose ``variant.json`` has an old layout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import parse_wheel_filename, with_label
+from wheelfit.core.index_metadata import read_wheel_document
+from wheelfit.core.labels import NULL, OLD_NULL
+from wheelfit.core.metadata import losses, write_document
+from wheelfit.core.properties import EMPTY
+from wheelfit.errors import Fault, InvalidDocument, InvalidFilename
+from wheelfit.values import dataclass, replace
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.rewrite import rewrite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from wheelfit.core.document import VariantDocument
+
+
+__all__ = ["CURRENT", "Converted", "convert_wheel", "with_null_renamed"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+CURRENT = "L7"
+"""The layout that is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """Hold what became of a wheel."""
+
+    path: Path
+    """The wheel to use now; the source itself if there was nothing to do."""
+    document: VariantDocument
+    """What it says of its variant."""
+    layout: str
+    """The layout that the source has, ``L1`` to ``L7``."""
+    lost: tuple[str, ...] = ()
+    """What the current layout cannot say, one sentence each."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether a wheel was written."""
+        return self.layout != CURRENT
+
+
+def convert_wheel(
+    source: Path,
+    folder: Path,
+    *,
+    accept_losses: bool = False,
+    epoch: int | None = None,
+    overwrite: bool = False,
+    verify_content: bool | None = True,
+    repair_record: bool = False,
+    sync: bool = True,
+    note: Callable[[str], None] = lambda _text: None,
+) -> Converted:
+    """Write a variant wheel with a document of the current layout (F-56).
+
+    The null variant gets its name of today (F-53). A wheel that has the current layout is
+    left alone. Everything else stays as it is, byte by byte.
+
+    :param source: a variant wheel.
+    :param folder: where the result goes; may be the folder of the source.
+    :param accept_losses: whether what the current layout cannot say may go.
+    :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
+    :param overwrite: the same.
+    :param verify_content: the same.
+    :param repair_record: the same.
+    :param sync: the same.
+    :param note: told what else was changed.
+    :raises InvalidFilename: the source is not named like a variant wheel.
+    :raises InvalidDocument: something would be lost without consent, or may not be written.
+    :raises InvalidWheel: the source is not sound; nothing was written.
+    :raises FileProblem: a file cannot be read or written, or exists already.
+    """
+    filename = parse_wheel_filename(source.name)
+    label = filename.label
+    if label is None:
+        raise InvalidFilename("it is a plain wheel and has no layout", where=str(source))
+    with WheelArchive(source, filename) as archive:
+        document = read_wheel_document(archive.variant_document(), label, where=str(source))
+        if document.layout == CURRENT:
+            return Converted(source, document, CURRENT)
+        layout, document = document.layout, with_null_renamed(document)
+        if label == OLD_NULL and NULL in document.variants:
+            filename = with_label(filename, NULL)
+        lost = losses(document)
+        if lost and not accept_losses:
+            raise InvalidDocument([Fault("", text, "F-56") for text in lost], where=str(source))
+        try:
+            content = write_document(document, accept_losses=True)
+        except InvalidDocument as error:
+            raise InvalidDocument(error.faults, where=str(source)) from None
+        path = folder / filename.text
+        notes = rewrite(
+            source,
+            path,
+            replace_members={f"{archive.dist_info}/variant.json": content},
+            epoch=epoch,
+            overwrite=overwrite,
+            verify_content=verify_content,
+            repair_record=repair_record,
+            sync=sync,
+            opened=archive,
+        )
+    for text in notes:
+        note(text)
+    return Converted(path, document, layout, lost)
+
+
+def with_null_renamed(document: VariantDocument) -> VariantDocument:
+    """Call the null variant by its name (F-53).
+
+    :param document: of any layout.
+    """
+    variants = dict(document.variants)
+    if OLD_NULL not in variants or any(variants[OLD_NULL].features()):
+        return document
+    del variants[OLD_NULL]
+    return replace(document, variants={**variants, NULL: EMPTY})
