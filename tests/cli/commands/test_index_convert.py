@@ -162,3 +162,25 @@ def test_wrong_usage(run: Runner, old: Path, tmp_path: Path) -> None:
     """An index is not written over itself, and has to be there."""
     run("index", "convert", old, "--to", old, code=2)
     run("index", "convert", tmp_path / "none", "--to", tmp_path / "new", code=1)
+
+
+def test_a_published_name_keeps_its_content(run: Runner, old: Path, tmp_path: Path) -> None:
+    """F-131: a wheel that changed since it was converted is refused; its release stays whole."""
+    new = tmp_path / "new"
+    run("index", "convert", old, "--to", new)
+    before, listed = tree(new), entries(new)
+    name = "fast-1.0-py3-none-any-mkl.whl"
+    build_wheel(old / "fast", "fast", "1.0", label="mkl", document=OLD, files={"more": b"more"})
+    newer = build_wheel(old / "fast", "fast", "2.0")
+    with (old / "fast/index.html").open("a") as page:
+        page.write(f'<a href="{newer.name}">{newer.name}</a>')
+    ended = run("index", "convert", old, "--to", new, "--json", code=9)
+    assert [(one["code"], one["where"]) for one in ended.object["findings"]] == [
+        ("changed-file", name)
+    ]
+    assert tree(new) == before
+    run("index", "convert", old, "--to", new, "--keep-going", code=9)
+    assert entries(new) == listed | {newer.name: entries(new)[newer.name]}
+    run("index", "convert", old, "--to", new, "--replace")
+    assert entries(new)[name]["hashes"] != listed[name]["hashes"]
+    assert {*entries(new)} == {*listed, newer.name}

@@ -55,6 +55,11 @@ def configure(parser: ArgumentParser) -> None:
         action="store_true",
         help="publish what could be converted although something could not",
     )
+    parser.add_argument(
+        "--replace",
+        action="store_true",
+        help="take files that were published with other content under the same name",
+    )
     add_sources(parser)
 
 
@@ -67,10 +72,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.check_report import FAULTS, Bar
     from wheelfit.cli.index_targets import open_target
     from wheelfit.errors import UsageError
-    from wheelfit.server.generate.conversion import convert_project
-    from wheelfit.server.generate.manifest import MANIFEST, read_manifest
-    from wheelfit.server.generate.publishing import publish
-    from wheelfit.server.generate.wishes import Generated
+    from wheelfit.server.generate.conversion import convert_project, publish_converted
 
     target, place = open_target(arguments.to)
     if place is not None and place.absolute() == Path(arguments.source).absolute():
@@ -99,20 +101,11 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                     done[name] = converted
             bar.advance(1)
         bar.done()
-        findings = tuple(finding for one in done.values() for finding in one.findings)
-        generated = Generated(refused=findings)
-        if not findings or arguments.keep_going:
-            with target.opened():
-                before = read_manifest(target.read(MANIFEST), where=target.name)
-                generated = publish(
-                    {name: one.files for name, one in done.items()},
-                    [part for one in done.values() for part in one.parts],
-                    target,
-                    before,
-                    generated,
-                )
+        generated = publish_converted(
+            done, target, keep_going=arguments.keep_going, replace_files=arguments.replace
+        )
     _tell(done, generated, arguments, target, output)
-    if findings:
+    if generated.refused:
         return FAULTS
     return LOSSES if any(one.lost for one in done.values()) else 0
 

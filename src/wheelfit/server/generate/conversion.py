@@ -16,22 +16,24 @@ from urllib.parse import quote
 from wheelfit.check.findings import Check, Place, Severity
 from wheelfit.check.listings import sdist_release
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
-from wheelfit.core.index_metadata import combine, read_wheel_document
-from wheelfit.core.labels import NULL
+from wheelfit.core.index_metadata import combine
 from wheelfit.core.metadata import losses, read_document, write_document
-from wheelfit.core.properties import EMPTY
 from wheelfit.errors import InvalidDocument, InvalidFilename, WheelfitError
 from wheelfit.server.generate.generation import index_entry
+from wheelfit.server.generate.manifest import MANIFEST, read_manifest
+from wheelfit.server.generate.publishing import by_version, paths_of, publish, release_of
+from wheelfit.server.generate.refusals import CHANGED_FILE
 from wheelfit.server.generate.targets import FILES, Part
+from wheelfit.server.generate.wishes import Generated
 from wheelfit.sources.at_once import at_once
 from wheelfit.sources.urls import file_path, redact
 from wheelfit.values import dataclass, field, replace
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.conversion import convert_wheel, with_null_renamed
 from wheelfit.wheels.dist_info import header_value
-from wheelfit.wheels.rewrite import rewrite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -39,22 +41,21 @@ if TYPE_CHECKING:
     from wheelfit.check.findings import Finding
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
+    from wheelfit.server.generate.manifest import Manifest
+    from wheelfit.server.generate.targets import Target
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Repository
 
     Release = tuple[NormalizedName, Version]
 
 
-__all__ = ["Converted", "convert_project", "names_in"]
+__all__ = ["Converted", "convert_project", "names_in", "publish_converted"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-CURRENT = "L7"
-OLD_NULL = "00000000"
-"""What the null variant was called once (F-53)."""
 _AT_ONCE = 8
 
 LOSSY = Check(
@@ -108,6 +109,64 @@ def convert_project(
     """
     work = _Work(repository, scratch, rewrite_wheels=rewrite_wheels, accept_losses=accept_losses)
     return work.convert(page)
+
+
+def publish_converted(
+    converted: Mapping[str, Converted],
+    target: Target,
+    *,
+    keep_going: bool = False,
+    replace_files: bool = False,
+) -> Generated:
+    """Publish what was converted, or tell why that may not be.
+
+    :param converted: by project.
+    :param target: where to.
+    :param keep_going: publish the rest although something could not be converted, or has changed.
+    :param replace_files: take other content under names that were published.
+    :raises FileProblem: something cannot be read or written.
+    :raises EnvironmentBusy: somebody else publishes there.
+    """
+    findings = [finding for one in converted.values() for finding in one.findings]
+    if findings and not keep_going:
+        return Generated(refused=tuple(findings))  # without a trace in the target
+    with target.opened():
+        before = read_manifest(target.read(MANIFEST), where=target.name)
+        if not replace_files:
+            for name, one in converted.items():
+                findings += _stay_as_published(name, one, before)
+        generated = Generated(refused=tuple(findings))
+        if findings and not keep_going:
+            return generated
+        return publish(
+            {name: one.files for name, one in converted.items()},
+            [part for one in converted.values() for part in one.parts],
+            target,
+            before,
+            generated,
+        )
+
+
+def _stay_as_published(name: str, converted: Converted, before: Manifest) -> Iterator[Finding]:
+    """Yield files that were published with other content; their releases stay as they were."""
+    known = before.known()
+    changed: set[Release | None] = set()
+    for file in converted.files:
+        sha256 = file.hashes.get("sha256")
+        published = known.get(file.filename, sha256)
+        if published != sha256:
+            changed.add(release_of(file.filename))
+            has = "no sha256" if sha256 is None else f"{sha256[:16]}…"
+            yield Place(file.filename).found(
+                CHANGED_FILE, f"it was published with sha256 {str(published)[:16]}…, and has {has}"
+            )
+    if not changed:
+        return
+    stays = [file for file in before.files.get(name, ()) if release_of(file.filename) in changed]
+    goes = [file for file in converted.files if release_of(file.filename) not in changed]
+    converted.files = tuple(sorted([*goes, *stays], key=by_version))
+    named = {path for file in converted.files for path in paths_of(name, file)}
+    converted.parts = [part for part in converted.parts if part.path in named]
 
 
 class _Work:
@@ -168,7 +227,9 @@ class _Work:
             for file, data in given:
                 del data
                 self._done.documents[file.filename] = documents[0][1].layout
-            documents = [(at, _renamed(one) if self._rewrite else one) for at, one in documents]
+            documents = [
+                (at, with_null_renamed(one) if self._rewrite else one) for at, one in documents
+            ]
             documents += self._of_wheels.get(release, [])
             if not documents:
                 return  # its wheels speak for themselves, or nobody does
@@ -216,27 +277,22 @@ class _Work:
 
     def _written_anew(self, path: Path, name: WheelFilename) -> Path | None:
         """Return a wheel with a document of the current layout; the wheel itself if it has one."""
-        with WheelArchive(path, name) as archive:
-            data = archive.variant_document()
-            member = f"{archive.dist_info}/variant.json"
-        label = name.label
-        if label is None:
-            return path
-        document = read_wheel_document(data, label, where=str(path))
-        if document.layout == CURRENT:
-            return path
-        document = _renamed(document)
-        written = self._write(document, Place(str(path), "variant.json"))
-        if written is None:
+        try:
+            converted = convert_wheel(
+                path, self._scratch, accept_losses=self._accept, overwrite=True
+            )
+        except InvalidDocument as error:
+            if any(fault.rule != "F-56" for fault in error.faults):
+                raise
+            place = Place(str(path), "variant.json")
+            self._done.findings += [place.found(LOSSY, fault.message) for fault in error.faults]
             return None
-        filename = path.name
-        if label == OLD_NULL and NULL in document.variants:
-            filename = f"{filename.removesuffix(f'-{OLD_NULL}.whl')}-{NULL}.whl"
-        new = self._scratch / filename
-        rewrite(path, new, replace_members={member: written}, overwrite=True, verify_content=True)
-        release = (name.name, name.version)
-        self._of_wheels.setdefault(release, []).append((filename, document))
-        return new
+        self._done.lost += [f"{path}: {text}" for text in converted.lost]
+        if converted.is_new:
+            release = (name.name, name.version)
+            wheels = self._of_wheels.setdefault(release, [])
+            wheels.append((converted.path.name, converted.document))
+        return converted.path
 
     def _place(self, file: File) -> File:
         """Return an entry as the new page has it; a file of this machine goes along."""
@@ -268,16 +324,6 @@ class _Work:
             requires_python=requires_python,
             provenance=None,
         )
-
-
-def _renamed(document: VariantDocument) -> VariantDocument:
-    """Call the null variant by its name (F-53)."""
-    variants = dict(document.variants)
-    old = next((label for label in variants if label == OLD_NULL), None)
-    if old is None or any(variants[old].features()):
-        return document
-    del variants[old]
-    return replace(document, variants={**variants, NULL: EMPTY})
 
 
 def _local(file: File) -> Path | None:

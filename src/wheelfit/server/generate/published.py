@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.server.generate.targets import Target
 
 
-__all__ = ["PublishedIndex"]
+__all__ = ["PublishedIndex", "path_of_entry"]
 
 
 def __dir__() -> list[str]:
@@ -45,7 +45,7 @@ class PublishedIndex:
         self._paths: dict[str, str] = {}
         for project, files in self._files.items():
             for file in files:
-                path = _path(project, file.url)
+                path = path_of_entry(project, file.url)
                 if parse_index_file_name(file.filename) is not None:
                     self._paths[file.filename] = path
                 elif file.metadata_hashes is not None:
@@ -71,8 +71,12 @@ class PublishedIndex:
         return None if data is None else content_of(data)
 
 
-def _path(project: str, url: str) -> str:
-    """Return where a file of a page lies, below the target."""
+def path_of_entry(project: str, url: str) -> str:
+    """Return where a file of a page lies, below the target.
+
+    :param project: whose page it is.
+    :param url: as the page has it.
+    """
     if url.startswith(_ABOVE):
         return unquote(url.removeprefix(_ABOVE))
     return f"{SIMPLE}/{project}/{unquote(url)}"

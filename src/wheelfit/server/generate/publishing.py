@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Release = tuple[NormalizedName, Version]
 
 
-__all__ = ["publish", "release_of"]
+__all__ = ["by_version", "paths_of", "publish", "release_of"]
 
 
 def __dir__() -> list[str]:
@@ -72,7 +72,9 @@ def publish(
         listed = _together(before.files, files, only)
         pages, digests = _pages(listed, before, target)
         put = {**before.parts, **{part.path: part.sha256 for part in parts}}
-        named = {path for name, of in listed.items() for file in of for path in _paths(name, file)}
+        named = {
+            path for name, of in listed.items() for file in of for path in paths_of(name, file)
+        }
         left = put.keys() - named
         names = {file.filename for of in listed.values() for file in of}
         gone = sorted(left & before.left) if prune else []
@@ -122,11 +124,15 @@ def _together(
     for name in sorted({*before, *files}):
         kept = [one for one in before.get(name, ()) if release_of(one.filename) not in replaced]
         entries = [*kept, *files.get(name, ())]
-        listed[name] = tuple(sorted(entries, key=_by_version))
+        listed[name] = tuple(sorted(entries, key=by_version))
     return listed
 
 
-def _by_version(file: File) -> tuple[Version, str]:
+def by_version(file: File) -> tuple[Version, str]:
+    """Return what entries of a page are sorted by.
+
+    :param file: an entry.
+    """
     release = release_of(file.filename)
     return (Version("0") if release is None else release[1], file.filename)
 
@@ -166,8 +172,12 @@ def _pages(
     return pages, digests
 
 
-def _paths(project: str, file: File) -> Iterator[str]:
-    """Yield the files of a target that an entry names."""
+def paths_of(project: str, file: File) -> Iterator[str]:
+    """Yield the files of a target that an entry names.
+
+    :param project: whose page has the entry.
+    :param file: the entry.
+    """
     for url in (file.url, file.provenance):
         if url is None or "://" in url:
             continue
