@@ -56,6 +56,8 @@ WheelfitError
 │   ├── EnvironmentBusy                   environment-busy
 │   ├── EnvironmentReadOnly               environment-read-only
 │   ├── StorageUnavailable                storage-unavailable
+│   ├── UnfitWorkers                      unfit-workers
+│   ├── WorkerLost                        worker-lost
 │   └── NotRecoverable                    not-recoverable
 ├── PolicyRefusal                exit 7   allowed by nobody
 │   ├── ExternallyManaged                 externally-managed
@@ -65,7 +67,8 @@ WheelfitError
 │   ├── TooLarge                          too-large
 │   └── UnusablePolicy                    unusable-policy
 ├── BadMetadata                  exit 8   bad-metadata
-└── LockOutdated                 exit 31  lock-outdated
+├── LockOutdated                 exit 31  lock-outdated
+└── WorkFailed                   exit 70  work-failed
 ```
 """
 
@@ -130,6 +133,7 @@ __all__ = [
     "StorageUnavailable",
     "TooLarge",
     "UnexpectedStatus",
+    "UnfitWorkers",
     "UnknownHost",
     "UnknownLabel",
     "UnknownShorthand",
@@ -142,6 +146,8 @@ __all__ = [
     "UserError",
     "VariantChangeRefused",
     "WheelfitError",
+    "WorkFailed",
+    "WorkerLost",
 ]
 
 
@@ -689,6 +695,18 @@ class StorageUnavailable(EnvironmentUnavailable):
     reference = "storage-unavailable"
 
 
+class UnfitWorkers(EnvironmentUnavailable):
+    """Processes that shall do the work have another wheelfit, or other files."""
+
+    reference = "unfit-workers"
+
+
+class WorkerLost(EnvironmentUnavailable):
+    """A process ended while it worked on something, and did so each time."""
+
+    reference = "worker-lost"
+
+
 class NotRecoverable(EnvironmentUnavailable):
     """A change of the environment was interrupted, and cannot be undone by itself."""
 
@@ -771,3 +789,13 @@ class LockOutdated(WheelfitError):
     reference = "lock-outdated"
     exit_code = 31
     details_key = "changes"
+
+
+# --- 70: an error in wheelfit itself -----------------------------------------------------
+
+
+class WorkFailed(WheelfitError):
+    """What was done with one of many items failed in a way it should not; the others are done."""
+
+    reference = "work-failed"
+    exit_code = 70

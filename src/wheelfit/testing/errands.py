@@ -1,0 +1,84 @@
+"""Work for tests of many items: it fails, dies or waits as its item says.
+
+Workers import it, in other processes and on other machines, so it is no part of a test.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from errno import EIO
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import InvalidLabel
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ["Errand", "carry_out", "write_slowly"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """Say what shall happen."""
+
+    number: int
+    folder: Path
+    """Where it is counted how often it was begun."""
+    fault: str = ""
+    """``killed``, ``disk``, ``input``, ``bug``, ``memory`` or ``unsendable``; empty: none."""
+    times: int = 99
+    """How often that happens before all goes well."""
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return f"errand {self.number}"
+
+
+def carry_out(errand: Errand) -> Mapping[str, object]:
+    """Do what an errand says, and return its number with the process that did it.
+
+    :raises OSError: its fault is a disk.
+    :raises InvalidLabel: its fault is wrong input.
+    :raises ZeroDivisionError: its fault is a bug.
+    :raises MemoryError: its fault is memory.
+    """
+    counter = errand.folder / f"{errand.number}.begun"
+    with counter.open("ab") as file:
+        file.write(b".")
+    time.sleep(errand.seconds)
+    fault = errand.fault if counter.stat().st_size <= errand.times else ""
+    if fault == "killed":
+        os._exit(9)
+    if fault == "disk":
+        raise OSError(EIO, "the disk failed", str(counter))
+    if fault == "input":
+        raise InvalidLabel("it is no label", where=str(errand))
+    if fault == "bug":
+        raise ZeroDivisionError("the code is wrong")
+    if fault == "memory":
+        raise MemoryError
+    if fault == "unsendable":
+        return {"number": lambda: errand.number}
+    return MappingProxyType({"number": errand.number, "process": os.getpid()})
+
+
+def write_slowly(path: Path) -> None:
+    """Write a file that is there for long before it has its name, and goes if that is interrupted.
+
+    :param path: of the file.
+    """
+    part = path.with_suffix(".part")
+    try:
+        part.touch()
+        time.sleep(60)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,89 @@
+"""Start a scheduler and workers of Dask as processes, as an administrator does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["DaskCluster", "until"]
+
+_QUIET = ["--no-dashboard", "--host", "127.0.0.1"]
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.05)
+
+
+class DaskCluster:
+    """Hold a scheduler and its workers; all end with the block.
+
+    :param folder: for what they write.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stack = ExitStack()
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        where = self._folder / "scheduler.json"
+        self.scheduler = self._start(
+            "scheduler", ["--port", "0", "--scheduler-file", str(where), *_QUIET]
+        )
+        until(where.exists)
+        self.address: str = json.loads(where.read_bytes())["address"]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def url(self) -> str:
+        """How wheelfit names it."""
+        return self.address.replace("tcp://", "dask://")
+
+    def add_worker(self, *, before: str = "", flags: tuple[str, ...] = ()) -> None:
+        """Start a worker, and wait until the scheduler knows it.
+
+        :param before: Python code that is run first.
+        :param flags: of its Python.
+        """
+        options = ["--nthreads", "1", "--no-nanny", "--local-directory", str(self._folder)]
+        worker = self._start("worker", [self.address, *options, *_QUIET], before, flags)
+        self.workers.append(worker)
+        log = self._folder / f"{len(self.workers)}.log"
+        until(lambda: "Registered to" in log.read_text() or worker.poll() is not None)
+        assert worker.poll() is None, log.read_text()
+
+    def _start(
+        self, what: str, options: list[str], before: str = "", flags: tuple[str, ...] = ()
+    ) -> subprocess.Popen[bytes]:
+        program = f"{before}\nfrom distributed.cli.dask_{what} import main\nmain()"
+        environ = {**os.environ, "DASK_DISTRIBUTED__COMM__RETRY__COUNT": "2"}
+        name = "scheduler" if what == "scheduler" else str(len(self.workers) + 1)
+        with (self._folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, *flags, "-c", program, *options],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environ,
+                cwd=self._folder,
+            )
+        self._stack.callback(process.wait)
+        self._stack.callback(process.kill)
+        return process
