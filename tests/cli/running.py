@@ -14,7 +14,7 @@ import pytest
 
 from wheelfit.cli.main import Command, main, make_parser, module_of
 
-_REPORTING = ("cache", "check", "check-env", "demo", "doctor", "explain", "host", "index")
+_REPORTING = ("cache", "check", "check-env", "demo", "doctor", "explain", "host", "index", "publish")
 """Commands that have a result even where they fail."""
 
 __all__ = ["Runner", "Said", "arguments", "tree"]

@@ -39,6 +39,7 @@ COMMANDS = [
     "uninstall",
     "demo",
     "check",
+    "publish",
     "index-check",
     "index-convert",
     "index-generate",

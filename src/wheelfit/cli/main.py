@@ -42,6 +42,7 @@ COMMANDS: Mapping[str, str] = {
     "bundle": "make a folder from a lock that installs with no network",
     "export": "write what a machine gets as requirements, SBOM or list of licences",
     "check": "find everything that is wrong with wheels, index files and releases",
+    "publish": "check a release as an index would, and publish all of it or nothing",
     "index": "publish wheels as an index, for every installer",
     "proxy": "serve an index from which any installer takes the variant that fits",
     "run": "run a command whose pip, uv or pdm gets the variants that fit",

@@ -31,6 +31,7 @@ __all__ = [
     "check_action",
     "given",
     "port_number",
+    "size",
 ]
 
 
@@ -542,7 +543,7 @@ def add_bounds(parser: ArgumentParser, *, downloads: bool = True) -> None:
     if downloads:
         group.add_argument(
             "--max-download",
-            type=_size,
+            type=size,
             metavar="SIZE",
             help="refuse to download more than this: 500MB, 2GB, 1.5GiB",
         )
@@ -645,7 +646,11 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _size(text: str) -> int:
+def size(text: str) -> int:
+    """Read a number of bytes, as an argument.
+
+    :param text: what was typed.
+    """
     from argparse import ArgumentTypeError
 
     from wheelfit.core.sizes import parse_size

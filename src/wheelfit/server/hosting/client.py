@@ -49,7 +49,7 @@ def is_index_server(url: str) -> bool:
     request = Request(f"{url.rstrip('/')}/-/health/live")  # noqa: S310 - whoever asks has looked
     try:
         with build_opener(_Staying).open(request, timeout=_SHORT) as answer:
-            return bool(answer.read(_SAYS_LITTLE) == b"alive")
+            return bool(answer.read(_SAYS_LITTLE).strip() == b"alive")
     except HTTPError as error:
         error.close()
         return False

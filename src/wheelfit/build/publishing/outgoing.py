@@ -1,0 +1,215 @@
+"""The files that shall be published, and in which order they go."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.utils import parse_sdist_filename
+
+from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.errors import FileProblem, InvalidFilename
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.labels import Label
+    from wheelfit.sources.progress import Progress
+
+    Release = tuple[NormalizedName, Version]
+
+__all__ = ["Kind", "Outgoing", "Set", "collect"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_ATTESTATION = ".publish.attestation"
+"""Behind the name of a file: one attestation about it (PEP 740), as the signing tools name it."""
+_BLOCK = 1 << 20
+
+
+class Kind(IntEnum):
+    """Say what a file is; smaller ones go first (B-52)."""
+
+    SOURCE = 0
+    """A source distribution."""
+    PLAIN = 1
+    """A wheel without label, which every installer takes."""
+    VARIANT = 2
+    """A wheel with a label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """Hold one file that shall be published."""
+
+    path: Path
+    kind: Kind
+    release: Release
+    size: int
+    sha256: str
+    label: Label | None = None
+    attestations: tuple[Path, ...] = ()
+    """Files with what was attested about it."""
+
+    @property
+    def filename(self) -> str:
+        """The name under which it is published."""
+        return self.path.name
+
+    @property
+    def _place(self) -> tuple[Release, Kind, str]:
+        return (self.release, self.kind, self.filename)
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Hold everything that was named."""
+
+    files: tuple[Outgoing, ...]
+    """In the order in which they go."""
+    index_files: tuple[Path, ...] = ()
+    """``-variants.json`` files; what they must say follows from the wheels."""
+    strange: tuple[Path, ...] = ()
+    """Wheels whose name is none; nobody may publish them."""
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """The releases that files are of, sorted."""
+        return tuple(sorted({one.release for one in self.files}))
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Every file that has to be looked at."""
+        return (*(one.path for one in self.files), *self.index_files, *self.strange)
+
+    def of(self, release: Release) -> tuple[Outgoing, ...]:
+        """Return the files of a release.
+
+        :param release: one of them.
+        """
+        return tuple(one for one in self.files if one.release == release)
+
+
+def collect(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> Set:
+    """Find the files that are named, and hash them.
+
+    :param named: files, and folders that are searched with all folders in them; what is neither
+        a wheel nor a source distribution is passed over there.
+    :param progress: told of bytes as they are read.
+    :raises FileProblem: something is not there, cannot be published, or is there twice.
+    """
+    paths = list(dict.fromkeys(path for one in named for path in _found(one)))
+    wheels = [path for path in paths if parse_index_file_name(path.name) is None]
+    progress.start(sum(path.stat().st_size for path in wheels))
+    files: dict[str, Outgoing] = {}
+    strange = []
+    for path in wheels:
+        known = _known(path)
+        if known is None:
+            strange.append(path)
+            continue
+        sha256, size = _digest(path, progress.advance)
+        kind, release, label = known
+        one = Outgoing(path, kind, release, size, sha256, label, tuple(_attestations(path)))
+        other = files.setdefault(path.name.casefold(), one)
+        if (other.filename, other.sha256) != (one.filename, one.sha256):
+            raise FileProblem(
+                f"two files have one name: {other.path} and {path}",
+                where=str(path),
+                hint="name the one that is meant",
+            )
+    progress.done()
+    if not files and not strange:
+        raise FileProblem(
+            "there is nothing to publish",
+            where=", ".join(map(str, named)),
+            hint="name wheels and source distributions, or a folder of them",
+        )
+    ordered = sorted(files.values(), key=lambda one: one._place)  # noqa: SLF001 - its own
+    index_files = tuple(path for path in paths if parse_index_file_name(path.name) is not None)
+    return Set(tuple(ordered), index_files, tuple(strange))
+
+
+def _found(path: Path) -> Iterator[Path]:
+    if path.is_dir():
+        yield from _in_folder(path)
+    elif not path.is_file():
+        raise FileProblem("there is no such file or folder", where=str(path))
+    elif _matters(path.name):
+        yield path
+    elif not path.name.endswith(_ATTESTATION):  # which a pattern of the shell names too
+        raise FileProblem(
+            "it is neither a wheel nor a source distribution",
+            where=str(path),
+            hint="name wheels, source distributions, and folders of them",
+        )
+
+
+def _in_folder(folder: Path) -> Iterator[Path]:
+    def fail(error: OSError) -> None:
+        where = str(error.filename or folder)
+        raise FileProblem(f"the folder cannot be read: {error.strerror}", where=where) from error
+
+    for root, folders, names in os.walk(folder, onerror=fail):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(root, name)
+            if not name.startswith(".") and _matters(name) and path.is_file():
+                yield path
+
+
+def _matters(name: str) -> bool:
+    is_wheel = name.endswith(".whl")
+    return is_wheel or parse_index_file_name(name) is not None or _source(name) is not None
+
+
+def _source(name: str) -> Release | None:
+    if not name.endswith((".tar.gz", ".zip")):
+        return None
+    try:
+        return parse_sdist_filename(name)
+    except ValueError:  # also for numbers of thousands of digits
+        return None
+
+
+def _known(path: Path) -> tuple[Kind, Release, Label | None] | None:
+    if (source := _source(path.name)) is not None:
+        return Kind.SOURCE, source, None
+    try:
+        name = parse_wheel_filename(path.name)
+    except InvalidFilename:
+        return None
+    kind = Kind.PLAIN if name.label is None else Kind.VARIANT
+    return kind, (name.name, name.version), name.label
+
+
+def _attestations(path: Path) -> Iterable[Path]:
+    return sorted(path.parent.glob(f"{_escaped(path.name)}*{_ATTESTATION}"))
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _digest(path: Path, read: Callable[[int], None]) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_BLOCK):
+                digest.update(piece)
+                size += len(piece)
+                read(len(piece))
+    except OSError as error:
+        raise FileProblem(f"it cannot be read: {error.strerror}", where=str(path)) from error
+    return digest.hexdigest(), size
