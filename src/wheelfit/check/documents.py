@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Recognition
 
-__all__ = ["check_variant_document"]
+__all__ = ["check_variant_document", "speaks_for_vendor"]
 
 
 def __dir__() -> list[str]:
@@ -228,7 +228,7 @@ class _Sense:
         match provider:
             case StaticProvider():
                 yield from self._listed(provider, feature, values, path)
-            case PluginProvider() if _speaks_for_vendor(feature.namespace, provider):
+            case PluginProvider() if speaks_for_vendor(feature.namespace, provider):
                 yield from self._offered(feature, values, path)
             case PluginProvider() if not provider.requires:
                 yield self._unselectable(f"nobody can be asked about {feature.namespace}", path)
@@ -399,8 +399,12 @@ def _recognitions(namespace: str, provider: PluginProvider) -> Iterator[Recognit
         yield recognise(namespace, alone, {})
 
 
-def _speaks_for_vendor(namespace: str, provider: PluginProvider) -> bool:
-    """Say whether a provider is one whose vocabulary is known."""
+def speaks_for_vendor(namespace: str, provider: PluginProvider) -> bool:
+    """Say whether a provider is one whose vocabulary is known.
+
+    :param namespace: whose provider it is.
+    :param provider: its entry.
+    """
     if namespace not in VOCABULARIES:
         return False
     packages = {row.package for row in EMULATED_PLUGINS if row.namespace == namespace}

@@ -8,19 +8,20 @@ from wheelfit.errors import UsageError
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from wheelfit.cli.asked import Wanted
     from wheelfit.cli.machine import ChosenMachine
     from wheelfit.cli.output import Output
     from wheelfit.install.builds.building import Building
+    from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
     from wheelfit.install.environment import Environment
     from wheelfit.install.plan import Plan
     from wheelfit.resolve.candidates import Candidates, ChoicePolicy
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
 
-__all__ = ["build_planned", "may_build", "open_building"]
+__all__ = ["build_planned", "may_build", "open_building", "open_places", "read_config_settings"]
 
 
 def __dir__() -> list[str]:
@@ -69,9 +70,6 @@ def open_building(
     from wheelfit.cli.scratch import scratch_folder
     from wheelfit.install.builds.building import Building, BuildPolicy
     from wheelfit.install.builds.cache import BuiltWheels
-    from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
-    from wheelfit.resolve.candidates import Candidates, ChoicePolicy
-    from wheelfit.resolve.request import Request
     from wheelfit.sources.cache import Store
     from wheelfit.sources.cache_folder import usable_cache_folder
 
@@ -81,26 +79,17 @@ def open_building(
             f"nothing can be built for {machine.name}: building is done where it will run",
             hint="leave out --for, or build a wheel there and name that",
         )
-    places: IsolatedPlaces | OwnPlaces
-    if arguments.no_build_isolation:
-        places = OwnPlaces(interpreter, environment.schemes.scripts, environ)
-    else:
-        # A wish is about what gets installed; how builds are told apart holds here too.
-        rule = ChoicePolicy(
-            providers=policy.providers, metadata=policy.metadata, hashes=policy.hashes
-        )
-        places = IsolatedPlaces(
-            interpreter,
-            lambda: Candidates(
-                building, target, machine.detector, rule, user_lists=machine.user_lists
-            ),
-            environ,
-            Request(
-                constraints=wanted.constraints,
-                require_hashes=requires_hashes,
-                hashes_required_by=hashes_required_by,
-            ),
-        )
+    places = open_places(
+        arguments,
+        environ,
+        lambda: building,
+        environment,
+        machine,
+        policy,
+        wanted,
+        requires_hashes=requires_hashes,
+        hashes_required_by=hashes_required_by,
+    )
     folder = cache_folder(arguments.cache_dir, environ) if settings.cache else None
     store = Store(usable_cache_folder(folder, output.warn), note=output.warn)
     building = Building(
@@ -109,7 +98,7 @@ def open_building(
         BuiltWheels(store),
         BuildPolicy(
             frozenset(_project(name, "--allow-source") for name in arguments.allow_source),
-            settings=_settings(arguments.config_settings),
+            settings=read_config_settings(arguments.config_settings),
             target=(
                 interpreter.implementation,
                 *map(str, (*interpreter.version, interpreter.tags[0])),
@@ -124,6 +113,56 @@ def open_building(
         echo=output.say if arguments.debug or output.verbosity > 0 else None,
     )
     return building
+
+
+def open_places(
+    arguments: Namespace,
+    environ: Mapping[str, str],
+    repository: Callable[[], Repository],
+    environment: Environment,
+    machine: ChosenMachine,
+    policy: ChoicePolicy,
+    wanted: Wanted,
+    *,
+    requires_hashes: bool,
+    hashes_required_by: str,
+) -> IsolatedPlaces | OwnPlaces:
+    """Return what makes the places in which build backends run.
+
+    :param arguments: the options of `wheelfit.cli.options.add_building`.
+    :param environ: the environment of the process.
+    :param repository: returns where what building needs comes from.
+    :param environment: whose interpreter builds.
+    :param machine: what wheels are chosen for.
+    :param policy: how they are chosen.
+    :param wanted: what was asked for.
+    :param requires_hashes: everything must have a promised hash.
+    :param hashes_required_by: who says so besides the user, for errors.
+    """
+    from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
+    from wheelfit.resolve.candidates import Candidates, ChoicePolicy
+    from wheelfit.resolve.request import Request
+
+    if arguments.no_build_isolation:
+        return OwnPlaces(environment.interpreter, environment.schemes.scripts, environ)
+    # A wish is about what gets installed; how builds are told apart holds here too.
+    rule = ChoicePolicy(providers=policy.providers, metadata=policy.metadata, hashes=policy.hashes)
+    return IsolatedPlaces(
+        environment.interpreter,
+        lambda: Candidates(
+            repository(),
+            environment.target(),
+            machine.detector,
+            rule,
+            user_lists=machine.user_lists,
+        ),
+        environ,
+        Request(
+            constraints=wanted.constraints,
+            require_hashes=requires_hashes,
+            hashes_required_by=hashes_required_by,
+        ),
+    )
 
 
 def _never(arguments: Namespace, wanted: Wanted) -> list[str]:
@@ -146,8 +185,12 @@ def _project(text: str, where: str) -> str:
         ) from None
 
 
-def _settings(texts: Sequence[str]) -> Mapping[str, str | Sequence[str]]:
-    """Read ``KEY=VALUE``; a key that is there again has a list of values."""
+def read_config_settings(texts: Sequence[str]) -> Mapping[str, str | Sequence[str]]:
+    """Read ``KEY=VALUE``; a key that is there again has a list of values.
+
+    :param texts: as they were given.
+    :raises UsageError: one is something else.
+    """
     found: dict[str, list[str]] = {}
     for text in texts:
         key, equals, value = text.partition("=")

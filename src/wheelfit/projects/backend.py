@@ -31,8 +31,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-Kind: TypeAlias = Literal["wheel", "editable"]
-"""Which hooks are called."""
+Kind: TypeAlias = Literal["wheel", "editable", "sdist"]
+"""Which hooks are called; of a source distribution no metadata can be asked for."""
 ConfigSettings: TypeAlias = "Mapping[str, str | Sequence[str]]"
 
 _LINES = 20
@@ -189,15 +189,16 @@ class Backend:
             return (place / "METADATA").read_bytes()
 
     def build(self, kind: Kind, folder: Path) -> Path:
-        """Build the wheel and return its path; nothing of it has been checked.
+        """Build it and return its path; nothing of it has been checked.
 
         :param folder: where it shall lie.
-        :raises BuildFailed: the backend failed, or gave no wheel.
+        :raises BuildFailed: the backend failed, or gave nothing.
         """
         with self._explained(f"built as {_THING[kind]}"):
             found = Path(self._builder.build(kind, folder, self._settings))
             if found.resolve().parent != folder.resolve() or not found.is_file():
-                raise build.BuildException(f"there is no wheel where it should be: {found.name}")
+                what = "source distribution" if kind == "sdist" else "wheel"
+                raise build.BuildException(f"there is no {what} where it should be: {found.name}")
             return found
 
     def _run(
@@ -249,7 +250,11 @@ class Backend:
         )
 
 
-_THING = {"wheel": "a wheel", "editable": "an editable wheel"}
+_THING = {
+    "wheel": "a wheel",
+    "editable": "an editable wheel",
+    "sdist": "a source distribution",
+}
 
 
 def _how(code: int) -> str:

@@ -1,0 +1,99 @@
+"""Say what a build environment has: its backend, what that knows, and some packages.
+
+Run by the interpreter of the environment, with a question as JSON; the answer is JSON too.
+Nothing of what is looked at is imported.
+"""
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    """Answer the question in the first argument."""
+    question = json.loads(sys.argv[1])
+    sys.path[:0] = question["path"]
+    top = question["backend"].partition(".")[0]
+    places = _places(top)
+    answer = {
+        "backend": _distribution(top) if places else None,
+        "mentions": {
+            text: any(_mentions(place, text) for place in places) for text in question["mentions"]
+        },
+        "has": [one for one in question["has"] if _has(*one)],
+        "packages": {name: _version(name) for name in question["packages"]},
+        "environment": _environment(),
+    }
+    sys.stdout.write(json.dumps(answer))
+
+
+def _places(top: str) -> "list[Path]":
+    """Return where a package lies; a module alone is a file."""
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return []
+    if spec is None:
+        return []
+    return [Path(one) for one in spec.submodule_search_locations or [spec.origin or ""]]
+
+
+def _mentions(place: Path, text: str) -> bool:
+    files = [place] if place.is_file() else sorted(place.rglob("*.py"))
+    return any(text in path.read_text(encoding="utf-8", errors="replace") for path in files)
+
+
+def _has(module: str, text: str) -> bool:
+    """Say whether the source of a module has a text."""
+    top, *rest = module.split(".")
+    for place in _places(top):
+        path = place.joinpath(*rest)
+        for file in (path.with_suffix(".py"), path / "__init__.py"):
+            if file.is_file() and _mentions(file, text):
+                return True
+    return False
+
+
+def _distribution(top: str) -> list[str]:
+    """Return name and version of what a module belongs to; the module's name where nobody says."""
+    for name in importlib.metadata.packages_distributions().get(top, ()):
+        version = _version(name)
+        if version is not None:
+            return [name, version]
+    return [top, ""]
+
+
+def _version(name: str) -> "str | None":
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _environment() -> "dict[str, str]":
+    """Return the variables of environment markers."""
+    info = sys.implementation.version
+    implementation = f"{info.major}.{info.minor}.{info.micro}"
+    if info.releaselevel != "final":
+        implementation += info.releaselevel[0] + str(info.serial)
+    return {
+        "implementation_name": sys.implementation.name,
+        "implementation_version": implementation,
+        "os_name": os.name,
+        "platform_machine": platform.machine(),
+        "platform_python_implementation": platform.python_implementation(),
+        "platform_release": platform.release(),
+        "platform_system": platform.system(),
+        "platform_version": platform.version(),
+        "python_full_version": platform.python_version(),
+        "python_version": ".".join(platform.python_version_tuple()[:2]),
+        "sys_platform": sys.platform,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Find out what a build environment has: which backend, and whether that knows variants."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.build.front_end.dialects import MARK
+from wheelfit.build.front_end.isolated import __path__ as _scripts
+from wheelfit.errors import BuildFailed
+from wheelfit.platforms.children import run
+from wheelfit.values import dataclass, field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.build.front_end.dialects import Dialect
+    from wheelfit.build.front_end.source import Source
+    from wheelfit.projects.backend import BuildEnvironment
+
+__all__ = ["Look", "look_at"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_DEADLINE = 60.0
+"""Seconds to look at an environment."""
+_LINES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Hold what a build environment has."""
+
+    backend: str
+    """Name and version of the distribution of the backend; its module where nobody says."""
+    knows_variants: bool
+    """Whether the source of the backend mentions what writes variant wheels."""
+    has_what_it_calls: bool
+    """Whether that is there, as far as it is known what the backend calls."""
+    machine: Mapping[str, str] = field(hash=False)
+    """Marker variables of the interpreter."""
+    packages: Mapping[str, str | None] = field(hash=False)
+    """Versions of what was asked about."""
+
+
+def look_at(
+    place: BuildEnvironment, source: Source, dialect: Dialect | None, packages: Iterable[str]
+) -> Look:
+    """Look at an environment; nothing of the project or its backend is imported.
+
+    :param place: the environment.
+    :param source: the project that is built there.
+    :param dialect: what its backend may speak.
+    :param packages: whose versions are wanted, by normalised name.
+    :raises BuildFailed: its interpreter cannot tell.
+    """
+    calls = None if dialect is None else dialect.calls
+    question = {
+        "backend": source.backend,
+        "path": source.backend_path,
+        "mentions": [MARK],
+        "has": [calls] if calls else [],
+        "packages": list(packages),
+    }
+    script = Path(next(iter(_scripts))) / "look.py"
+    answer = run(
+        [str(place.python), "-I", "-B", str(script), json.dumps(question)],
+        environ=place.environ,
+        deadline=_DEADLINE,
+    )
+    try:
+        said = json.loads(answer.output)
+    except ValueError:
+        last = answer.errors.decode("utf-8", "replace").strip().splitlines()[-_LINES:]
+        raise BuildFailed(
+            f"the environment to build {source.name} cannot be looked at",
+            where=str(place.python),
+            note="\n".join(last) or None,
+        ) from None
+    return Look(
+        " ".join(filter(None, said["backend"] or [source.backend])),
+        knows_variants=said["mentions"][MARK],
+        has_what_it_calls=not calls or bool(said["has"]),
+        machine=said["environment"],
+        packages=said["packages"],
+    )

@@ -1,0 +1,115 @@
+"""Open the project that is built: its folder or an archive of it, and what its file says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from wheelfit.core import strict_toml
+from wheelfit.core.project_table import ProjectTable, read_project_table
+from wheelfit.errors import FileProblem
+from wheelfit.projects.archives import unpack_archive
+from wheelfit.projects.static_metadata import is_project
+from wheelfit.values import dataclass, field
+
+__all__ = ["Source", "open_source"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_NAME = "pyproject.toml"
+_LEGACY = "setuptools.build_meta"
+_LARGEST = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Hold a project whose files are there."""
+
+    folder: Path
+    name: str
+    """What people call it: its folder or archive."""
+    pyproject: Mapping[str, Any] = field(hash=False, repr=False)
+    """Its ``pyproject.toml``; empty where there is none."""
+    table: ProjectTable | None
+    """What its wheels have in common (B-1)."""
+
+    @property
+    def where(self) -> str:
+        """Its ``pyproject.toml``, for errors."""
+        return str(self.folder / _NAME)
+
+    @property
+    def backend(self) -> str:
+        """The module of its build backend (PEP 517)."""
+        found = self.at("build-system", "build-backend")
+        return found.partition(":")[0] if isinstance(found, str) else _LEGACY
+
+    @property
+    def backend_path(self) -> tuple[str, ...]:
+        """Folders of the project in which the backend is looked for first."""
+        found = self.at("build-system", "backend-path")
+        texts = found if isinstance(found, list) else []
+        return tuple(str(self.folder / text) for text in texts if isinstance(text, str))
+
+    def at(self, *keys: str) -> object:
+        """Return a value of its ``pyproject.toml``; None where there is none.
+
+        :param keys: the way to it.
+        """
+        value: object = self.pyproject
+        for key in keys:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return value
+
+
+def open_source(project: Path, scratch: Path, providers: Mapping[str, str]) -> Source:
+    """Open a project.
+
+    :param project: its folder, or an archive of it.
+    :param scratch: where an archive is unpacked.
+    :param providers: by namespace: the requirement of its plugin, where the project has no
+        table that says it (B-8).
+    :raises FileProblem: there is no project, or its file cannot be read.
+    :raises InvalidSource: the archive is not sound.
+    :raises InvalidDocument: its ``[variant]`` table has faults; names all of them.
+    """
+    if project.is_dir():
+        folder = project.resolve()
+    elif project.is_file():
+        inside = Path(mkdtemp(prefix="project-", dir=scratch))
+        folder = unpack_archive(project, inside, project.name, where=str(project))
+    else:
+        raise FileProblem("there is nothing of that name", where=str(project))
+    if not is_project(folder):
+        raise FileProblem(
+            "there is no project in it, neither a pyproject.toml nor a setup.py",
+            where=str(project),
+        )
+    where = str(project / _NAME) if project.is_dir() else f"{project}: {_NAME}"
+    pyproject = _read(folder / _NAME, where)
+    if providers and "variant" not in pyproject:
+        entries = {namespace: {"requires": [text]} for namespace, text in providers.items()}
+        given = {"default-priorities": {"namespace": list(providers)}, "providers": entries}
+        table = read_project_table({"variant": given}, where="--provider")
+    else:
+        table = read_project_table(pyproject, where=where)
+    return Source(folder, str(project), pyproject, table)
+
+
+def _read(path: Path, where: str) -> Mapping[str, Any]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+        return strict_toml.load(data)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        words = f"the project's file cannot be read: {error.strerror or error}"
+        raise FileProblem(words, where=where) from None
+    except ValueError as error:
+        raise FileProblem(f"the project's file is not TOML: {error}", where=where) from None

@@ -1,0 +1,110 @@
+"""Which wheels are asked for: labels of the table, properties, the null variant, a plain wheel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.core.labels import NULL
+from wheelfit.core.properties import EMPTY, PropertySet
+from wheelfit.core.variant_request import VariantRequest, choose_variant
+from wheelfit.errors import UsageError
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import Property
+
+__all__ = ["PLAIN", "Choice", "Wanted", "choose", "wanted_by"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Name one wheel to build."""
+
+    label: Label | None = None
+    """Of the variant; None: a plain wheel (B-10)."""
+    properties: PropertySet = EMPTY
+    """What the variant needs."""
+
+    def __str__(self) -> str:
+        return "a plain wheel" if self.label is None else f"variant {self.label}"
+
+
+PLAIN = Choice()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Hold what was asked for, before the table of the project is known."""
+
+    requests: tuple[VariantRequest, ...] = ()
+    everything: bool = False
+    """Whether every label of the table is wanted."""
+    plain: bool | None = None
+    """Whether a plain wheel is wanted; None: where nothing else is, and beside everything."""
+
+
+def wanted_by(
+    labels: Iterable[Label],
+    properties: Iterable[Property],
+    *,
+    null: bool = False,
+    everything: bool = False,
+    plain: bool | None = None,
+) -> Wanted:
+    """Put together what the options of a command ask for (B-16, B-33).
+
+    :param labels: of the table; with properties at most one, which names them.
+    :param properties: of one variant, all together.
+    :param null: whether the null variant is wanted.
+    :param everything: whether every label of the table is.
+    :param plain: as in `Wanted`.
+    :raises UsageError: properties get several labels, or all labels and some are asked for.
+    :raises InvalidLabel: properties are called null.
+    """
+    labels, chosen = tuple(dict.fromkeys(labels)), PropertySet(properties)
+    requests = []
+    if chosen:
+        if len(labels) > 1:
+            raise UsageError(
+                f"{len(labels)} labels are given for one set of properties",
+                hint="give one --variant with --property; labels of the table need no --property",
+            )
+        requests.append(VariantRequest(chosen, labels[0] if labels else None))
+    else:
+        requests += [VariantRequest(label=label) for label in labels]
+    if everything and requests:
+        raise UsageError("all variants and some are asked for", hint="leave out one or the other")
+    if null:
+        requests.insert(0, VariantRequest(label=NULL))
+    return Wanted(tuple(dict.fromkeys(requests)), everything, plain)
+
+
+def choose(wanted: Wanted, variants: Mapping[Label, PropertySet] | None) -> tuple[Choice, ...]:
+    """Return the wheels to build: the plain one first, then in the order asked for.
+
+    :param wanted: what was asked for.
+    :param variants: what the table of the project lists; None: it has no table.
+    :raises InvalidLabel: a label is not there, or stands for other properties.
+    :raises UsageError: everything is asked for, and the table lists nothing.
+    """
+    choices = [Choice(*choose_variant(one, variants or {})) for one in wanted.requests]
+    if wanted.everything:
+        if not variants:
+            raise UsageError(
+                "all variants are asked for, and the project lists none",
+                hint="list them under [variant.variants] of its pyproject.toml",
+            )
+        choices += [Choice(label, properties) for label, properties in variants.items()]
+    plain = wanted.plain
+    if plain is None:
+        plain = wanted.everything or not choices
+    if not (plain or choices):
+        raise UsageError("nothing is asked for", hint="name a --variant, or leave out --no-plain")
+    return tuple(dict.fromkeys([PLAIN, *choices] if plain else choices))
