@@ -243,6 +243,20 @@ def test_a_project_that_the_index_has_not(run: Runner, tmp_path: Path) -> None:
     assert "the index has no project fsat" in said.err
 
 
+def test_pages_for_people_are_no_index(run: Runner, tmp_path: Path) -> None:
+    """Beside an index that is sound, pages that `--site` wrote are no fault."""
+    pytest.importorskip("jinja2", reason="needs the extra `server`")
+    static = {"blas": {"library": ["mkl"]}}
+    document = release_document({"null": {}, "mkl": static}, static=static)
+    for label in ("null", "mkl"):
+        build_wheel(tmp_path / "dist", "fast", "1.0", label=label, document=document)
+    run("index", "generate", tmp_path / "dist", "--to", tmp_path / "site", "--site")
+    assert (tmp_path / "site/project/fast/1.0/index.html").exists()
+    said = run("index", "check", tmp_path / "site", "--json").object
+    assert not [one for one in said["findings"] if "project/" in one["message"]], said
+    assert said["unchecked"] == []
+
+
 def test_nothing_is_no_index_without_faults(run: Runner, tmp_path: Path) -> None:
     """A page that lists no project, as the one above the index, was not checked."""
     with LoopbackServer(FolderIndex(tmp_path)) as server:

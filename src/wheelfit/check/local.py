@@ -52,6 +52,9 @@ def __dir__() -> list[str]:
 _DOCUMENT = "variant.json"
 _PAGE = "index.html"
 _LARGEST_PAGE = 256 << 20
+_FOR_PEOPLE = b'<meta name="wheelfit:page" content="people">'
+"""Stands in the head of pages that `wheelfit index generate --site` writes: no installer's."""
+_HEAD = 1 << 10
 _MOST_THREADS = 8
 
 
@@ -59,6 +62,7 @@ def check_paths(
     paths: Sequence[Path],
     *,
     full: bool = False,
+    binaries: bool = False,
     profiles: frozenset[Profile] = frozenset(),
     progress: Progress = NO_PROGRESS,
     seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
@@ -70,6 +74,7 @@ def check_paths(
     :param paths: files, and folders that are searched with all folders in them.
     :param full: compare every member of every wheel with RECORD, and wheels with the hashes
         on pages.
+    :param binaries: hold the claims of wheels against the binaries in them (B-60).
     :param profiles: tools whose rules count too.
     :param progress: told of bytes as files are done.
     :param seen: is given each release, and yields what it finds there.
@@ -77,7 +82,7 @@ def check_paths(
     found = _Found()
     for path in paths:
         found.add(path)
-    work = _Work(found, profiles, full=full, seen=seen)
+    work = _Work(found, profiles, full=full, binaries=binaries, seen=seen)
     return work.report(progress)
 
 
@@ -179,12 +184,14 @@ class _Work:
         profiles: frozenset[Profile],
         *,
         full: bool,
+        binaries: bool = False,
         seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
     ) -> None:
         self._seen = seen
         self._found = found
         self._profiles = profiles
         self._full = full
+        self._binaries = binaries
         self._findings: list[Finding] = []
         self._unchecked = list(found.unchecked)
         # By release and then by folder, in the order in which they come.
@@ -222,7 +229,7 @@ class _Work:
 
     def _page(self, path: Path) -> None:
         body = self._read(path, _LARGEST_PAGE)
-        if body is None:
+        if body is None or _FOR_PEOPLE in body[:_HEAD]:
             return
         try:
             files, notes = parse_links(body, "text/html", file_url(path), source=str(path))
@@ -308,7 +315,12 @@ class _Work:
     def _wheel(self, path: Path) -> tuple[list[Finding], WheelFacts | None] | Unchecked:
         try:
             checked = check_wheel(
-                path, path.name, where=str(path), full=self._full, profiles=self._profiles
+                path,
+                path.name,
+                where=str(path),
+                full=self._full,
+                binaries=self._binaries,
+                profiles=self._profiles,
             )
             self._promised(path)
         except FileProblem as error:
