@@ -343,6 +343,18 @@ def test_publishing_is_all_or_nothing(records: Records) -> None:
     assert len(_files(records, stage.id)) == 2
 
 
+def test_two_stages_spell_a_release_in_one_way(records: Records) -> None:
+    """F-70, F-78: what was spelled otherwise by a stage that was quicker stays staged."""
+    stages = [open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))[0] for _ in range(2)]
+    add(records, variant("mkl"), stage=stages[0].id)
+    add(records, variant("open", version="1.0.0"), stage=stages[1].id)
+    assert len(records.publish(stages[0].id, time=LATER)) == 1
+    with pytest.raises(UploadRefused) as caught:
+        records.publish(stages[1].id, time=LATER)
+    assert references(caught) == {"other-spelling"}
+    assert [one.filename for one in _files(records)] == ["some-1.0-py3-none-any-mkl.whl"]
+
+
 def test_a_dropped_stage_leaves_its_names_free(records: Records) -> None:
     """What was never published was never promised to anybody."""
     stage, _ = open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))

@@ -328,8 +328,8 @@ class Records(Protocol):
         A stage that is not there any more has nothing to publish.
 
         :param time: now, in RFC 3339; what the files get as the time of their upload.
-        :raises UploadRefused: ``inconsistent-variants`` with what was published meanwhile; the
-            stage stays as it is.
+        :raises UploadRefused: ``inconsistent-variants`` with what was published meanwhile, or
+            ``other-spelling`` than that has; the stage stays as it is.
         """
 
     def drop(self, stage: str) -> int:

@@ -320,7 +320,10 @@ class SqlRecords:
             violations = [
                 violation
                 for project, version in sorted(releases)
-                for violation in disagreements(_wheels(execute, project, version, PUBLISHED))
+                for violation in (
+                    *disagreements(_wheels(execute, project, version, PUBLISHED)),
+                    *_spellings(execute, project, version),
+                )
             ]
             if violations:
                 raise refusal(violations)  # which undoes all of it
@@ -593,6 +596,20 @@ def _wheels(
         (project, version, stage),
     )
     return [WheelDocument(name, Label(label), bytes(content)) for name, label, content in rows]
+
+
+def _spellings(execute: Execute, project: NormalizedName, version: str) -> list[Violation]:
+    """Return what is wrong with a release that came by several stages, each in its spelling."""
+    rows = execute(
+        "SELECT spelling, MIN(filename) FROM file WHERE project = ? AND version = ?"
+        " AND stage = '' GROUP BY spelling",
+        (project, version),
+    )
+    (first, _), *others = sorted(rows)
+    return [
+        Violation("other-spelling", f"the release is there as {first}, and as {other} too", name)
+        for other, name in others
+    ]
 
 
 def _spelling(execute: Execute, wheels: Sequence[WheelDocument]) -> Version:
