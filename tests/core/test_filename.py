@@ -8,6 +8,8 @@ from wheelfit.core.filename import (
     index_file_name,
     parse_index_file_name,
     parse_wheel_filename,
+    project_of,
+    release_of,
     with_label,
 )
 from wheelfit.core.labels import Label
@@ -154,3 +156,14 @@ def test_the_name_of_the_index_file() -> None:
 def test_reading_the_name_of_an_index_file(text: str, expected: tuple[str, Version] | None) -> None:
     """F-78: split at the first hyphen, normalise the name, compare versions by value."""
     assert parse_index_file_name(text) == expected
+
+
+def test_whose_file_it_is() -> None:
+    """What an index lists is decided by names alone."""
+    assert release_of("Some.Thing-1.0-py3-none-any-cu128.whl") == ("some-thing", Version("1"))
+    assert release_of("some_thing-1.0-variants.json") == ("some-thing", Version("1"))
+    assert release_of("some_thing-1.0.tar.gz") == ("some-thing", Version("1"))
+    assert project_of("some_thing-1.0.zip") == "some-thing"
+    for name in ("some.whl", "index.html", f"some-{'1' * 5000}.tar.gz"):
+        assert release_of(name) is None
+        assert project_of(name) is None

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 import pytest
-from packaging.utils import canonicalize_name
 
-from wheelfit.server.folder import FolderIndex, project_of
+from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Answer, Request
 from wheelfit.testing.wheels import build_wheel, release_document
 
@@ -180,12 +179,3 @@ def test_revised_entries(tmp_path: Path) -> None:
     (entry,) = page(index, "some")
     assert entry["yanked"] == "bad"
     assert get(index, f"/files/{path.name}").status == 200
-
-
-def test_project_of() -> None:
-    """What an index lists is decided by names alone."""
-    assert project_of("Some.Thing-1.0-py3-none-any-cu128.whl") == canonicalize_name("some-thing")
-    assert project_of("some_thing-1.0-variants.json") == "some-thing"
-    assert project_of("some_thing-1.0.tar.gz") == "some-thing"
-    assert project_of("some.whl") is None
-    assert project_of("index.html") is None

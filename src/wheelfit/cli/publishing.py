@@ -435,8 +435,8 @@ def _lay_published(
     folder: Path,
 ) -> None:
     """Put the other files of the same releases beside them, which are published as a whole."""
+    from wheelfit.core.filename import release_of
     from wheelfit.server.generate.published import path_of_entry
-    from wheelfit.server.generate.publishing import release_of
 
     for project, files in there.items():
         for file in files:

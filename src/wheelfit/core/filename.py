@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn
 
 from packaging.tags import InvalidTag, Tag, TooManyTagsError, parse_tag
-from packaging.utils import NormalizedName, canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name, parse_sdist_filename
 from packaging.version import InvalidVersion
 
 from wheelfit.core.labels import Label, is_label
@@ -30,6 +30,8 @@ __all__ = [
     "index_file_name",
     "parse_index_file_name",
     "parse_wheel_filename",
+    "project_of",
+    "release_of",
     "with_label",
 ]
 
@@ -181,6 +183,35 @@ def parse_index_file_name(text: str) -> tuple[NormalizedName, Version] | None:
     if not hyphen or name is None or version is None:
         return None
     return name, version
+
+
+@lru_cache(maxsize=4096)
+def release_of(filename: str) -> tuple[NormalizedName, Version] | None:
+    """Return the release that a file of an index is of, by its name; None if it is of none.
+
+    >>> release_of("Some_Thing-1.0-py3-none-any-cu128.whl")
+    ('some-thing', <Version('1.0')>)
+
+    :param filename: of a wheel, a source distribution or an index file, without any folder.
+    """
+    if (release := parse_index_file_name(filename)) is not None:
+        return release
+    try:
+        if filename.endswith(".whl"):
+            wheel = parse_wheel_filename(filename)
+            return wheel.name, wheel.version
+        return parse_sdist_filename(filename)
+    except (InvalidFilename, ValueError):  # the latter also for numbers of thousands of digits
+        return None
+
+
+def project_of(filename: str) -> NormalizedName | None:
+    """Return the project that a file of an index is of, by its name; None if it is of none.
+
+    :param filename: as for `release_of`.
+    """
+    release = release_of(filename)
+    return None if release is None else release[0]
 
 
 def _build(text: str, part: str) -> BuildTag:

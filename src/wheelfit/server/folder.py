@@ -11,13 +11,8 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
-from packaging.utils import (
-    NormalizedName,
-    parse_sdist_filename,
-)
-
-from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
-from wheelfit.errors import InvalidFilename, WheelfitError
+from wheelfit.core.filename import project_of
+from wheelfit.errors import WheelfitError
 from wheelfit.server.index import Content, content_of, url_of
 from wheelfit.server.messages import Answer, FilePart
 from wheelfit.server.simple import SimpleIndex
@@ -30,10 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from packaging.utils import NormalizedName
+
     from wheelfit.server.messages import Request
 
 
-__all__ = ["FolderIndex", "project_of"]
+__all__ = ["FolderIndex"]
 
 
 def __dir__() -> list[str]:
@@ -134,18 +131,6 @@ class FolderIndex:
                 known = _describe(path, signature)
                 self._known[path.name] = known
         return known
-
-
-def project_of(filename: str) -> NormalizedName | None:
-    """Return whose file this is by its name; None for files that no index lists."""
-    if (release := parse_index_file_name(filename)) is not None:
-        return release[0]
-    try:
-        if filename.endswith(".whl"):
-            return parse_wheel_filename(filename).name
-        return parse_sdist_filename(filename)[0]
-    except (InvalidFilename, ValueError):  # the latter also for endless numbers
-        return None
 
 
 def _describe(path: Path, signature: _Signature) -> _Known:

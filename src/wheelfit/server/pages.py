@@ -6,15 +6,10 @@ import json
 from html import escape
 from typing import TYPE_CHECKING
 
-from packaging.utils import parse_sdist_filename
-
-from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
-from wheelfit.errors import InvalidFilename
+from wheelfit.core.filename import parse_index_file_name, release_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from packaging.version import Version
 
     from wheelfit.sources.page import File, ProjectPage
 
@@ -161,21 +156,8 @@ def _link(file: File) -> str:
 
 def _versions(files: Iterable[File]) -> list[str]:
     """List the versions there are files of (PEP 700)."""
-    found: set[Version] = set()
-    for file in files:
-        if (release := parse_index_file_name(file.filename)) is not None:
-            found.add(release[1])
-        elif file.filename.endswith(".whl"):
-            try:
-                found.add(parse_wheel_filename(file.filename).version)
-            except InvalidFilename:
-                continue
-        else:
-            try:
-                found.add(parse_sdist_filename(file.filename)[1])
-            except ValueError:  # also for numbers of thousands of digits
-                continue
-    return [str(version) for version in sorted(found)]
+    releases = map(release_of, (file.filename for file in files))
+    return [str(one) for one in sorted({release[1] for release in releases if release is not None})]
 
 
 def _meta() -> dict[str, str]:

@@ -91,7 +91,10 @@ def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collecti
     :param without: folders that are left out: what was generated before.
     :raises FileProblem: a folder cannot be read.
     """
-    from wheelfit.core.filename import parse_index_file_name  # noqa: PLC0415 - start-up
+    from wheelfit.core.filename import (  # noqa: PLC0415 - start-up
+        parse_index_file_name,
+        release_of,
+    )
 
     archives: list[Found] = []
     index_files: list[Found] = []
@@ -105,23 +108,13 @@ def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collecti
         elif name.endswith(_YANKED):
             about = name.removesuffix(_YANKED)
             yanked[about if about.endswith(_ARCHIVES) else about.rpartition("/")[2]] = found
-        elif name.endswith(".whl") or (name.endswith(_ARCHIVES) and _is_source(found.filename)):
+        elif name.endswith(".whl") or (name.endswith(_ARCHIVES) and release_of(found.filename)):
             archives.append(found)
         elif name.endswith(_ARCHIVES):
             strange.append(name)
         elif parse_index_file_name(found.filename) is not None:
             index_files.append(found)
     return Collection(tuple(archives), tuple(index_files), provenance, yanked, tuple(strange))
-
-
-def _is_source(filename: str) -> bool:
-    from packaging.utils import parse_sdist_filename  # noqa: PLC0415 - start-up
-
-    try:
-        parse_sdist_filename(filename)
-    except ValueError:  # also for numbers of thousands of digits
-        return False
-    return True
 
 
 _WANTED = (*_ARCHIVES, _PROVENANCE, _YANKED, ".json")

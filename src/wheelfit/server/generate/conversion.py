@@ -15,13 +15,13 @@ from urllib.parse import quote
 
 from wheelfit.check.findings import Check, Place, Severity
 from wheelfit.check.listings import sdist_release
-from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, release_of
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.metadata import losses, read_document, write_document
 from wheelfit.errors import InvalidDocument, InvalidFilename, WheelfitError
 from wheelfit.server.generate.generation import index_entry
 from wheelfit.server.generate.manifest import MANIFEST, read_manifest
-from wheelfit.server.generate.publishing import by_version, paths_of, publish, release_of
+from wheelfit.server.generate.publishing import by_version, paths_of, publish
 from wheelfit.server.generate.refusals import CHANGED_FILE
 from wheelfit.server.generate.targets import FILES, Part
 from wheelfit.server.generate.wishes import Generated

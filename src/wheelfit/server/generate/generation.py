@@ -12,11 +12,16 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from wheelfit.check.findings import Place
-from wheelfit.core.filename import index_file_name, parse_index_file_name, parse_wheel_filename
+from wheelfit.core.filename import (
+    index_file_name,
+    parse_index_file_name,
+    parse_wheel_filename,
+    release_of,
+)
 from wheelfit.errors import UserError
 from wheelfit.server.generate.collection import collect
 from wheelfit.server.generate.manifest import MANIFEST, Manifest, read_manifest
-from wheelfit.server.generate.publishing import publish, release_of
+from wheelfit.server.generate.publishing import publish
 from wheelfit.server.generate.refusals import (
     CHANGED_FILE,
     FOREIGN_PROVENANCE,

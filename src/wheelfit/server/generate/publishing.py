@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from packaging.utils import canonicalize_name, parse_sdist_filename
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
-from wheelfit.errors import InvalidFilename
+from wheelfit.core.filename import release_of
 from wheelfit.server.generate.manifest import MANIFEST, Manifest, read_manifest, write_manifest
 from wheelfit.server.generate.targets import SIMPLE, Part
 from wheelfit.server.generate.wishes import Generated, Standing
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     Release = tuple[NormalizedName, Version]
 
 
-__all__ = ["by_version", "paths_of", "publish", "release_of"]
+__all__ = ["by_version", "paths_of", "publish"]
 
 
 def __dir__() -> list[str]:
@@ -186,23 +185,6 @@ def paths_of(project: str, file: File) -> Iterator[str]:
         yield path
         if url == file.url and file.metadata_hashes is not None:
             yield f"{path}.metadata"
-
-
-@lru_cache(maxsize=4096)
-def release_of(filename: str) -> Release | None:
-    """Return the release that a file is of, by its name; None if it is of none.
-
-    :param filename: of a wheel, a source distribution or a ``-variants.json``.
-    """
-    if (release := parse_index_file_name(filename)) is not None:
-        return release
-    try:
-        if filename.endswith(".whl"):
-            wheel = parse_wheel_filename(filename)
-            return wheel.name, wheel.version
-        return parse_sdist_filename(filename)
-    except (InvalidFilename, ValueError):
-        return None
 
 
 def _digest(data: bytes) -> str:

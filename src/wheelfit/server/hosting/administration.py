@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from wheelfit.core.filename import project_of
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import FileProblem, InvalidConfiguration
-from wheelfit.server.folder import project_of
 from wheelfit.server.store.records import PUBLISHED
 from wheelfit.server.store.tokens import issue, open_stage, written
 from wheelfit.values import dataclass

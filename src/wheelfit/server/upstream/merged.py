@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
 from wheelfit.errors import InvalidFilename
-from wheelfit.server.folder import project_of
 from wheelfit.server.memory import Memory
 from wheelfit.server.upstream.settings import fits
 from wheelfit.sources.page import ProjectPage

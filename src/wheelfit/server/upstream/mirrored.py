@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
 from wheelfit.errors import (
     IntegrityError,
     InvalidFilename,
@@ -16,7 +16,6 @@ from wheelfit.errors import (
     UnexpectedStatus,
 )
 from wheelfit.patterns import pattern
-from wheelfit.server.folder import project_of
 from wheelfit.server.index import Content, Elsewhere, content_of, url_of
 from wheelfit.server.memory import Memory
 from wheelfit.server.upstream.documents import MADE, documents_of, make_document
