@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from wheelfit.check.findings import Finding
     from wheelfit.core.filename import WheelFilename
     from wheelfit.server.generate.collection import Collection, Found
-    from wheelfit.server.generate.facts import FileFacts
+    from wheelfit.server.generate.file_facts import FileFacts
     from wheelfit.server.generate.last_run import LastRun
     from wheelfit.server.generate.memory import Memory
     from wheelfit.server.generate.targets import Target

@@ -17,7 +17,7 @@ from wheelfit.check.checks import CHECKS
 from wheelfit.check.findings import Finding, Place, Severity
 from wheelfit.check.wheels import check_wheel
 from wheelfit.errors import FileProblem
-from wheelfit.server.generate.facts import FileFacts
+from wheelfit.server.generate.file_facts import FileFacts
 from wheelfit.values import replace
 from wheelfit.wheels.bytes_source import Memory
 from wheelfit.wheels.dist_info import header_value

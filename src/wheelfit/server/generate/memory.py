@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from wheelfit import __version__
-from wheelfit.server.generate.facts import FileFacts
+from wheelfit.server.generate.file_facts import FileFacts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,8 @@ import json
 from typing import TYPE_CHECKING, cast
 
 from packaging.utils import NormalizedName, canonicalize_version
-from packaging.version import Version
 
 from wheelfit.core.filename import parse_index_file_name
-from wheelfit.core.labels import Label
 from wheelfit.server.store.records import (
     PUBLISHED,
     Change,
@@ -20,11 +18,17 @@ from wheelfit.server.store.records import (
     Stage,
     StoredFile,
     Token,
-    Violation,
     refusal,
 )
-from wheelfit.server.store.release_documents import WheelDocument, disagreements, make_document
+from wheelfit.server.store.release_documents import disagreements
 from wheelfit.server.store.schema import migrate
+from wheelfit.server.store.sql_admission import (
+    admit,
+    folded_name,
+    owners_of,
+    spelling_faults,
+)
+from wheelfit.server.store.sql_documents import documents_of, renew, wheels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -91,7 +95,7 @@ class SqlRecords:
             else:
                 documents = [
                     ListedDocument(one.filename, one.sha256, len(one.content))
-                    for one in _documents(execute, project, stage)
+                    for one in documents_of(execute, project, stage)
                 ]
         files = sorted(map(_stored, rows), key=lambda file: file.filename)
         documents.sort(key=lambda document: document.filename)
@@ -136,7 +140,7 @@ class SqlRecords:
                 )
                 found = [ReleaseDocument(name, sha, bytes(content)) for name, sha, content in rows]
             else:
-                found = _documents(execute, release[0], stage)
+                found = documents_of(execute, release[0], stage)
         return next((one for one in found if one.filename == filename), None)
 
     def serial(self, project: NormalizedName | None = None) -> int:
@@ -177,7 +181,7 @@ class SqlRecords:
     def check(self, new: NewFile, *, stage: str = PUBLISHED, by: str | None = None) -> bool:
         """Say whether a file could be added now."""
         with self._database.reading() as execute:
-            return _admit(execute, new, stage, by)
+            return admit(execute, new, stage, by)
 
     def add(
         self,
@@ -189,7 +193,7 @@ class SqlRecords:
     ) -> bool:
         """Add a file, and make the document of its release anew."""
         with self._database.writing() as execute:
-            if not _admit(execute, new, stage, by):
+            if not admit(execute, new, stage, by):
                 return False
             keep()
             execute(
@@ -199,7 +203,7 @@ class SqlRecords:
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     new.filename,
-                    _folded(new),
+                    folded_name(new),
                     new.project,
                     canonicalize_version(new.version),
                     str(new.version),
@@ -216,12 +220,12 @@ class SqlRecords:
                     stage,
                 ),
             )
-            if by is not None and not _owners(execute, new.project):
+            if by is not None and not owners_of(execute, new.project):
                 execute("INSERT INTO owner (project, name) VALUES (?, ?)", (new.project, by))
             if stage == PUBLISHED:
                 touched = [(new.project, "upload", new.filename)]
                 _log(execute, touched, new.uploaded)
-                _renew(execute, new.project, canonicalize_version(new.version))
+                renew(execute, new.project, canonicalize_version(new.version))
             return True
 
     def yank(self, filenames: Iterable[str], reason: str | None, *, time: str) -> int:
@@ -265,7 +269,7 @@ class SqlRecords:
                 releases.add((project, version))
             _log(execute, touched, time)
             for project, version in sorted(releases):
-                _renew(execute, project, version)
+                renew(execute, project, version)
         return count
 
     # --- stages ----------------------------------------------------------------------
@@ -321,14 +325,14 @@ class SqlRecords:
                 violation
                 for project, version in sorted(releases)
                 for violation in (
-                    *disagreements(_wheels(execute, project, version, PUBLISHED)),
-                    *_spellings(execute, project, version),
+                    *disagreements(wheels_of(execute, project, version, PUBLISHED)),
+                    *spelling_faults(execute, project, version),
                 )
             ]
             if violations:
                 raise refusal(violations)  # which undoes all of it
             for project, version in sorted(releases):
-                _renew(execute, project, version)
+                renew(execute, project, version)
             names = [one.filename for one in files]
             return tuple(_one(execute, name) for name in names)
 
@@ -385,7 +389,7 @@ class SqlRecords:
     def owners(self, project: NormalizedName) -> frozenset[str]:
         """Return who owns a project."""
         with self._database.reading() as execute:
-            return _owners(execute, project)
+            return owners_of(execute, project)
 
     def set_owners(self, project: NormalizedName, owners: Iterable[str]) -> None:
         """Say who owns a project from now on."""
@@ -411,10 +415,6 @@ class SqlRecords:
 
 _END = (1 << 63) - 1
 _TOKEN = "id, owner, scopes, created, projects, expires, note"  # noqa: S105 - columns
-
-
-def _folded(new: NewFile) -> str:
-    return new.folded or new.filename.lower()
 
 
 def _stored(row: Row) -> StoredFile:
@@ -454,79 +454,6 @@ def _one(execute: Execute, filename: str) -> StoredFile:
     return _stored(rows[0])
 
 
-def _owners(execute: Execute, project: NormalizedName) -> frozenset[str]:
-    return frozenset(
-        name for (name,) in execute("SELECT name FROM owner WHERE project = ?", (project,))
-    )
-
-
-# --- who may come in ----------------------------------------------------------------------
-
-
-def _admit(execute: Execute, new: NewFile, stage: str, by: str | None) -> bool:
-    """Look whether a file may be added; False if it is there already.
-
-    :raises UploadRefused: it may not.
-    """
-    violations: list[Violation] = []
-    if stage != PUBLISHED and not execute("SELECT 1 FROM stage WHERE id = ?", (stage,)):
-        violations.append(
-            Violation("no-such-stage", "the stage was published or dropped", new.filename)
-        )
-    owners = _owners(execute, new.project)
-    if by is not None and owners and by not in owners:
-        message = f"{new.project} belongs to others than {by}"
-        violations.append(Violation("not-an-owner", message, new.filename))
-    others = execute(
-        "SELECT filename, sha256, stage FROM file WHERE filename = ? OR folded = ?",
-        (new.filename, _folded(new)),
-    )
-    if others and not violations and (new.filename, new.sha256, stage) in others:
-        return False
-    violations += [_taken(new, other, stage) for other in others]
-    for (deleted,) in execute("SELECT filename FROM tombstone WHERE folded = ?", (_folded(new),)):
-        message = f"{deleted} was deleted, and the name of a deleted file never comes back"
-        violations.append(Violation("name-deleted", message, new.filename))
-    version = canonicalize_version(new.version)
-    spellings = execute(
-        "SELECT DISTINCT spelling FROM file WHERE project = ? AND version = ? AND stage IN ('', ?)",
-        (new.project, version, stage),
-    )
-    violations += [
-        Violation(
-            "other-spelling",
-            f"the release is there as {spelling}, and may not be {new.version} too",
-            new.filename,
-        )
-        for (spelling,) in spellings
-        if spelling != str(new.version)
-    ]
-    if new.document is not None and new.label is not None:
-        own = WheelDocument(new.filename, new.label, new.document)
-        wheels = _wheels(execute, new.project, version, stage)
-        violations += disagreements([*(one for one in wheels if one.filename != own.filename), own])
-    if violations:
-        raise refusal(violations)
-    return True
-
-
-def _taken(new: NewFile, other: Row, stage: str) -> Violation:
-    filename, sha256, waits = other
-    if filename != new.filename:
-        message = f"{filename} is there, and is the same name on systems that ignore case"
-        return Violation("name-collision", message, new.filename)
-    if waits not in (PUBLISHED, stage):
-        message = "a file of this name waits to be published"
-    elif sha256 == new.sha256:
-        message = "this very file is published already"
-    else:
-        message = f"a file of this name with other content is there, with SHA-256 {sha256}"
-    return Violation("name-taken", message, new.filename)
-
-
-# --- what follows from a change --------------------------------------------------------------
-
-
 def _log(execute: Execute, touched: Sequence[tuple[str, str, str]], time: str) -> None:
     """Give one number to all that was changed: project, action, and name of each file."""
     if not touched:
@@ -544,74 +471,3 @@ def _log(execute: Execute, touched: Sequence[tuple[str, str, str]], time: str) -
             "INSERT INTO change (serial, filename, project, action, time) VALUES (?, ?, ?, ?, ?)",
             (serial, filename, project, action, time),
         )
-
-
-def _renew(execute: Execute, project: NormalizedName, version: str) -> None:
-    """Make the document of a release anew (F-74)."""
-    execute("DELETE FROM release_document WHERE project = ? AND version = ?", (project, version))
-    wheels = _wheels(execute, project, version, PUBLISHED)
-    if not wheels:
-        return
-    spelling = _spelling(execute, wheels)
-    document = make_document(project, spelling, wheels)
-    if document is not None:
-        execute(
-            "INSERT INTO release_document (filename, project, version, content, sha256, size)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                document.filename,
-                project,
-                version,
-                document.content,
-                document.sha256,
-                len(document.content),
-            ),
-        )
-
-
-def _documents(execute: Execute, project: NormalizedName, stage: str) -> list[ReleaseDocument]:
-    """Make the documents of a project as they will be when a stage is published."""
-    rows = execute(
-        "SELECT DISTINCT version FROM file WHERE project = ? AND stage IN ('', ?)"
-        " AND document IS NOT NULL",
-        (project, stage),
-    )
-    documents = []
-    for (version,) in rows:
-        wheels = _wheels(execute, project, version, stage)
-        # Published meanwhile what does not go with it: publishing will say so.
-        if wheels and not disagreements(wheels):
-            document = make_document(project, _spelling(execute, wheels), wheels)
-            documents += [document] if document is not None else []
-    return documents
-
-
-def _wheels(
-    execute: Execute, project: NormalizedName, version: str, stage: str
-) -> list[WheelDocument]:
-    """Return the documents of the variant wheels of a release that a stage sees."""
-    rows = execute(
-        "SELECT filename, label, document FROM file WHERE project = ? AND version = ?"
-        " AND stage IN ('', ?) AND document IS NOT NULL AND label IS NOT NULL",
-        (project, version, stage),
-    )
-    return [WheelDocument(name, Label(label), bytes(content)) for name, label, content in rows]
-
-
-def _spellings(execute: Execute, project: NormalizedName, version: str) -> list[Violation]:
-    """Return what is wrong with a release that came by several stages, each in its spelling."""
-    rows = execute(
-        "SELECT spelling, MIN(filename) FROM file WHERE project = ? AND version = ?"
-        " AND stage = '' GROUP BY spelling",
-        (project, version),
-    )
-    (first, _), *others = sorted(rows)
-    return [
-        Violation("other-spelling", f"the release is there as {first}, and as {other} too", name)
-        for other, name in others
-    ]
-
-
-def _spelling(execute: Execute, wheels: Sequence[WheelDocument]) -> Version:
-    rows = execute("SELECT spelling FROM file WHERE filename = ?", (wheels[0].filename,))
-    return Version(rows[0][0])
