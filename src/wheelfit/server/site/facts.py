@@ -45,6 +45,8 @@ _POLICY = ChoicePolicy(metadata=MetadataPolicy(read_unlisted=True, most_labels=2
 """Where wheels are looked into at all, they are at hand, so that it costs little."""
 _KEPT = 200_000
 """Files that all that is kept may be about."""
+_FILE = 700
+"""Bytes of memory that a file takes, roughly; what is said about releases counts so too."""
 _MOST_ASKED = 2_000
 """Wheels of a release for which machines are asked; of more the answers would take too long."""
 _LONGEST_DESCRIPTION = 100_000
@@ -71,6 +73,12 @@ class About:
     """``Requires-Dist``, as written."""
     problem: str = ""
     """Why nothing of it is known; empty: it is."""
+
+    @property
+    def size(self) -> int:
+        """Characters of all of it that may be long."""
+        links = sum(len(text) for pair in (*self.links, *self.other_links) for text in pair)
+        return len(self.description) + links + sum(map(len, self.needs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +126,9 @@ class Facts:
         self._index = index
         self._reads_wheels = reads_wheels
         self._projects = Memory[ProjectFacts](_KEPT, lambda one: len(one.page.files) + 1)
-        self._releases = Memory[ReleaseFacts](_KEPT, lambda one: len(one.release.wheels) + 10)
+        self._releases = Memory[ReleaseFacts](
+            _KEPT, lambda one: len(one.release.wheels) + 10 + one.about.size // _FILE
+        )
 
     def project(self, name: NormalizedName) -> ProjectFacts | None:
         """Return what is listed of a project; None if it is not known.
@@ -216,7 +226,9 @@ def _about(files: IndexFiles, release: Release) -> About:
         license=_field(raw, "license_expression") or _field(raw, "license").partition("\n")[0],
         links=links,
         other_links=others,
-        needs=tuple(map(str, (raw.get("requires_dist") or ())[:_MOST_NEEDS])),
+        needs=tuple(
+            str(one)[:_LONGEST_FIELD] for one in (raw.get("requires_dist") or ())[:_MOST_NEEDS]
+        ),
     )
 
 

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import shlex
 import time
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import unquote
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import NetworkError, StorageUnavailable, UserError, WheelfitError
-from wheelfit.patterns import pattern
 from wheelfit.server.messages import Answer, as_asked
 from wheelfit.server.site.asked import Asked, read_query, read_upload
-from wheelfit.server.site.facts import Facts, is_web_address
+from wheelfit.server.site.facts import Facts
+from wheelfit.server.site.long_lists import Part, part_of, query_of_part
 from wheelfit.server.site.machines import PYTHON_NAMES, group_of, preset_groups
+from wheelfit.server.site.places import Place, segment
 from wheelfit.server.site.rendering import Templates
-from wheelfit.values import dataclass, replace
+from wheelfit.values import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -63,28 +63,7 @@ _LABELS_ON_A_PAGE = 100
 _WHEELS_ON_A_PAGE = 200
 _ITEMS_OF_A_FILE = 5_000
 _LONGEST_SEARCH = 100
-_SIMPLE_PAGE = "../../"
-"""URLs of an index begin so: they are relative to the page of the project."""
-_BESIDE_PAGE = pattern(r"(?:[\w%+-][\w.%+-]*/)*[\w%+-][\w.%+-]*", re.ASCII)
-"""Others are of files in the folder of the page."""
 _NO_URL = "INDEX_URL"
-
-
-class Part(NamedTuple):
-    """Hold what one page shows of a long list."""
-
-    items: Sequence[Any]
-    number: int
-    """Of this page, from 1."""
-    pages: int
-    total: int
-    first: int
-    """Number of the first item, from 1."""
-
-    @property
-    def last(self) -> int:
-        """Number of the last item."""
-        return self.first + len(self.items) - 1
 
 
 class Group(NamedTuple):
@@ -95,36 +74,6 @@ class Group(NamedTuple):
     """Name, what it is, and the label that it takes; empty: the plain wheel."""
     takes: tuple[tuple[str, int], ...]
     """How many take which label."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Say where a page stands, and what it may point to."""
-
-    depth: int
-    """Folders above it, as far as the site reaches."""
-    is_static: bool = False
-    """Whether nobody answers forms."""
-
-    @property
-    def root(self) -> str:
-        """What leads from here to the front page."""
-        return "../" * self.depth or "./"
-
-    def file(self, file: File, project: str) -> str:
-        """Return the link to a file of the index; empty: there is none to follow."""
-        return self._url(file.url, project)
-
-    def provenance(self, file: File, project: str) -> str:
-        """Return the link to what was attested; empty: nothing was."""
-        return "" if file.provenance is None else self._url(file.provenance, project)
-
-    def _url(self, url: str, project: str) -> str:
-        if url.startswith(_SIMPLE_PAGE):
-            return self.root + url.removeprefix(_SIMPLE_PAGE)
-        if _BESIDE_PAGE.fullmatch(url):
-            return f"{self.root}simple/{_segment(project)}/{url}"
-        return url if is_web_address(url) else ""
 
 
 class Site:
@@ -206,7 +155,7 @@ class Site:
             case ["project", name, version, ""]:
                 return self._release(request, place, name, version)
             case ["project", *_, last] if last:
-                return _redirect(f"{_segment(last)}/")
+                return _redirect(f"{segment(last)}/")
         return None
 
     # --- pages --------------------------------------------------------------------------------
@@ -226,12 +175,12 @@ class Site:
             search=search,
             count=len(names),
             part=part._replace(items=rows),
-            more=_more({"q": search} if search else {}),
+            more=query_of_part({"q": search} if search else {}),
         )
 
     def _row(self, name: NormalizedName, enough: float) -> dict[str, Any]:
         """Return what the list tells of a project; little, if it cannot be read, or not soon."""
-        row = {"name": name, "path": f"{_segment(name)}/", "newest": None, "problem": ""}
+        row = {"name": name, "path": f"{segment(name)}/", "newest": None, "problem": ""}
         if time.monotonic() >= enough:
             return row
         try:
@@ -263,7 +212,7 @@ class Site:
     def _of_project(self, request: Request, project: ProjectFacts) -> dict[str, Any]:
         newest = project.newest
         shown = None if newest is None else self._facts.release(project, newest)
-        part = _part(
+        part = part_of(
             tuple(project.listing.releases), read_query(request.query), _RELEASES_ON_A_PAGE
         )
         yanked = frozenset(project.listing.releases.yanked())
@@ -274,7 +223,7 @@ class Site:
             rows.append(
                 {
                     "version": str(version),
-                    "path": f"{_segment(str(version))}/",
+                    "path": f"{segment(str(version))}/",
                     "labels": len(labels),
                     "wheels": len(release.wheels),
                     "others": len(release.others),
@@ -289,12 +238,12 @@ class Site:
             "newest": newest,
             "shown": shown,
             "part": part._replace(items=rows),
-            "more": _more({}),
+            "more": query_of_part({}),
             **self._commands(project.page.name, newest),
         }
 
     def _release(self, request: Request, place: Place, name: str, version: str) -> Answer | None:
-        if (elsewhere := _spelled(name, "../../", f"{_segment(version)}/")) is not None:
+        if (elsewhere := _spelled(name, "../../", f"{segment(version)}/")) is not None:
             return elsewhere
         found = self._find(name, version)
         if found is None:
@@ -302,7 +251,7 @@ class Site:
         project, facts = found
         query = read_query(request.query)
         if version != str(facts.release.version):
-            return _redirect(f"../{_segment(str(facts.release.version))}/")
+            return _redirect(f"../{segment(str(facts.release.version))}/")
         return self._page(
             request,
             place,
@@ -324,7 +273,7 @@ class Site:
             "is_newest": project.newest in (None, release.version),
             "part": self._part(facts.overview.rows, query, _LABELS_ON_A_PAGE),
             "wheels": self._part(wheels, query, _WHEELS_ON_A_PAGE, "files"),
-            "more": _more({}, also=query),
+            "more": query_of_part({}, also=query),
             "groups": _groups(facts.overview),
             "notes": _notes(facts.overview),
             "all_yanked": bool(yanked) and len(yanked) == len(wheels),
@@ -370,7 +319,7 @@ class Site:
             facts=facts,
             version=str(facts.release.version),
             part=self._part(candidates, query, _WHEELS_ON_A_PAGE),
-            more=_more({name: value for name, value in again.items() if value}),
+            more=query_of_part({name: value for name, value in again.items() if value}),
             # What came with a form is not there when its next page is asked for.
             cut=asked.data is not None,
             sizes={wheel.filename.text: wheel.file for wheel in facts.release.wheels},
@@ -406,7 +355,7 @@ class Site:
         """Return what a page shows of a list."""
         if self._is_static:
             return Part(items[:_ITEMS_OF_A_FILE], 1, 1, len(items), 1)
-        return _part(items, query, size, field)
+        return part_of(items, query, size, field)
 
     # --- answers ------------------------------------------------------------------------------
 
@@ -443,28 +392,6 @@ def _found(names: Sequence[NormalizedName], search: str) -> Sequence[NormalizedN
         return names
     found = [name for name in names if wanted in name]
     return sorted(found, key=lambda name: (name != wanted, not name.startswith(wanted), name))
-
-
-def _part(items: Sequence[Any], query: Mapping[str, str], size: int, field: str = "page") -> Part:
-    """Return the page of a list that a query asks for; the nearest there is."""
-    text = query.get(field, "")
-    pages = max(1, -(-len(items) // size))
-    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
-    number = min(max(number, 1), pages)
-    start = (number - 1) * size
-    return Part(items[start : start + size], number, pages, len(items), start + 1)
-
-
-def _more(
-    fields: Mapping[str, str], also: Mapping[str, str] | None = None
-) -> Callable[[int, str], str]:
-    """Return what makes the query of another page of a list."""
-    kept = {name: (also or {})[name] for name in ("page", "files") if name in (also or {})}
-
-    def query(number: int, field: str = "page") -> str:
-        return "?" + urlencode({**fields, **kept, field: str(number)})
-
-    return query
 
 
 def _groups(overview: Overview) -> tuple[Group, ...]:
@@ -505,12 +432,7 @@ def _spelled(name: str, up: str, rest: str = "") -> Answer | None:
     normalised = canonicalize_name(name)
     if name == normalised:
         return None
-    return _redirect(f"{up}{_segment(normalised)}/{rest}")
-
-
-def _segment(text: str) -> str:
-    """Write a text as one segment of a path."""
-    return quote(text, safe="", errors="replace")
+    return _redirect(f"{up}{segment(normalised)}/{rest}")
 
 
 def _redirect(path: str) -> Answer:
