@@ -34,6 +34,13 @@ def test_an_endless_number_is_no_version(text: str) -> None:
     assert parse_index_file_name(f"demo-{text}-variants.json") is None
 
 
+def test_endless_specifiers() -> None:
+    """A text of some megabytes takes gigabytes of memory once it is read: it is not."""
+    assert len(parse_specifiers(",".join(f"!={number}" for number in range(1000)))) == 1000
+    with pytest.raises(InvalidSpecifier):
+        parse_specifiers(",".join([">=1"] * 1_000_000))
+
+
 def test_an_endless_build_is_no_file_name() -> None:
     """F-13: a build tag starts with a number that can be compared."""
     with pytest.raises(InvalidFilename):

@@ -21,6 +21,9 @@ def __dir__() -> list[str]:
 
 # Python's own limit is 4300 digits, and can be set as low as 640.
 _ENDLESS = pattern(r"(?<!\d)\d{500}")  # looked for from the first digit of a number only
+_LONGEST = 10_000
+"""Characters of a set of specifiers. Each of its parts costs a hundred times its text in memory,
+and a wheel of kilobytes unpacks to millions of them."""
 
 
 def is_endless(text: str) -> bool:
@@ -53,4 +56,6 @@ def parse_specifiers(text: str) -> SpecifierSet:
     """
     if is_endless(text):
         raise InvalidSpecifier("a number in it has too many digits")
+    if len(text) > _LONGEST:
+        raise InvalidSpecifier(f"it has more than {_LONGEST} characters")
     return SpecifierSet(text)

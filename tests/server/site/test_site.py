@@ -454,6 +454,14 @@ class TestHostile:
         """Usual addresses are links."""
         assert is_web_address(url)
 
+    def test_metadata_that_is_long(self, tmp_path: Path) -> None:
+        """Requirements of megabytes are cut: pages, and what is kept for them, have their size."""
+        long = [f"other; python_version in '{'9' * 100_000}'"] * 100
+        build_wheel(tmp_path, "bad", "1.0", requires=long)
+        text = read(Site(FolderIndex(tmp_path)), "/project/bad/1.0/").text
+        assert "other; python_version in" in text
+        assert len(text) < 1_000_000
+
     def test_metadata_that_nests(self, tmp_path: Path) -> None:
         """METADATA made of thousands of messages costs its description and nothing else."""
         index = MemoryIndex()

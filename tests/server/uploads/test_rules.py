@@ -143,6 +143,24 @@ def test_a_python_of_endless_digits(tmp_path: Path) -> None:
         assert "invalid-metadata" in references(verdict(path))
 
 
+@pytest.mark.parametrize(
+    ("header", "body"),
+    [
+        ("Requires-Python: " + ">=1," * 200_000 + ">=1", ""),
+        ("Description-Content-Type: text/plain" + ";a=b" * 200_000, ""),
+        ("Content-Type: message/rfc822", "Content-Type: message/rfc822\n\n" * 5000),
+    ],
+    ids=["specifiers", "parameters", "messages"],
+)
+def test_metadata_that_costs_too_much(tmp_path: Path, header: str, body: str) -> None:
+    """A file of kilobytes takes neither minutes nor gigabytes, and is refused in words."""
+    name, _, value = header.partition(": ")
+    wheel = build_wheel(tmp_path, "some", "1.0", metadata_extra=[(name, value)], description=body)
+    text = f"Metadata-Version: 2.1\nName: some\nVersion: 1.0\n{header}\n\n{body}"
+    for path in (wheel, source(tmp_path, information=text)):
+        assert "invalid-metadata" in references(verdict(path))
+
+
 def test_a_version_of_metadata_that_never_was(tmp_path: Path) -> None:
     """Metadata 2.0, as wheels had it for five years, is a warning."""
 

@@ -56,6 +56,7 @@ _PLATFORM = pattern(
 )
 _NEVER_AGREED = "2.0"  # and yet in the wheels of five years
 _NEW_FIELD = "introduced in metadata version"
+_LONGEST_FIELD = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +231,10 @@ def _metadata_violations(
     data: bytes, where: str
 ) -> tuple[tuple[Violation, ...], tuple[Violation, ...]]:
     """Hold metadata against its specification; return what is wrong, and what is doubtful."""
-    raw, unparsed = parse_email(data)
+    try:
+        raw, unparsed = parse_email(data)
+    except RecursionError:  # messages within messages, thousands of them
+        return (Violation("invalid-metadata", "the metadata cannot be read", where),), ()
     violations = [
         Violation("invalid-metadata", f"the field {name[:80]!r} cannot be read", where)
         for name in sorted(unparsed)
@@ -246,6 +250,13 @@ def _metadata_violations(
     if is_endless(raw.get("requires_python", "")):
         message = "a number in Requires-Python has too many digits for installers"
         violations.append(Violation("invalid-metadata", message, where))
+    for field in ("requires_python", "description_content_type"):
+        # Before it is read: the time and memory for that grow faster than the text.
+        if len(str(raw.get(field, ""))) > _LONGEST_FIELD:
+            name = field.replace("_", "-")
+            message = f"{name} has more than {_LONGEST_FIELD} characters"
+            violations.append(Violation("invalid-metadata", message, where))
+            raw.pop(field)  # type: ignore[misc]  # of its fields
     try:
         Metadata.from_raw(raw, validate=True)
     except ExceptionGroup as group:
