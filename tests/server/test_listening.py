@@ -154,6 +154,20 @@ def test_too_many_connections_end_the_one_that_is_idle(address: tuple[str, int])
             connection.close()
 
 
+def test_bodies_that_nobody_wants_keep_nobody_out(address: tuple[str, int]) -> None:
+    """Who has his answer and goes on sending, fast enough, makes room for others."""
+    head = b"POST /fault HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n"
+    sending = [socket.create_connection(address, timeout=10) for _ in range(6)]
+    for one in sending:
+        one.sendall(head)
+        one.recv(1 << 16)
+    assert raw(address, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").startswith(
+        b"HTTP/1.1 200 "
+    )
+    for one in sending:
+        one.close()
+
+
 def test_an_answer_that_breaks_off_is_seen_to(address: tuple[str, int]) -> None:
     """Fewer bytes than announced end the connection; a fault of a handler is a status."""
     answer = raw(address, b"GET /broken HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -71,6 +71,9 @@ class Bounds:
             for one in new.connections
             if one is not new and one.is_idle() and not one.transport.is_closing()
         ]
+        if not idle:
+            # Whoever has his answer, and goes on sending what nobody wants, stands in the way.
+            idle = [one for one in new.connections if one is not new and one.is_answered()]
         if idle:
             min(idle, key=lambda one: one.stuck_since).transport.close()
         else:
@@ -163,6 +166,18 @@ class BoundedConnection(_Protocol):
         """Tell whether no request is being answered."""
         cycle: Any = self.cycle  # there is none before the first request
         return cycle is None or cycle.response_complete
+
+    def is_answered(self) -> bool:
+        """Tell whether all of an answer was sent, and only the body of the request is awaited."""
+        cycle: Any = self.cycle
+        return (
+            cycle is not None
+            and cycle.response_started
+            and not cycle.response_complete
+            and cycle.more_body
+            and cycle.expected_content_length == 0
+            and not self.transport.is_closing()
+        )
 
     def refuse(self, status: int, sentence: str) -> None:
         """Say why, and close."""
