@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.core import index_metadata
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     Release = tuple[NormalizedName, Version]
 
 
-__all__ = ["read_wheel_document", "write_index_files"]
+__all__ = ["check_consistency", "read_wheel_document", "write_index_files"]
 
 
 def __dir__() -> list[str]:
@@ -76,6 +77,31 @@ def read_wheel_document(path: Path) -> VariantDocument:
     if data is None or label is None:
         raise InvalidWheel("it is not a variant wheel", where=str(path))
     return index_metadata.read_wheel_document(data, label, where=str(path))
+
+
+def check_consistency(wheels: Mapping[Path, Path]) -> None:
+    """Compare what variant wheels say of their releases, also those that lie beside (F-60, F-143).
+
+    :param wheels: place of each wheel, and where it is meanwhile.
+    :raises InconsistentDocuments: two contradict each other.
+    """
+    documents: dict[Release, list[tuple[str, VariantDocument]]] = {}
+    for place, path in wheels.items():
+        filename = _filename(place)
+        if filename is not None and filename.label is not None:
+            found = documents.setdefault((filename.name, filename.version), [])
+            found.append((place.name, read_wheel_document(path)))
+    for folder in {place.parent for place in wheels} if documents else ():
+        for path in folder.glob("*.whl"):
+            filename = _filename(path)
+            if filename is None or filename.label is None or path in wheels:
+                continue
+            if (filename.name, filename.version) in documents:
+                with suppress(InvalidWheel, FileProblem):  # that it is broken is another matter
+                    found = documents[filename.name, filename.version]
+                    found.append((path.name, read_wheel_document(path)))
+    for found in documents.values():
+        combine(found)
 
 
 def _releases(folder: Path) -> Mapping[Release, list[Path]]:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.core_metadata import without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename, with_label
-from wheelfit.core.labels import NULL, OLD_NULL, writer_warnings
+from wheelfit.core.index_metadata import read_wheel_document
+from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.metadata import write_document
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.strict_json import path_of
-from wheelfit.errors import Fault, InvalidDocument, InvalidFilename
+from wheelfit.errors import Fault, InvalidDocument, InvalidFilename, InvalidLabel
 from wheelfit.values import replace
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import rewrite
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.core.metadata import WrittenLayout
 
 
-__all__ = ["make_plain", "make_variant", "single_label"]
+__all__ = ["make_plain", "make_variant", "relabel", "single_label"]
 
 
 def __dir__() -> list[str]:
@@ -98,6 +99,67 @@ def make_variant(
     for text in (*writer_warnings(label), *notes):
         note(text)
     return destination
+
+
+def relabel(
+    source: Path,
+    folder: Path,
+    *,
+    label: Label | None,
+    epoch: int | None = None,
+    overwrite: bool = False,
+    verify_content: bool | None = True,
+    repair_record: bool = False,
+    sync: bool = True,
+    note: Callable[[str], None] = lambda _text: None,
+) -> Path:
+    """Call a variant wheel by another label; its properties stay. Return the path of the result.
+
+    :param source: a variant wheel.
+    :param folder: where the result goes; may be the folder of the source.
+    :param label: the new label; None: derived from the properties (F-141).
+    :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
+    :param overwrite: the same.
+    :param verify_content: the same.
+    :param repair_record: the same.
+    :param sync: the same.
+    :param note: as for `make_variant`.
+    :raises InvalidLabel: only what has no properties is called null, and always (F-6).
+    :raises InvalidFilename: the source is not named like a variant wheel.
+    :raises InvalidDocument: as for `make_variant`.
+    :raises FileProblem: a file cannot be read or written, or exists already.
+    :raises InvalidWheel: the source is not sound; nothing was written.
+    """
+    filename = parse_wheel_filename(source.name)
+    if filename.label is None:
+        raise InvalidFilename(
+            "it is a plain wheel and has no label", where=str(source), hint="wheelfit wheel make"
+        )
+    with WheelArchive(source, filename) as archive:
+        data = archive.variant_document()
+    document = read_wheel_document(data, filename.label, where=str(source))
+    properties = document.properties(filename.label) or EMPTY
+    label = derive_label(properties) if label is None else label
+    if (label in (NULL, OLD_NULL)) != (not properties):
+        raise InvalidLabel(
+            f"the label {label} cannot stand for {properties or 'no properties'}",
+            where=str(source),
+            hint="null is the label of what has no properties, and of nothing else (F-6)",
+        )
+    return make_variant(
+        source,
+        folder,
+        label=label,
+        document=replace(
+            document, variants={NULL if label == OLD_NULL else label: properties}, unusable={}
+        ),
+        epoch=epoch,
+        overwrite=overwrite,
+        verify_content=verify_content,
+        repair_record=repair_record,
+        sync=sync,
+        note=note,
+    )
 
 
 def make_plain(

@@ -17,9 +17,10 @@ from wheelfit.cli.files import new_folder
 from wheelfit.cli.locks import naming, open_lock
 from wheelfit.cli.output import in_one_line
 from wheelfit.cli.progress import Bars
+from wheelfit.cli.source_date import source_date_epoch
 from wheelfit.core.core_metadata import without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import FileProblem, UsageError, UserError
+from wheelfit.errors import FileProblem, UsageError
 from wheelfit.lock.export.contents import Contents, TargetWords, contents_of
 from wheelfit.lock.export.cyclonedx import cyclonedx_document
 from wheelfit.lock.export.requirements import requirements_text
@@ -95,7 +96,7 @@ class Exporting:
         self._arguments = arguments
         self._environ = environ
         self._output = output
-        self._epoch = _epoch(environ)
+        self._epoch = source_date_epoch(environ)
         self._hosts: Sequence[str | None] = arguments.hosts or [None]
         place = arguments.output
         self._folder = place if place is not None and _is_folder(place) else None
@@ -333,19 +334,3 @@ def _from(folder: Path, path: str | None) -> str:
     """Return a folder as seen from beside a file: pip and uv look there."""
     start = Path.cwd() if path is None else Path(path).parent
     return Path(os.path.relpath(folder, start)).as_posix()
-
-
-def _epoch(environ: Mapping[str, str]) -> int | None:
-    text = environ.get("SOURCE_DATE_EPOCH", "")
-    if not text:
-        return None
-    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
-        raise UserError(
-            "SOURCE_DATE_EPOCH is not a number of seconds since 1970",
-            where=f"SOURCE_DATE_EPOCH={text[:40]}",
-        )
-    return int(text)
-
-
-_DIGITS = 11
-"""Of a moment before the year 5139; dates end at 9999."""

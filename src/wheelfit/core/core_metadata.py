@@ -24,7 +24,7 @@ from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from packaging.specifiers import SpecifierSet
     from packaging.utils import NormalizedName
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CoreMetadata",
     "LicenseFields",
+    "edited",
     "read_metadata",
     "with_dependencies",
     "without_variant_markers",
@@ -233,6 +234,64 @@ def with_dependencies(data: bytes, requirements: Iterable[str]) -> bytes:
         edited += data[place:start]
         place = stop
     return bytes(edited + data[place:])
+
+
+def edited(
+    data: bytes,
+    *,
+    name: str | None = None,
+    version: str | None = None,
+    is_kept: Callable[[str], bool] = lambda _text: True,
+    added: Iterable[str] = (),
+) -> bytes:
+    r"""Change name, version or dependencies in core metadata, line by line (B-42).
+
+    Every other line keeps its bytes, the description included.
+
+    >>> edited(b"Name: a-cu12\nRequires-Dist: b\n\nText\n", name="a", added=["c"])
+    b'Name: a\nRequires-Dist: b\nRequires-Dist: c\n\nText\n'
+
+    :param data: the bytes of ``METADATA``.
+    :param name: the new name; None: it stays.
+    :param version: the new version; None: it stays.
+    :param is_kept: given a dependency as written, unfolded; says whether it stays.
+    :param added: dependencies that come behind the others, each on one line.
+    """
+    new = {"name": name, "version": version}
+    changed = bytearray()
+    done, place, line_end = 0, 0, b"\n"
+    for field_name, value, first, last in _headers(data):
+        line_end = first["end"] or line_end
+        text = new.pop(field_name, None)  # of several the first one counts
+        if text is not None:
+            changed += data[done : first.start(2)] + text.encode() + last["end"]
+            done = last.end()
+        elif field_name == "requires-dist":
+            changed += data[done : first.start()]
+            done = last.end()
+            if is_kept(_text(value)):
+                changed += data[first.start() : done]
+            elif changed.endswith(b"\r") and data.startswith(b"\n", done):
+                changed += b"\n"  # as in `without_variant_markers`
+            place = len(changed)
+    end = _header_end(data)
+    if not place:  # there are no dependencies yet
+        changed += data[done:end]
+        done, place = end, len(changed)
+    lines = bytearray()
+    if changed[:place] and not changed[:place].endswith((b"\n", b"\r")):
+        lines += line_end
+    for text in added:
+        lines += b"Requires-Dist: " + text.encode("utf-8", "surrogateescape") + line_end
+    return bytes(changed[:place] + lines + changed[place:] + data[done:])
+
+
+def _header_end(data: bytes) -> int:
+    """Return where the header ends."""
+    end = 0
+    for _, _, _, last in _headers(data):
+        end = last.end()
+    return end
 
 
 _FIELD = pattern(rb"([!-9;-~]++):[ \t]*+([^\r\n]*+)(?P<end>\r\n|\r|\n|\Z)")

@@ -25,7 +25,7 @@ from wheelfit.wheels.record import (
     format_record,
     row_for,
 )
-from wheelfit.wheels.zip_archive import unsound
+from wheelfit.wheels.zip_archive import ZipArchive, unsound
 from wheelfit.wheels.zip_directory import DEFLATED, STORED, Member
 from wheelfit.wheels.zip_writing import (
     as_written,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-__all__ = ["VERIFIED_ANYWAY", "new_member", "rewrite"]
+__all__ = ["UNVERIFIED", "VERIFIED_ANYWAY", "copy_wheel", "new_member", "rewrite"]
 
 
 def __dir__() -> list[str]:
@@ -61,6 +61,29 @@ VERIFIED_ANYWAY = 64 << 20
 
 Beyond that, unpacking and hashing take many times as long as copying; `rewrite` says so then.
 """
+
+
+UNVERIFIED = "are as they were, and not compared with RECORD"
+"""How a note ends that says so."""
+
+
+def copy_wheel(
+    source: Path, destination: Path, *, overwrite: bool = False, sync: bool = True
+) -> None:
+    """Copy a wheel byte by byte, as cheaply as the file system can.
+
+    :param source: the wheel.
+    :param destination: where the copy goes.
+    :param overwrite: whether another file may be replaced.
+    :param sync: as for `rewrite`.
+    :raises FileProblem: a file cannot be read or written, or exists already.
+    :raises InvalidWheel: it is not even an archive.
+    """
+    with (
+        ZipArchive(source, where=str(source)) as archive,
+        new_file(destination, overwrite=overwrite, sync=sync or destination.exists()) as file,
+    ):
+        archive.copy_bytes(0, archive.size, file)
 
 
 def rewrite(
@@ -122,9 +145,7 @@ def rewrite(
         if verify_content is None:
             verify_content = size <= VERIFIED_ANYWAY
             if not verify_content:
-                notes.append(
-                    f"{size / 1e6:,.0f} MB of unchanged content were not compared with RECORD"
-                )
+                notes.append(f"{size / 1e6:,.0f} MB of content {UNVERIFIED}")
         archive = WheelArchive(file, filename, where=str(source), expected=output.directory)
         _check_result(archive, contents=verify_content)
         if not verify_content:

@@ -1,0 +1,175 @@
+"""Repack one wheel: edit what it says of itself, and give it a variant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion
+
+from wheelfit.build.repack.edits import apply_edits
+from wheelfit.build.variant_wheel import single_label
+from wheelfit.core.core_metadata import without_variant_markers
+from wheelfit.core.filename import parse_wheel_filename, with_label
+from wheelfit.core.index_metadata import read_wheel_document
+from wheelfit.core.labels import NULL, OLD_NULL, writer_warnings
+from wheelfit.core.markers import VariantContext
+from wheelfit.core.metadata import write_document
+from wheelfit.core.properties import EMPTY
+from wheelfit.core.versions import parse_version
+from wheelfit.errors import InvalidFilename
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.rewrite import rewrite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.build.repack.edits import Edits
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.labels import Label
+    from wheelfit.core.metadata import WrittenLayout
+
+
+__all__ = ["renamed", "repack_wheel"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def repack_wheel(
+    source: Path,
+    folder: Path,
+    edits: Edits,
+    *,
+    label: Label | None = None,
+    document: VariantDocument | None = None,
+    layout: WrittenLayout = "850",
+    resolve_markers: bool = False,
+    epoch: int | None = None,
+    overwrite: bool = False,
+    verify_content: bool | None = True,
+    repair_record: bool = False,
+    sync: bool = True,
+    note: Callable[[str], None] = lambda _text: None,
+) -> Path:
+    """Edit a wheel, and return the path of the result (B-42, B-43).
+
+    Without a label a plain wheel stays plain and a variant wheel keeps its label and its
+    document. Everything that is not edited stays as it is, byte by byte; the folders of
+    top-level packages always keep their names.
+
+    :param source: a plain wheel or a variant wheel.
+    :param folder: where the result goes; may be the folder of the source.
+    :param edits: what is edited.
+    :param label: what the result is called.
+    :param document: says what the label stands for; given together with it.
+    :param layout: of ``variant.json``.
+    :param resolve_markers: see `wheelfit.build.variant_wheel.make_variant`; markers of the
+        dependencies that are added as well.
+    :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
+    :param overwrite: the same.
+    :param verify_content: the same.
+    :param repair_record: the same.
+    :param sync: the same.
+    :param note: told what was done, and what is unwise.
+    :raises InvalidDocument: as for `make_variant`.
+    :raises InvalidFilename: the source is not named like a wheel, or the new name is none.
+    :raises InvalidRequirement: a dependency cannot be read.
+    :raises FileProblem: a file cannot be read or written, or exists already.
+    :raises InvalidWheel: the source is not sound; nothing was written.
+    """
+    if (label is None) != (document is None):
+        raise ValueError("a label and a document come together")
+    filename = parse_wheel_filename(source.name)
+    with WheelArchive(source, filename) as archive:
+        edited = apply_edits(archive.metadata(), edits, filename, where=str(source))
+        named = renamed(filename, edited.name, edited.version)
+        folders = _folders(archive, filename, named)
+        dist_info = folders.get(archive.dist_info, archive.dist_info)
+        replaced: dict[str, bytes] = {}
+        single = None
+        if label is not None and document is not None:
+            label = NULL if label == OLD_NULL else label
+            named = with_label(named, label)
+            single = single_label(document, label)
+            replaced[f"{dist_info}/variant.json"] = write_document(single, layout)
+        metadata = edited.data
+        if resolve_markers:
+            metadata = without_variant_markers(
+                metadata, _context(archive, named, single), where=str(source), filtered=False
+            )
+        if metadata != archive.metadata():
+            replaced[f"{dist_info}/METADATA"] = metadata
+        destination = folder / named.text
+        notes = rewrite(
+            source,
+            destination,
+            replace_members=replaced,
+            rename_folders=folders,
+            epoch=epoch,
+            overwrite=overwrite,
+            verify_content=verify_content,
+            repair_record=repair_record,
+            sync=sync,
+            opened=archive,
+        )
+    warnings = () if named.label is None else writer_warnings(named.label)
+    for text in (*edited.notes, *warnings, *notes):
+        note(text)
+    return destination
+
+
+def renamed(filename: WheelFilename, name: NormalizedName, version: Version) -> WheelFilename:
+    """Return the file name of a wheel for another name and version; the rest stays (F-17).
+
+    :param filename: of the wheel.
+    :param name: its new name, maybe the old one.
+    :param version: its new version, maybe the old one.
+    :raises InvalidFilename: the name is none of a project, or the result is too long.
+    """
+    if (name, version) == (filename.name, filename.version):
+        return filename
+    _, _, rest = filename.text.split("-", 2)
+    text = f"{name.replace('-', '_')}-{version}-{rest}"
+    if len(text) > _LONGEST:
+        raise InvalidFilename(f"the file name would have {len(text)} bytes", where=text)
+    return parse_wheel_filename(text)
+
+
+_LONGEST = 255
+
+
+def _folders(archive: WheelArchive, old: WheelFilename, new: WheelFilename) -> dict[str, str]:
+    """Return the new names of the folders that are named after the release (B-43)."""
+    if (old.name, old.version) == (new.name, new.version):
+        return {}
+    stem = f"{new.name.replace('-', '_')}-{new.version}"
+    folders = {archive.dist_info: f"{stem}.dist-info"}
+    for top in {name.partition("/")[0] for name in archive.names() if ".data/" in name}:
+        name, _, version = top.removesuffix(".data").rpartition("-")
+        if not top.endswith(".data") or canonicalize_name(name) != old.name:
+            continue
+        try:
+            if parse_version(version) == old.version:
+                folders[top] = f"{stem}.data"
+        except InvalidVersion:
+            continue
+    return folders
+
+
+def _context(
+    archive: WheelArchive, named: WheelFilename, single: VariantDocument | None
+) -> VariantContext:
+    """Return what variant markers of the result are about."""
+    if named.label is None:
+        return VariantContext.PLAIN
+    if single is None:
+        data = archive.variant_document()
+        single = read_wheel_document(data, named.label, where=archive.where)
+    return VariantContext(named.label, single.properties(named.label) or EMPTY)

@@ -1,0 +1,190 @@
+"""Give the results of many wheels their names together: all of them, or none.
+
+Results are written into a hidden folder beside their places. When all are there, and none is in
+the way of another, each is moved by a rename, which takes no time; if one cannot be moved, those
+before it are taken back. A process that is killed leaves the hidden folder, which the next one
+removes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import FileProblem
+from wheelfit.wheels.durable import give_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+
+__all__ = ["Staging"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_PREFIX = ".wheelfit-stage-"
+_LOCK = "in-use"
+
+
+class Staging:
+    """Hold what is not published yet; a context manager that leaves nothing behind."""
+
+    def __init__(self) -> None:
+        self._folders: dict[Path, Path] = {}
+        self._locks: list[int] = []
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number in self._locks:
+            with suppress(OSError):
+                os.close(number)
+        for stage in self._folders.values():
+            shutil.rmtree(stage, ignore_errors=True)
+
+    def room_for(self, folder: Path) -> Path:
+        """Return a new folder in which one result for another folder is written.
+
+        :param folder: where the result goes in the end; exists.
+        :raises FileProblem: nothing can be written there.
+        """
+        self._count += 1
+        try:
+            if folder not in self._folders:
+                _remove_abandoned(folder)
+                name = os.urandom(8).hex()
+                new = folder / f".{name}.part"
+                new.mkdir()
+                self._folders[folder] = new
+                self._locks += _lock(new / _LOCK)
+                # Only now, when it is locked, others may ask whether it is abandoned.
+                self._folders[folder] = new.rename(folder / f"{_PREFIX}{name}")
+            room = self._folders[folder] / str(self._count)
+            room.mkdir()
+        except OSError as error:
+            raise FileProblem(
+                f"nothing can be written there: {error.strerror}", where=str(folder)
+            ) from None
+        return room
+
+    def publish(
+        self,
+        pairs: Sequence[tuple[Path, Path]],
+        *,
+        overwrite: Sequence[Path] = (),
+        rehearse: bool = False,
+    ) -> None:
+        """Move results to their places: all, or none.
+
+        :param pairs: where each result is, and where it goes.
+        :param overwrite: places where another file gives way.
+        :param rehearse: whether nothing is moved, but what would be in the way is told.
+        :raises FileProblem: two have one place, a file is in the way, or cannot be moved.
+        """
+        places: dict[Path, Path] = {}
+        for result, place in pairs:
+            if place in places:
+                raise FileProblem(
+                    f"two of the results would be called {place.name}", where=str(place.parent),
+                    hint="give them different labels, or different folders",
+                )  # fmt: skip
+            places[place] = result
+            if place not in overwrite and place.exists():
+                raise FileProblem(
+                    "the file exists already",
+                    where=str(place),
+                    hint="say explicitly that it may be overwritten, or choose another folder",
+                )
+        if rehearse:
+            return
+        done: list[tuple[Path, Path | None]] = []
+        try:
+            for place, result in places.items():
+                before = None
+                if place in overwrite and place.exists():
+                    _sync(result)  # there is nothing else to go back to
+                    before = self._kept(place)
+                # Of a file system without links nothing is kept; then what is done stays.
+                give_name(result, place, overwrite=place in overwrite, sync=False)
+                done.append((place, before))
+        except OSError as error:
+            self._take_back(done)
+            raise FileProblem(
+                f"it cannot be moved to its place: {error.strerror}", where=str(place)
+            ) from None
+        except BaseException:
+            self._take_back(done)
+            raise
+        for folder in self._folders:
+            _sync(folder)
+
+    def _kept(self, place: Path) -> Path | None:
+        """Give a file that gives way a second name, and return that."""
+        self._count += 1
+        before = self._folders[place.parent] / f"before-{self._count}"
+        try:
+            before.hardlink_to(place)
+        except OSError:
+            return None
+        return before
+
+    @staticmethod
+    def _take_back(done: Sequence[tuple[Path, Path | None]]) -> None:
+        for place, before in reversed(done):
+            with suppress(OSError):
+                if before is not None:
+                    before.replace(place)
+                else:
+                    place.unlink()
+
+
+def _lock(path: Path) -> list[int]:
+    """Say that a folder is in use, until this process ends."""
+    try:
+        from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415  # not on Windows
+    except ImportError:
+        return []
+    number = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    with suppress(OSError):
+        flock(number, LOCK_EX | LOCK_NB)
+    return [number]
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what a process that was killed has left."""
+    try:
+        from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415
+    except ImportError:
+        return
+    for stage in folder.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            number = os.open(stage / _LOCK, os.O_RDWR)
+            try:
+                flock(number, LOCK_EX | LOCK_NB)  # refused while its owner lives
+                shutil.rmtree(stage, ignore_errors=True)
+            finally:
+                os.close(number)
+
+
+def _sync(folder: Path) -> None:
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

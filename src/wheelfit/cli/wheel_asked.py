@@ -1,0 +1,365 @@
+"""Which variant is asked for: options that say it, and the document that follows from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options import given
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from pathlib import Path
+
+    from wheelfit.cli.output import Output
+    from wheelfit.core.labels import Label
+    from wheelfit.core.project_table import ProjectTable, TableProvider
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.core.providers import PluginProvider
+
+__all__ = [
+    "add_document",
+    "add_resolving",
+    "add_variant",
+    "asked_variant",
+    "document_of",
+    "open_table",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def add_variant(parser: ArgumentParser) -> None:
+    """Add which variant is asked for."""
+    group = parser.add_argument_group("variant")
+    group.add_argument(
+        "-p",
+        "--property",
+        action="append",
+        default=[],
+        metavar="'NAMESPACE :: FEATURE :: VALUE'",
+        help="what the variant needs",
+    )
+    group.add_argument(
+        "--label",
+        type=given,
+        metavar="LABEL",
+        help="how the properties are called, or without any, which entry of the table or document "
+        "is meant (default: derived from the properties)",
+    )
+    group.add_argument("--null", action="store_true", help="the variant without properties")
+
+
+def add_document(parser: ArgumentParser) -> None:
+    """Add who knows about the namespaces."""
+    group = parser.add_argument_group("providers and priorities")
+    source = group.add_mutually_exclusive_group()
+    source.add_argument(
+        "--project",
+        type=given,
+        metavar="PATH",
+        help="take them from the [variant] table of this project: its folder or pyproject.toml",
+    )
+    source.add_argument(
+        "--document",
+        type=given,
+        metavar="FILE",
+        help="take them from a *-variants.json or variant.json",
+    )
+    group.add_argument(
+        "--provider",
+        action="append",
+        default=[],
+        metavar="NAMESPACE[=REQUIREMENT]",
+        help="who knows about a namespace: a plugin; alone: the plugin that wheelfit knows for it",
+    )
+    group.add_argument(
+        "--static",
+        action="append",
+        default=[],
+        metavar="'NAMESPACE :: FEATURE :: VALUES'",
+        help="a namespace whose values no machine decides: values by commas, best first",
+    )
+    group.add_argument(
+        "--priority",
+        action="append",
+        default=[],
+        metavar="NAMESPACE",
+        help="order of the namespaces, most important first (default: as they are named)",
+    )
+    group.add_argument(
+        "--layout",
+        choices=("850", "825"),
+        default="850",
+        help="layout of variant.json; 825 knows no providers (default: 850)",
+    )
+    group.add_argument(
+        "--no-validate",
+        action="store_true",
+        help="write properties that the provider of their namespace does not know",
+    )
+
+
+def add_resolving(parser: ArgumentParser) -> None:
+    """Add what becomes of variant markers."""
+    parser.add_argument(
+        "--resolve-markers",
+        action="store_true",
+        help="resolve variant markers of dependencies as far as the label decides them, for tools "
+        "that do not know them",
+    )
+
+
+def asked_variant(
+    arguments: Namespace, table: ProjectTable, output: Output
+) -> tuple[Label, bytes] | None:
+    """Return the variant that is asked for and its document; None if none is.
+
+    :param arguments: with the options of `add_variant` and `add_document`.
+    :param table: what `open_table` returned.
+    :param output: told what is odd about it.
+    :raises InvalidDocument: the document may not be written; says everything at once.
+    :raises InvalidLabel: the label is none, is not there, or stands for something else.
+    :raises InvalidProperty: a property is none.
+    :raises UsageError: the options exclude each other.
+    """
+    from wheelfit.core.labels import parse_label
+    from wheelfit.core.properties import PropertySet, parse_property
+    from wheelfit.core.variant_request import VariantRequest, choose_variant
+    from wheelfit.errors import UsageError
+
+    properties = PropertySet(map(parse_property, arguments.property))
+    label = None if arguments.label is None else parse_label(arguments.label)
+    if arguments.null:
+        if properties or label not in (None, "null"):
+            raise UsageError("--null excludes --property and --label")
+        label = parse_label("null")
+    if label is None and not properties:
+        return None
+    label, properties = choose_variant(VariantRequest(properties, label), table.variants)
+    return label, document_of(arguments, table, label, properties, output)
+
+
+def document_of(
+    arguments: Namespace,
+    table: ProjectTable,
+    label: Label,
+    properties: PropertySet,
+    output: Output,
+) -> bytes:
+    """Return the document of one variant, valid as far as anybody can tell (B-25).
+
+    :param arguments: with the options of `add_document`.
+    :param table: what `open_table` returned.
+    :param label: of the variant.
+    :param properties: what it needs.
+    :param output: told what is odd about it.
+    :raises InvalidDocument: it may not be written; says everything at once.
+    """
+    from wheelfit.build.provider_answers import ProviderAnswers
+    from wheelfit.core.metadata import write_document
+    from wheelfit.core.project_table import wheel_document
+    from wheelfit.errors import InvalidDocument
+
+    try:
+        if arguments.no_validate:
+            return write_document(wheel_document(table, label, properties))
+        answers = ProviderAnswers(table)
+        document = answers.document(label, properties, output.warn)
+    except InvalidDocument as error:
+        asked = {fault.path for fault in error.faults if fault.rule == "B-22"}
+        if asked & {f"providers.{namespace}" for namespace in table.asked_at_build}:
+            error.hint = "wheelfit build asks such plugins; or give their answer with --static"
+        elif any(fault.rule in ("P-28", "P-30") for fault in error.faults):
+            error.hint = "--no-validate writes them all the same"
+        raise
+    for namespace, who in answers.validated(properties).items():
+        if who is None:
+            output.warn(f"properties of {namespace} are not validated: its provider is not here")
+    return write_document(document)
+
+
+def open_table(arguments: Namespace) -> ProjectTable:
+    """Return what is said of providers and priorities, by a file and by options.
+
+    :param arguments: with the options of `add_document`.
+    :raises InvalidDocument: the table or the document has faults.
+    :raises FileProblem: the file cannot be read.
+    :raises UsageError: a provider is named that nobody knows.
+    """
+    from pathlib import Path
+
+    from wheelfit.core.project_table import ProjectTable
+
+    table = ProjectTable((), {})
+    if arguments.project is not None:
+        table = _of_project(Path(arguments.project))
+    elif arguments.document is not None:
+        table = _of_document(Path(arguments.document))
+    return _with_options(table, arguments)
+
+
+def _of_project(path: Path) -> ProjectTable:
+    from wheelfit.core import strict_toml
+    from wheelfit.core.project_table import read_project_table
+    from wheelfit.errors import Fault, InvalidDocument
+
+    if path.is_dir():
+        path /= "pyproject.toml"
+    try:
+        pyproject = strict_toml.load(read_named_file(path))
+    except ValueError as error:
+        raise InvalidDocument([Fault("", str(error))], where=str(path)) from None
+    try:
+        table = read_project_table(pyproject, where=str(path))
+    except InvalidDocument as error:
+        given_table = pyproject.get("variant")
+        if isinstance(given_table, dict) and "$schema" not in given_table:
+            error.hint = (
+                "if the table is of 2025, say so in it: "
+                '"$schema" = "https://variants-schema.wheelnext.dev/v0.0.3.json" (B-4)'
+            )
+        raise
+    if table is None:
+        raise InvalidDocument([Fault("variant", "there is no such table", "B-1")], where=str(path))
+    return table
+
+
+def _of_document(path: Path) -> ProjectTable:
+    from wheelfit.core.metadata import read_document
+    from wheelfit.core.project_table import ProjectTable
+    from wheelfit.core.providers import BrokenProvider
+    from wheelfit.errors import Fault, InvalidDocument
+
+    document = read_document(read_named_file(path), where=str(path), strict=True)
+    providers: dict[str, TableProvider] = {}
+    for namespace, provider in document.providers.items():
+        if isinstance(provider, BrokenProvider):
+            fault = Fault(f"providers.{namespace}", provider.reason, "F-132")
+            raise InvalidDocument([fault], where=str(path))
+        providers[namespace] = provider
+    return ProjectTable(
+        document.priorities,
+        providers,
+        document.variants,
+        document.feature_priorities,
+        document.value_priorities,
+    )
+
+
+def read_named_file(path: Path) -> bytes:
+    """Return what a file that the user named holds, or as much as its reader needs to refuse it.
+
+    :param path: of the file.
+    :raises FileProblem: it cannot be read.
+    """
+    from wheelfit.cli.configuration import refuse_pipe
+    from wheelfit.errors import FileProblem
+
+    try:
+        refuse_pipe(path)
+        with path.open("rb") as file:
+            return file.read(_LARGEST + 1)  # whoever parses it refuses what is too long
+    except OSError as error:
+        raise FileProblem(
+            f"the file cannot be read: {error.strerror or error}", where=str(path)
+        ) from None
+
+
+_LARGEST = 64 << 20
+
+
+def _with_options(table: ProjectTable, arguments: Namespace) -> ProjectTable:
+    """Add what options say of providers; their namespaces follow those of the file."""
+    from wheelfit.core.properties import parse_namespace
+    from wheelfit.errors import UsageError
+    from wheelfit.values import replace
+
+    providers: dict[str, TableProvider] = {}
+    for text in arguments.provider:
+        name, equals, requirement = text.partition("=")
+        namespace = parse_namespace(name)
+        new = _plugin(requirement) if equals else _known(namespace)
+        providers[namespace] = _joined(providers.get(namespace), new)
+    providers |= _static(arguments.static)
+    order = [parse_namespace(name) for name in arguments.priority]
+    for namespace in order:
+        if namespace not in providers and namespace not in table.providers:
+            raise UsageError(
+                f"nobody knows about {namespace}, which --priority names",
+                hint=f"--provider {namespace}=REQUIREMENT",
+            )
+    everything = {**table.providers, **providers}
+    order += [name for name in (*table.priorities, *everything) if name not in order]
+    return replace(
+        table,
+        priorities=tuple(dict.fromkeys(order)),
+        providers={name: everything[name] for name in order if name in everything},
+    )
+
+
+def _plugin(requirement: str) -> PluginProvider:
+    from wheelfit.core.providers import PluginProvider
+    from wheelfit.core.requirements import parse_requirement
+
+    # ``::`` cannot stand in a requirement, ``@`` may: what follows it is a URL.
+    requirement, _, plugin_api = requirement.partition("::")
+    parse_requirement(requirement.strip(), allow_variant_markers=False, where="--provider")
+    return PluginProvider((requirement.strip(),), plugin_api.strip() or None)
+
+
+def _known(namespace: str) -> TableProvider:
+    """Return the provider of a namespace that wheelfit knows, spelled as uv wants it (F-153)."""
+    from wheelfit.core.provider_table import EMULATED_PLUGINS
+    from wheelfit.core.providers import (
+        ABI_DEPENDENCY,
+        BuiltinProvider,
+        PluginProvider,
+        default_endpoint,
+    )
+    from wheelfit.errors import UsageError
+
+    if namespace == ABI_DEPENDENCY:
+        return BuiltinProvider(ABI_DEPENDENCY)
+    plugin = next((one for one in EMULATED_PLUGINS if one.namespace == namespace), None)
+    if plugin is None:
+        raise UsageError(
+            f"wheelfit knows no provider for {namespace}",
+            hint=f"--provider {namespace}=REQUIREMENT, or --static '{namespace} :: … :: …'",
+        )
+    endpoint = plugin.endpoints[0]
+    return PluginProvider(
+        (f"{plugin.package}>={plugin.versions[0]},<1",),
+        None if endpoint == default_endpoint(plugin.package) else endpoint,
+    )
+
+
+def _joined(old: TableProvider | None, new: TableProvider) -> TableProvider:
+    """Return a plugin with the requirements of two options."""
+    from wheelfit.core.providers import PluginProvider
+
+    if isinstance(old, PluginProvider) and isinstance(new, PluginProvider):
+        return PluginProvider((*old.requires, *new.requires), new.plugin_api or old.plugin_api)
+    return new
+
+
+def _static(texts: list[str]) -> dict[str, TableProvider]:
+    from wheelfit.core.properties import Property
+    from wheelfit.core.providers import StaticProvider
+    from wheelfit.errors import UsageError
+    from wheelfit.platforms.features import FeatureConfig
+
+    features: dict[str, list[FeatureConfig]] = {}
+    for text in texts:
+        parts = [part.strip() for part in text.split("::")]
+        values = [value.strip() for value in parts[-1].split(",")]
+        if len(parts) != 3 or not all(values):
+            raise UsageError(
+                f"--static {text!r} has no namespace, feature and values",
+                hint="as --static 'blas :: library :: openblas, mkl'",
+            )
+        for value in values:
+            Property(parts[0], parts[1], value)  # F-2
+        features.setdefault(parts[0], []).append(FeatureConfig(parts[1], tuple(values)))
+    return {namespace: StaticProvider(tuple(found)) for namespace, found in features.items()}
