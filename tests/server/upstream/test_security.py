@@ -147,6 +147,15 @@ class TestReach:
             assert one.ask(f"/files/{SMALL}").status == 502
         assert one.ask("/simple/large/").status == 200
 
+    def test_a_page_that_leads_there_takes_no_other_with_it(
+        self, mirror: Opener, upstream: RecordingIndex, secret: RecordingIndex
+    ) -> None:
+        """Whoever asks for it now and then would keep all other projects from everybody."""
+        one = mirror()
+        upstream.faults.redirect = {"/simple/small/": f"{secret.origin}/small"}
+        assert one.ask("/simple/small/").status == 502
+        assert one.ask("/simple/large/").status == 200
+
     def test_an_operator_may_name_another_port(
         self, mirror: Opener, upstream: RecordingIndex, wheels: Path
     ) -> None:

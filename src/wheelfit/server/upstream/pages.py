@@ -20,7 +20,7 @@ from wheelfit.sources.client import PAGE_LIMIT, Answer, unexpected
 from wheelfit.sources.page import ACCEPT
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.transport import Interrupted
-from wheelfit.sources.urls import redact, split_userinfo
+from wheelfit.sources.urls import origin, redact, split_userinfo
 from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
@@ -179,7 +179,8 @@ class Pages:
         except NetworkError as error:
             if isinstance(error, UnexpectedStatus) and error.status in _REFUSED:
                 raise
-            self._trouble = (self._clock(), error)
+            if self._is_of_index(error):
+                self._trouble = (self._clock(), error)
             if known is None or not self._may_give(known):
                 raise
             self._pages.put(name, known)
@@ -196,6 +197,13 @@ class Pages:
         else:
             self._pages.put(name, found)
         return found
+
+    def _is_of_index(self, error: NetworkError) -> bool:
+        """Tell whether an error is of the index, not of where the page of one project leads."""
+        try:
+            return error.where is None or origin(error.where) == origin(self._url)
+        except ValueError:
+            return True
 
     def _may_give(self, known: Known | None) -> bool:
         return known is not None and self._clock() - known.asked < max(self._stale, self._fresh)
