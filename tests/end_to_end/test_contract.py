@@ -40,6 +40,7 @@ COMMANDS = [
     "demo",
     "check",
     "publish",
+    "init",
     "index-check",
     "index-convert",
     "index-generate",
@@ -481,3 +482,24 @@ class TestErrors:
         assert lost["code"] == "invalid-document"
         assert {fault["rule"] for fault in lost["faults"]} == {"F-20"}
         assert "fast-2.0-variants.json" in said.error["where"]
+
+
+class TestForMaintainers:
+    """What those are told who publish."""
+
+    def test_init(self, run: Runner, tmp_path: Path) -> None:
+        """`init` says what it writes, and of each namespace what is known."""
+        (tmp_path / "pyproject.toml").write_text("[project]\n")
+        words = ("init", tmp_path, "--variant", "v3=x86_64 :: level :: v3", "--json")
+        check("init", run(*words).object)
+        check("init", run("init", "--explain", "--json").object)
+
+    def test_publish(self, run: Runner, tmp_path: Path) -> None:
+        """`publish` says the same of what it would do, of what it did, and of what it refuses."""
+        pytest.importorskip("twine", reason="needs the extra `publish`")
+        wheel = build_wheel(tmp_path / "dist", "fast", "1.0")
+        words = ("publish", tmp_path / "dist", "--to", tmp_path / "index", "--json")
+        for more in ("--dry-run",), (), ("--strict",):
+            check("publish", run(*words, *more).object)
+        wheel.write_bytes(b"nothing")
+        check("publish", run(*words, code=9).object)

@@ -15,7 +15,7 @@ from wheelfit.core.strict_json import path_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["line_of", "lines_of"]
+__all__ = ["headers_of", "line_of", "lines_of"]
 
 
 def __dir__() -> list[str]:
@@ -47,6 +47,19 @@ def lines_of(text: str) -> Mapping[str, int]:
     return {path_of(*steps): line for steps, line in _Walk(text).walk().items()}
 
 
+def headers_of(text: str) -> tuple[tuple[int, tuple[str | int, ...]], ...]:
+    r"""Return the line of every header of a table, and which table begins there.
+
+    >>> headers_of('a = [\n["b"]]\n[c."d.e"]\n[[f]]\n')
+    ((3, ('c', 'd.e')), (4, ('f', 0)))
+
+    :param text: the document, which is valid TOML.
+    """
+    walk = _Walk(text)
+    walk.walk()
+    return tuple(walk.headers)
+
+
 _Steps = tuple[str | int, ...]
 # Nothing is tried twice: quantifiers are possessive.
 _TOKEN = re.compile(
@@ -74,6 +87,7 @@ class _Walk:
         self._at = 0
         self._lines: dict[_Steps, int] = {}
         self._counts: dict[_Steps, int] = {}
+        self.headers: list[tuple[int, _Steps]] = []
 
     def walk(self) -> Mapping[_Steps, int]:
         table: _Steps = ()
@@ -120,6 +134,7 @@ class _Walk:
             count = self._counts[steps] = self._counts.get(steps, 0) + 1
             steps = (*steps, count - 1)
         self._mark(steps, 0, line)
+        self.headers.append((line, steps))
         return steps
 
     def _resolved(self, parts: list[str]) -> _Steps:

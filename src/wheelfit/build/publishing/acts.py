@@ -165,7 +165,9 @@ def publish_in_order(
 def _so_far(sent: int, count: int) -> str:
     if not sent:
         return "nothing was sent"
-    return f"{sent} of {count} files were sent, and the index shows them; {count - sent} are missing"
+    return (
+        f"{sent} of {count} files were sent, and the index shows them; {count - sent} are missing"
+    )
 
 
 def _stage_of(stages: Stages, files: Sequence[Outgoing]) -> tuple[str | None, tuple[str, ...]]:

@@ -1,0 +1,152 @@
+"""What can be known of a namespace before anybody writes it into a project: for maintainers."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.provider_table import EMULATED_PLUGINS
+from wheelfit.core.providers import ABI_DEPENDENCY, default_endpoint
+from wheelfit.core.static_families import STATIC_FAMILIES
+from wheelfit.platforms.discovery import BUILT_IN
+from wheelfit.platforms.features import FeatureConfig
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["KNOWN_NAMESPACES", "Guide", "guide_to"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_FEW = 6
+"""Values that are shown of a feature; some have hundreds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    purpose: str
+    example: str
+    """A property of a variant."""
+
+
+_WORDS: Mapping[str, _Words] = {
+    "nvidia": _Words(
+        "which CUDA versions the NVIDIA driver runs, and code for which GPUs",
+        "nvidia :: cuda_version_lower_bound :: 12.8",
+    ),
+    "x86_64": _Words(
+        "the level of an x86-64 processor (v1 to v4) and its single abilities",
+        "x86_64 :: level :: v3",
+    ),
+    "aarch64": _Words(
+        "the version of a 64-bit Arm processor and its single abilities",
+        "aarch64 :: version :: 8.2a",
+    ),
+    "amd": _Words("which AMD GPUs and which ROCm there are", "amd :: gfx_arch :: gfx942"),
+    "intel": _Words("which of Intel's GPUs there are", "intel :: device_ip :: 30.4.4"),
+    "ascend": _Words("which Huawei Ascend NPU there is", "ascend :: npu_type :: 910b"),
+    "tpu": _Words("whether there is a TPU", "tpu :: present :: true"),
+    ABI_DEPENDENCY: _Words(
+        "for which versions of other packages a build was made; no machine is asked",
+        "abi_dependency :: torch :: 2.8",
+    ),
+}
+
+KNOWN_NAMESPACES = (*BUILT_IN, *STATIC_FAMILIES, ABI_DEPENDENCY)
+"""Namespaces of which enough is known to write their provider."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """Hold what a maintainer should know of a namespace."""
+
+    namespace: str
+    kind: str
+    """Who answers: ``detected``, ``static`` or ``built in``."""
+    purpose: str
+    """What is told of a machine, or of a build; a phrase."""
+    example: str
+    """A property."""
+    features: tuple[FeatureConfig, ...]
+    """What may be said, most preferred first; empty: anything of the right form."""
+    entry: Mapping[str, Any]
+    """What is written below ``[variant.providers]``."""
+
+    def lines(self) -> list[str]:
+        """Return it in words."""
+        how = {
+            "detected": "found out on each machine",
+            "static": "the same everywhere; the list ranks the values",
+            "built in": "every tool brings it",
+        }[self.kind]
+        lines = [f"{self.namespace}: {self.purpose} ({how})"]
+        shown = self.features[:3]
+        for one in shown:
+            values = ", ".join(one.values[:_FEW]) + (", …" if len(one.values) > _FEW else "")
+            several = ", several at once" if one.multi_value else ""
+            lines.append(f"  {one.name}{several}: {values}")
+        if left := len(self.features) - len(shown):
+            lines.append(f"  … and {left} more: wheelfit providers show {self.namespace}")
+        lines.append(f"  as {self.example}")
+        return lines
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        return {
+            "namespace": self.namespace,
+            "kind": self.kind,
+            "purpose": self.purpose,
+            "example": self.example,
+            "features": [
+                {"feature": one.name, "values": list(one.values), "multi_value": one.multi_value}
+                for one in self.features
+            ],
+            "entry": dict(self.entry),
+        }
+
+
+def guide_to(namespace: str) -> Guide | None:
+    """Return what is known of a namespace; None if that is nothing.
+
+    :param namespace: its name.
+    """
+    if namespace in STATIC_FAMILIES:
+        family = STATIC_FAMILIES[namespace]
+        purpose = family.purpose.rstrip(".")
+        first = family.features[0]
+        entry: dict[str, Any] = _static(family.features)
+        example = f"{namespace} :: {first.name} :: {first.values[0]}"
+        purpose = purpose[:1].lower() + purpose[1:]
+        return Guide(namespace, "static", purpose, example, family.features, entry)
+    words = _WORDS.get(namespace)
+    if words is None:
+        return None
+    if namespace == ABI_DEPENDENCY:
+        entry = {"builtin": ABI_DEPENDENCY}
+        return Guide(namespace, "built in", words.purpose, words.example, (), entry)
+    features = tuple(
+        FeatureConfig(one.name, tuple(one.values), one.multi_value)
+        for one in import_module(BUILT_IN[namespace]).get_all_configs()
+    )
+    return Guide(namespace, "detected", words.purpose, words.example, features, _plugin(namespace))
+
+
+def _plugin(namespace: str) -> dict[str, Any]:
+    """Return the entry that every tool understands which brings this provider itself (P-60)."""
+    row = next(one for one in EMULATED_PLUGINS if one.namespace == namespace)
+    entry: dict[str, Any] = {"requires": [f"{row.package}>={row.versions[0]},<1"]}
+    if default_endpoint(row.package) not in row.endpoints:
+        entry["plugin-api"] = row.endpoints[0]
+    return entry
+
+
+def _static(features: Sequence[FeatureConfig]) -> dict[str, Any]:
+    entry: dict[str, Any] = {}
+    if len(features) > 1:  # P-5
+        entry["feature-order"] = [one.name for one in features]
+    entry["static-properties"] = {one.name: list(one.values) for one in features}
+    return entry

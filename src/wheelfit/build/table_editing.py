@@ -1,0 +1,452 @@
+"""Change the ``[variant]`` table of a ``pyproject.toml``, and nothing else of it (B-8).
+
+Whole tables are put in and taken out as lines; keys and lists are changed by `tomlkit`, whose only
+importer this is (extra `build`). After every step the result is parsed and compared with what it
+should say: whatever form an author has chosen, the wish comes true exactly, or the file stays.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core import strict_toml
+from wheelfit.core.project_table import read_project_table
+from wheelfit.core.toml_lines import headers_of
+from wheelfit.errors import Fault, InvalidProject, NeedsExtra
+from wheelfit.patterns import pattern
+from wheelfit.values import dataclass, field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    Table = Mapping[str, Any]
+
+__all__ = ["TableEdits", "edited", "read_pyproject", "written_table"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_BOM = b"\xef\xbb\xbf"
+_ROOT = "variant"
+_PRIORITIES = (_ROOT, "default-priorities")
+_PROVIDERS = (_ROOT, "providers")
+_VARIANTS = (_ROOT, "variants")
+_BARE = pattern(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class TableEdits:
+    """Say what shall be changed; what is there already as it shall be stays as it is."""
+
+    providers: Mapping[str, Table] = field(default_factory=dict, hash=False)
+    """By namespace: the entry to put in, or to put in the place of one."""
+    remarks: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """By namespace: the comment above a new entry, without ``#``; with the entry it goes again."""
+    variants: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(
+        default_factory=dict, hash=False
+    )
+    """By label: namespace to feature to values."""
+    without_providers: tuple[str, ...] = ()
+    """Namespaces to take out; with the last of them goes the table."""
+    without_variants: tuple[str, ...] = ()
+    """Labels to take out."""
+    first: tuple[str, ...] = ()
+    """Namespaces that come first in the priorities, in this order."""
+
+
+def read_pyproject(data: bytes, *, where: str) -> tuple[str, dict[str, Any]]:
+    """Read the file as text without byte order mark, and as data.
+
+    :param data: its bytes.
+    :param where: the file, for errors.
+    :raises InvalidProject: it is no TOML.
+    """
+    bare = data.removeprefix(_BOM)
+    try:
+        return bare.decode("utf-8"), strict_toml.load(bare)
+    except ValueError as error:
+        raise InvalidProject([Fault("", str(error))], where=where) from None
+
+
+def edited(data: bytes, edits: TableEdits, *, where: str) -> bytes:
+    """Return the file with its table changed; comments, order and line endings stay.
+
+    :param data: the bytes of the file.
+    :param edits: what shall be changed.
+    :param where: the file, for errors.
+    :raises InvalidProject: it is no TOML; or it is written in a form that cannot be changed
+        without changing more.
+    :raises InvalidDocument: its table has faults, or would have some afterwards.
+    :raises NeedsExtra: the library is not installed.
+    """
+    text, before = read_pyproject(data, where=where)
+    read_project_table(before, where=where)
+    after = _wanted(before, edits, where)
+    read_project_table(after, where=where)
+    crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
+    lines = text.replace("\r\n", "\n") if crlf else text
+    for step in _steps(before, after, edits):
+        lines = step(lines, where)
+    if tomllib.loads(lines) != after:
+        raise _unchangeable(where, after)
+    lines = lines.replace("\n", "\r\n") if crlf else lines
+    return (_BOM if data.startswith(_BOM) else b"") + lines.encode()
+
+
+# --- what it shall say -----------------------------------------------------------------------
+
+
+def _wanted(before: Table, edits: TableEdits, where: str) -> dict[str, Any]:
+    """Return the data that the changed file shall have."""
+    table = _copied(before.get(_ROOT, {}))
+    priorities: list[str] = list(table.get("default-priorities", {}).get("namespace", ()))
+    providers: dict[str, Any] = table.get("providers", {})
+    variants: dict[str, Any] = table.get("variants", {})
+    for label in edits.without_variants:
+        if label not in variants:
+            raise InvalidProject([Fault(f"variant.variants.{label}", "there is none")], where=where)
+        del variants[label]
+    used = {space: label for label, spaces in variants.items() for space in spaces}
+    for namespace in edits.without_providers:
+        path = f"variant.providers.{namespace}"
+        if namespace not in providers:
+            raise InvalidProject([Fault(path, "there is none")], where=where)
+        if namespace in used:
+            message = f"the label {used[namespace]} needs it"
+            hint = f"take that out too, with --remove-variant {used[namespace]}"
+            raise InvalidProject([Fault(path, message, "B-7")], where=where, hint=hint)
+        del providers[namespace]
+        priorities = [name for name in priorities if name != namespace]
+    providers |= {name: _copied(entry) for name, entry in edits.providers.items()}
+    priorities += [name for name in edits.providers if name not in priorities]
+    first = [name for name in edits.first if name in priorities]
+    priorities = [*first, *(name for name in priorities if name not in first)]
+    variants |= {label: _copied(spaces) for label, spaces in edits.variants.items()}
+    rest = {key: value for key, value in before.items() if key != _ROOT}
+    if not (priorities or providers or variants):
+        return rest
+    table.setdefault("default-priorities", {})["namespace"] = priorities
+    table["providers"] = providers
+    table["variants"] = variants
+    if not variants:
+        del table["variants"]
+    return {**rest, _ROOT: table}
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict) or hasattr(value, "items"):
+        return {str(key): _copied(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copied(one) for one in value]
+    return value
+
+
+# --- how it gets there -----------------------------------------------------------------------
+
+
+def _steps(before: Table, after: Table, edits: TableEdits) -> list[Callable[[str, str], str]]:
+    """Return the changes one after the other, each from text to text."""
+    if _ROOT not in after:
+        return [
+            _Step(
+                _without(before, ()),
+                lambda text: _cut(text, (_ROOT,), edits.remarks),
+                _Removed((_ROOT,)),
+            )
+        ]
+    if _ROOT not in before:
+        new = written_table(after[_ROOT], edits.remarks)
+        return [_Step(after, lambda text: _appended(text, new), None)]
+    steps: list[Callable[[str, str], str]] = []
+    now: dict[str, Any] = _copied(before)
+
+    def step(change: Callable[[str], str], other: _Change | None) -> None:
+        steps.append(_Step(_copied(now), change, other))
+
+    for place in (_VARIANTS, _PROVIDERS):
+        here, there = now[_ROOT].get(place[1], {}), after[_ROOT].get(place[1], {})
+        for name in [name for name in here if name not in there or here[name] != there[name]]:
+            del here[name]
+            path = (*place, name)
+            if not here and place == _VARIANTS and not there:
+                del now[_ROOT][place[1]]
+                step(lambda text: _cut(text, _VARIANTS, {}), _Removed(_VARIANTS))
+            else:
+                step(lambda text, path=path: _cut(text, path, edits.remarks), _Removed(path))  # type: ignore[misc]
+    wanted = after[_ROOT]["default-priorities"]["namespace"]
+    if now[_ROOT].get("default-priorities", {}).get("namespace") != wanted:
+        now[_ROOT].setdefault("default-priorities", {})["namespace"] = list(wanted)
+        step(lambda text: text, _Listed((*_PRIORITIES, "namespace"), tuple(wanted)))
+    for place in (_PROVIDERS, _VARIANTS):
+        there = after[_ROOT].get(place[1], {})
+        here = now[_ROOT].get(place[1], {})
+        for name in [name for name in there if name not in here]:
+            now[_ROOT].setdefault(place[1], {})[name] = _copied(there[name])
+            path = (*place, name)
+            remark = edits.remarks.get(name, "") if place == _PROVIDERS else ""
+            new = _written(path, there[name], remark)
+            step(lambda text, path=path, new=new: _put_in(text, path, new),  # type: ignore[misc]
+                 _Added(path, new))  # fmt: skip
+    return steps
+
+
+class _Step:
+    """Change text in the first way that comes out right.
+
+    :param wanted: what the text shall say afterwards.
+    :param change: by lines.
+    :param other: by keys, if lines do not do.
+    """
+
+    def __init__(self, wanted: Table, change: Callable[[str], str], other: _Change | None) -> None:
+        self._wanted = wanted
+        self._change = change
+        self._other = other
+
+    def __call__(self, text: str, where: str) -> str:
+        for way in (self._change, self._other):
+            if way is None:
+                continue
+            found = way(text)
+            if _says(found, self._wanted):
+                return found
+        raise _unchangeable(where, self._wanted)
+
+
+def _says(text: str, wanted: Table) -> bool:
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return False
+    return _pruned(found) == _pruned(wanted)
+
+
+def _pruned(data: Table) -> dict[str, Any]:
+    """Return data where an empty ``variants`` is none."""
+    table = data.get(_ROOT)
+    if isinstance(table, dict) and table.get("variants") == {}:
+        table = {key: value for key, value in table.items() if key != "variants"}
+        return {**data, _ROOT: table}
+    return dict(data)
+
+
+def _without(data: Table, path: Sequence[str]) -> dict[str, Any]:
+    del path
+    return {key: value for key, value in data.items() if key != _ROOT}
+
+
+def _unchangeable(where: str, wanted: Table) -> InvalidProject:
+    table = written_table(wanted.get(_ROOT, {}), {}) if _ROOT in wanted else "no [variant] table\n"
+    error = InvalidProject(
+        [Fault(_ROOT, "it is written in a form that is not changed without changing more")],
+        where=where,
+        hint="change it by hand; nothing was written",
+    )
+    error.note = f"it should say\n{table.rstrip()}"
+    return error
+
+
+# --- by lines --------------------------------------------------------------------------------
+
+
+def _blocks(text: str) -> list[tuple[int, int, tuple[str | int, ...]]]:
+    """Return first line, line after the content, and name of every table that has a header.
+
+    Comments and empty lines before the next header are not content: they are about that.
+    """
+    lines = text.split("\n")
+    headers = headers_of(text)
+    ends = [*(line - 1 for line, _ in headers[1:]), len(lines)][: len(headers)]
+    found = []
+    for (line, steps), end in zip(headers, ends, strict=True):
+        last = end
+        while last > line and (not lines[last - 1].strip() or lines[last - 1].lstrip()[0] == "#"):
+            last -= 1
+        found.append((line - 1, last, steps))
+    return found
+
+
+def _behind_remarks(lines: Sequence[str], end: int) -> int:
+    """Return the line behind comments that belong to what stands above them, not below."""
+    last = end
+    while last < len(lines) and lines[last].lstrip().startswith("#"):
+        last += 1
+    is_apart = last == len(lines) or not lines[last].strip()
+    return last if is_apart else end
+
+
+def _cut(text: str, path: Sequence[str], remarks: Mapping[str, str]) -> str:
+    """Take out a table and all tables inside it, with what this module wrote above them."""
+    lines = text.split("\n")
+    is_last = False
+    for first, end, steps in reversed(_blocks(text)):
+        if steps[: len(path)] == tuple(path):
+            start = first
+            if start and lines[start - 1] == f"# {remarks.get(str(steps[-1]), '')}":
+                start -= 1
+            while start and not lines[start - 1].strip():
+                start -= 1  # the empty lines above it
+            is_last |= not any(line.strip() for line in lines[end:])
+            del lines[start:end]
+    while lines and not lines[0].strip():
+        del lines[0]
+    rest = "\n".join(lines)
+    return rest.rstrip("\n") + "\n" if is_last and rest else rest
+
+
+def _put_in(text: str, path: Sequence[str], new: str) -> str:
+    """Put a table behind the last of its kind."""
+    blocks = _blocks(text)
+    for kind in (tuple(path[:2]), *((_PROVIDERS, _PRIORITIES) if path[1] == "variants" else
+                                    (_PRIORITIES,)), (_ROOT,)):  # fmt: skip
+        ends = [end for _, end, steps in blocks if steps[: len(kind)] == kind]
+        if ends:
+            lines = text.split("\n")
+            end = _behind_remarks(lines, ends[-1])
+            lines[end:end] = ["", *new.rstrip("\n").split("\n")]
+            is_last = not any(line.strip() for line in lines[end + 1 + new.count("\n") :])
+            return "\n".join(lines).rstrip("\n") + "\n" if is_last else "\n".join(lines)
+    return _appended(text, new)
+
+
+def _appended(text: str, new: str) -> str:
+    if not text.strip():
+        return text + new
+    if text.endswith("\n\n"):
+        return text + new
+    return f"{text}\n{new}" if text.endswith("\n") else f"{text}\n\n{new}"
+
+
+# --- by keys ---------------------------------------------------------------------------------
+
+
+class _Change:
+    """Change a document by its keys; whether that came out right is looked at afterwards."""
+
+    def __call__(self, text: str) -> str:
+        try:
+            import tomlkit  # noqa: PLC0415 - an extra
+            from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - likewise
+        except ImportError:
+            raise NeedsExtra("build", "tomlkit") from None
+        try:
+            document: Any = tomlkit.parse(text)
+            self.change(document)
+            return tomlkit.dumps(document)
+        except (TOMLKitError, KeyError, TypeError, ValueError, AttributeError, IndexError):
+            return text  # a form that it cannot change, either
+
+    def change(self, document: Any) -> None:
+        raise NotImplementedError
+
+
+class _Removed(_Change):
+    def __init__(self, path: Sequence[str]) -> None:
+        self._path = path
+
+    def change(self, document: Any) -> None:
+        *above, last = self._path
+        for name in above:
+            document = document[name]
+        del document[last]
+
+
+class _Added(_Change):
+    def __init__(self, path: Sequence[str], new: str) -> None:
+        self._path = path
+        self._new = new
+
+    def change(self, document: Any) -> None:
+        import tomlkit  # noqa: PLC0415 - an extra
+
+        *above, last = self._path
+        value: Any = tomllib.loads(self._new)
+        for name in self._path:
+            value = value[name]
+        for name in above:
+            if name not in document:
+                document[name] = tomlkit.inline_table()
+            document = document[name]
+        document[last] = _inline(value)
+
+
+class _Listed(_Change):
+    """Make a list another one, and leave what stays of it where it is written."""
+
+    def __init__(self, path: Sequence[str], values: Sequence[str]) -> None:
+        self._path = path
+        self._values = list(values)
+
+    def change(self, document: Any) -> None:
+        *above, last = self._path
+        for name in above:
+            document = document[name]
+        found = document[last]
+        for value in [one for one in found if one not in self._values]:
+            found.remove(value)
+        for index, value in enumerate(self._values):
+            if index < len(found) and found[index] == value:
+                continue
+            if value in found:
+                found.remove(value)
+            found.insert(index, value)
+
+
+def _inline(value: Any) -> Any:
+    import tomlkit  # noqa: PLC0415 - an extra
+
+    if isinstance(value, dict):
+        table = tomlkit.inline_table()
+        for key, one in value.items():
+            table[key] = _inline(one)
+        return table
+    return tomlkit.item(value)
+
+
+# --- as text ---------------------------------------------------------------------------------
+
+
+def written_table(table: Table, remarks: Mapping[str, str]) -> str:
+    """Return a whole ``[variant]`` table as people write it.
+
+    :param table: its data.
+    :param remarks: by namespace: a comment above its provider.
+    """
+    priorities = table.get("default-priorities", {})
+    parts = [_written(_PRIORITIES, priorities)]
+    for name, entry in table.get("providers", {}).items():
+        parts.append(_written((*_PROVIDERS, name), entry, remarks.get(name, "")))
+    for label, spaces in table.get("variants", {}).items():
+        parts.append(_written((*_VARIANTS, label), spaces))
+    return "\n".join(parts)
+
+
+def _written(path: Sequence[str], values: Table, remark: str = "") -> str:
+    head = f"# {remark}\n" if remark else ""
+    lines = [f"{head}[{'.'.join(map(_key, path))}]"]
+    lines += _pairs(values, ())
+    return "\n".join(lines) + "\n"
+
+
+def _pairs(values: Table, above: Sequence[str]) -> list[str]:
+    lines = []
+    for name, value in values.items():
+        if isinstance(value, dict):
+            lines += _pairs(value, (*above, name))
+        else:
+            lines.append(f"{'.'.join(map(_key, (*above, name)))} = {_value(value)}")
+    return lines
+
+
+def _key(text: str) -> str:
+    return text if _BARE.fullmatch(text) else json.dumps(text)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,182 @@
+"""`wheelfit init` on projects of this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, tree
+
+pytest.importorskip("tomlkit", reason="needs the extra `build`")
+
+PROJECT = '# a project\r\n[project]\r\nname = "fast"\r\nversion = "1.0"\r\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the file of a project, and change to its folder."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    path = folder / "pyproject.toml"
+    path.write_bytes(PROJECT.encode())
+    return path
+
+
+def table(path: Path) -> dict[str, object]:
+    """Return the table of a project."""
+    found = tomllib.loads(path.read_text("utf-8"))["variant"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_table_is_written_and_not_doubled(run: Runner, project: Path) -> None:
+    """B-8: what is asked for is written once, with a comment; the rest of the file stays."""
+    project.chmod(0o640)
+    words = ("init", "--variant", "v3=x86_64 :: level :: v3", "--provider", "openmp")
+    said = run(*words)
+    assert "+x86_64.level" in said.out
+    text = project.read_bytes().decode()
+    assert text.startswith(PROJECT)
+    assert text.count("\r\n") == text.count("\n")
+    assert project.stat().st_mode & 0o777 == 0o640
+    assert table(project) == {
+        "default-priorities": {"namespace": ["openmp", "x86_64"]},
+        "providers": {
+            "openmp": {"static-properties": {"provider": ["gnu", "intel", "llvm"]}},
+            "x86_64": {"requires": ["x86-64-variant-provider>=0.2.1,<1"]},
+        },
+        "variants": {"v3": {"x86_64": {"level": ["v3"]}}},
+    }
+    assert "says that already" in run(*words).out
+    assert project.read_bytes().decode() == text
+
+
+def test_everything_can_be_said(run: Runner, project: Path) -> None:
+    """B-20: plugins, plugins at build time, lists, order; and the last provider takes the table."""
+    run(
+        *("init", "--provider", "acme=acme-plugin>=1,<2", "--plugin-api", "acme=acme.plugin:Acme"),
+        *("--build-requires", "blas=blas-plugin", "--static", "flavour.taste=sweet, sour"),
+        *("--static", "flavour.colour=red", "--first", "flavour"),
+        *("--variant", "red = flavour::colour::red,flavour::taste::sour, acme::speed::fast"),
+    )
+    assert table(project) == {
+        "default-priorities": {"namespace": ["flavour", "acme", "blas"]},
+        "providers": {
+            "acme": {"requires": ["acme-plugin>=1,<2"], "plugin-api": "acme.plugin:Acme"},
+            "blas": {"build-requires": ["blas-plugin"]},
+            "flavour": {
+                "feature-order": ["taste", "colour"],
+                "static-properties": {"taste": ["sweet", "sour"], "colour": ["red"]},
+            },
+        },
+        "variants": {
+            "red": {
+                "flavour": {"colour": ["red"], "taste": ["sour"]},
+                "acme": {"speed": ["fast"]},
+            }
+        },
+    }
+    run("init", "--remove-variant", "red", "--remove-provider", "acme", "--remove-provider", "blas")
+    assert list(tomllib.loads(project.read_text())["variant"]["providers"]) == ["flavour"]
+    run("init", "--remove-provider", "flavour")
+    assert project.read_bytes().decode() == PROJECT
+
+
+def test_a_dry_run_shows_and_writes_nothing(run: Runner, project: Path) -> None:
+    """``--dry-run`` shows the change as a diff, also as JSON."""
+    said = run("init", "--dry-run", "--json", "--provider", "nvidia").object
+    assert said["changed"] is True
+    assert said["written"] is False
+    assert '+requires = ["nvidia-variant-provider>=0.0.1,<1"]' in said["diff"]
+    assert project.read_bytes().decode() == PROJECT
+
+
+def test_what_can_be_known_is_explained(run: Runner, project: Path) -> None:
+    """``--explain`` tells of every provider what it finds out, its values and an example."""
+    said = run("init", "--explain").out
+    assert "sm_arch, several at once: 50_real" in said
+    assert "as x86_64 :: level :: v3" in said
+    named = {one["namespace"] for one in run("init", "--explain", "--json").object["namespaces"]}
+    assert {"nvidia", "x86_64", "openmp", "abi_dependency"} <= named
+    assert project.read_bytes().decode() == PROJECT
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "reference"),
+    [
+        (["--provider", "acme"], 2, "usage"),
+        (["--provider", "Acme=x"], 1, "invalid-property"),
+        (["--provider", "acme=no requirement"], 1, "invalid-requirement"),
+        (["--provider", "acme="], 2, "usage"),
+        (["--plugin-api", "acme=a:b"], 2, "usage"),
+        (["--static", "acme=a"], 2, "usage"),
+        (["--static", "acme.speed="], 2, "usage"),
+        (["--variant", "v3=x86_64 :: level"], 1, "invalid-property"),
+        (["--variant", "V3=x86_64 :: level :: v3"], 1, "invalid-label"),
+        (["--variant", "v3="], 2, "usage"),
+        (["--variant", "v3=x86_64::level::v9, nvidia::sm::1"], 1, "invalid-project"),
+        (["--variant", "v3=x86_64::level::v2,x86_64::level::v3"], 1, "invalid-project"),
+        (["--variant", "v3=acme::speed::fast"], 1, "invalid-document"),
+        (["--variant", "null=x86_64::level::v2"], 1, "invalid-document"),
+        (["--remove-provider", "nvidia"], 1, "invalid-project"),
+        ([], 2, "usage"),
+    ],
+)
+def test_bad_wishes_change_nothing(
+    run: Runner, project: Path, words: list[str], code: int, reference: str
+) -> None:
+    """Whatever cannot be meant is named, and the file is as it was."""
+    before = tree(project.parent)
+    assert run("init", *words, "--json", code=code).error["code"] == reference
+    assert tree(project.parent) == before
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"[project", b"\xff\xfe", b"[variant]\nproviders = 1\n", b"a = 1\na = 2\n"],
+)  # fmt: skip
+def test_broken_files_stay(run: Runner, project: Path, content: bytes) -> None:
+    """A file that is no TOML, or whose table has faults, is refused and not touched."""
+    project.write_bytes(content)
+    said = run("init", "--provider", "x86_64", code=1)
+    assert "pyproject.toml" in said.err
+    assert project.read_bytes() == content
+
+
+def test_files_that_may_not_be_written_stay(run: Runner, project: Path, tmp_path: Path) -> None:
+    """A read-only file, and one that is not there, are named."""
+    project.chmod(0o444)
+    assert "read-only" in run("init", "--provider", "x86_64", code=1).err
+    assert project.read_bytes().decode() == PROJECT
+    assert "cannot be read" in run("init", tmp_path, "--provider", "x86_64", code=1).err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+@pytest.mark.parametrize("agrees", ["y", "n"])
+def test_it_asks_at_a_terminal(project: Path, agrees: str) -> None:
+    """Without options it asks for namespaces and variants, shows the change, and asks again."""
+    controller, terminal = os.openpty()
+    answers = f"x86_64 openmp\nv3\nx86_64 :: level :: v3\n\n{agrees}\n"
+    os.write(controller, answers.encode())
+    done = subprocess.run(
+        [sys.executable, "-m", "wheelfit", "init"],
+        stdin=terminal,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    os.close(controller)
+    os.close(terminal)
+    assert done.returncode == 0, done.stderr
+    assert "x86_64: the level of an x86-64 processor" in done.stdout
+    assert "Write it? [y/N]" in done.stderr
+    if agrees == "y":
+        assert table(project)["variants"] == {"v3": {"x86_64": {"level": ["v3"]}}}
+    else:
+        assert project.read_bytes().decode() == PROJECT
+        assert "nothing is written" in done.stdout
