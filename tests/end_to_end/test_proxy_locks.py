@@ -49,14 +49,14 @@ def scene(index: RecordingIndex, tmp_path: Path, fake_driver: FakeDriver) -> Sce
 
 @pytest.fixture(scope="session")
 def poetry(environment_with: Callable[..., Path]) -> Path:
-    """Give the ``poetry`` program."""
-    return environment_with("poetry==2.5.1").parent / "poetry"
+    """Give the ``poetry`` program, the newest."""
+    return environment_with("poetry").parent / "poetry"
 
 
 @pytest.fixture(scope="session")
 def pdm(environment_with: Callable[..., Path]) -> Path:
-    """Give the ``pdm`` program; newer ones cannot start with the libraries that there are now."""
-    return environment_with("pdm==2.26.9", "unearth<0.19", "hishel<2").parent / "pdm"
+    """Give the ``pdm`` program, the newest; with later ones of these libraries it cannot start."""
+    return environment_with("pdm", "unearth<0.19", "hishel<2").parent / "pdm"
 
 
 class Poetry:

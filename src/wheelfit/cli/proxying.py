@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 import time
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from wheelfit.cli.asked import choice_policy
@@ -22,10 +22,12 @@ from wheelfit.errors import InvalidConfiguration, UnknownHost, UnknownShorthand
 from wheelfit.server.admission import Admission
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.proxy.application import Proxy
+from wheelfit.server.proxy.folder_upstream import FolderUpstream
+from wheelfit.server.proxy.mounting import Mounted
 from wheelfit.server.proxy.profiles import Profile
 from wheelfit.server.proxy.upstream import Upstream
 from wheelfit.sources.open import is_protected, open_web
-from wheelfit.sources.urls import origin, redact
+from wheelfit.sources.urls import file_path, origin, redact
 from wheelfit.values import replace
 
 if TYPE_CHECKING:
@@ -54,18 +56,26 @@ class OpenedProxy:
     """Hold a proxy and what it was opened with.
 
     :param application: answers requests.
-    :param webs: what fetches for it.
+    :param proxies: those that answer behind it.
+    :param webs: what fetches for them.
     :param repository: where plugins come from.
     :param has_logins: whether an index behind it is asked with a login.
     """
 
     def __init__(
-        self, application: Proxy, webs: Iterable[Web], repository: Remembered, *, has_logins: bool
+        self,
+        application: Application,
+        proxies: Iterable[Proxy],
+        webs: Iterable[Web],
+        repository: Remembered,
+        *,
+        has_logins: bool,
     ) -> None:
         self.application = application
         """Answers requests."""
         self.has_logins = has_logins
         """Whether an index behind it is asked with a login."""
+        self._proxies = tuple(proxies)
         self._webs = tuple(webs)
         self._repository = repository
 
@@ -79,14 +89,20 @@ class OpenedProxy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.application.close()
+        for proxy in self._proxies:
+            proxy.close()
         for web in self._webs:
             web.close()
         self._repository.close()
 
 
 def open_proxy(
-    arguments: Namespace, settings: SourceSettings, environ: Mapping[str, str], output: Output
+    arguments: Namespace,
+    settings: SourceSettings,
+    environ: Mapping[str, str],
+    output: Output,
+    *,
+    below: Mapping[str, SourceSettings] = MappingProxyType({}),
 ) -> OpenedProxy:
     """Open a proxy; no index is asked yet.
 
@@ -94,30 +110,12 @@ def open_proxy(
     :param settings: which indexes are behind it, and how they are asked.
     :param environ: the environment of the process.
     :param output: told what people should know.
+    :param below: further proxies below paths, each with the settings of its own indexes.
     :raises InvalidConfiguration: no index is left that can be asked.
     """
-    upstreams = []
-    for url in dict.fromkeys(settings.index_urls):
-        try:
-            is_web = origin(url).scheme in {"http", "https"}
-        except ValueError:
-            is_web = False
-            if ":" not in url and not Path(url).exists():
-                raise InvalidConfiguration(
-                    f"{url} is no URL of an index", hint="as https://wheels.example.org/simple/"
-                ) from None
-        if not is_web:
-            # Beside the proxy, installers still look there themselves.
-            tell = output.warn if arguments.full else output.detail
-            tell(f"{redact(url)} is left out: a proxy stands in front of servers only")
-        elif not is_protected(url, settings):
-            output.warn(
-                f"{redact(url)} is left out: it is not https; "
-                f"--trusted-host {origin(url).host} uses it all the same"
-            )
-        else:
-            upstreams.append(_upstream(url, arguments, settings, environ, output))
-    if not upstreams:
+    upstreams = _Upstreams(arguments, environ, output)
+    behind = {name: upstreams.of(own) for name, own in {"": settings, **below}.items()}
+    if not any(behind.values()):
         raise InvalidConfiguration(
             "there is no index to stand in front of", hint="name one with --index-url"
         )
@@ -125,62 +123,124 @@ def open_proxy(
     environment = open_environment_of(arguments, environ)
     profiles = _Profiles(arguments, settings, environment, repository, environ, output)
     profiles("")  # what is wrong with the options shows now
-    proxy = Proxy(
-        upstreams,
-        profiles,
-        mode="full" if arguments.full else "additive",
-        catalogue=arguments.catalogue,
-        in_locks_of_uv=arguments.in_uv_locks,
-        note=output.warn,
-    )
-    has_logins = any(one.wants_login(f"{one.url}/") for one in upstreams)
+    proxies = {
+        name: Proxy(
+            of_one,
+            profiles,
+            mode="full" if arguments.full else "additive",
+            catalogue=arguments.catalogue,
+            in_locks_of_uv=arguments.in_uv_locks,
+            note=output.warn,
+        )
+        for name, of_one in behind.items()
+    }
+    usual = proxies.pop("")
     return OpenedProxy(
-        proxy, (upstream.web for upstream in upstreams), repository, has_logins=has_logins
+        Mounted(usual, proxies) if proxies else usual,
+        (usual, *proxies.values()),
+        (one.web for one in upstreams.opened),
+        repository,
+        has_logins=any(one.has_login for one in upstreams.opened),
     )
 
 
-def serving(application: Application, *, host: str = "127.0.0.1", port: int = 0) -> LoopbackServer:
-    """Return a server that is to be entered.
+def serving(application: Application, *, port: int = 0) -> LoopbackServer:
+    """Return a small server for this machine that is to be entered.
 
     :param application: what it serves.
-    :param host: address to listen at.
     :param port: port to listen at; 0 takes a free one.
     :raises InvalidConfiguration: it cannot listen there.
     """
     try:
-        return LoopbackServer(application, host=host, port=port)
+        return LoopbackServer(application, port=port)
     except OSError as error:
         raise InvalidConfiguration(
             f"nothing can be served there: {error.strerror or type(error).__name__}",
-            where=f"{host}:{port}",
-            hint="choose another --port"
-            if error.errno in (errno.EADDRINUSE, errno.EACCES)
-            else "--host is an address of this machine, as 127.0.0.1",
+            where=f"127.0.0.1:{port}",
+            hint="choose another --port",
         ) from None
 
 
-def _upstream(
-    url: str,
-    arguments: Namespace,
-    settings: SourceSettings,
-    environ: Mapping[str, str],
-    output: Output,
-) -> Upstream:
-    web = open_web(
-        replace(settings, index_url=url, extra_index_urls=(), find_links=(), no_index=False),
-        cache_folder=cache_folder_in_use(arguments, environ),
-        environ=environ,
-        home=home(),
-        offline=arguments.offline,
-        note=output.warn,
-        admits=Admission.of(url, arguments.link_host),
-    )
-    if arguments.no_bridges:
-        return Upstream(url, web)
-    from wheelfit.server.proxy.bridged import BridgedUpstream
-    from wheelfit.sources.bridges.shelf import Shelf
+class _Upstreams:
+    """Open each index once, whoever asks it."""
 
-    return BridgedUpstream(url, web, Shelf(arguments.bridge))
+    def __init__(self, arguments: Namespace, environ: Mapping[str, str], output: Output) -> None:
+        self._arguments = arguments
+        self._environ = environ
+        self._output = output
+        self._told: set[str] = set()
+        self._known: dict[tuple[str, tuple[str, ...]], Upstream] = {}
+
+    @property
+    def opened(self) -> tuple[Upstream, ...]:
+        """All that were opened."""
+        return tuple(self._known.values())
+
+    def of(self, settings: SourceSettings) -> tuple[Upstream, ...]:
+        """Return the indexes of some settings, in their order."""
+        found = []
+        for url in dict.fromkeys(settings.index_urls):
+            key = (url, settings.trusted_hosts)
+            known = self._known.get(key) or self._open(url, settings)
+            if known is not None:
+                self._known[key] = known
+                found.append(known)
+        return tuple(found)
+
+    def _open(self, url: str, settings: SourceSettings) -> Upstream | None:
+        folder = _folder(url)
+        if folder is not None:
+            return FolderUpstream(folder, self._web(url, settings))
+        try:
+            where = origin(url)
+        except ValueError:
+            raise InvalidConfiguration(
+                f"{redact(url)} is no URL of an index", hint="as https://wheels.example.org/simple/"
+            ) from None
+        if where.scheme not in {"http", "https"}:
+            self._leave_out(url, "a proxy stands in front of folders and web servers only")
+            return None
+        if not is_protected(url, settings):
+            self._leave_out(
+                url, f"it is not https; --trusted-host {where.host} uses it all the same"
+            )
+            return None
+        if self._arguments.no_bridges:
+            return Upstream(url, self._web(url, settings))
+        from wheelfit.server.proxy.bridged import BridgedUpstream
+        from wheelfit.sources.bridges.shelf import Shelf
+
+        return BridgedUpstream(url, self._web(url, settings), Shelf(self._arguments.bridge))
+
+    def _leave_out(self, url: str, why: str) -> None:
+        if url not in self._told:
+            self._told.add(url)
+            self._output.warn(f"{redact(url)} is left out: {why}")
+
+    def _web(self, url: str, settings: SourceSettings) -> Web:
+        arguments = self._arguments
+        is_folder = _folder(url) is not None
+        return open_web(
+            replace(settings, index_url=url, extra_index_urls=(), find_links=(), no_index=False),
+            cache_folder=cache_folder_in_use(arguments, self._environ),
+            environ=self._environ,
+            home=home(),
+            offline=arguments.offline,
+            note=self._output.warn,
+            admits=(lambda _host, _address: False)
+            if is_folder
+            else Admission.of(url, arguments.link_host),
+        )
+
+
+def _folder(url: str) -> Path | None:
+    """Return the folder that an index is; None if it is none."""
+    if url.startswith("file:"):
+        try:
+            return Path(file_path(url))
+        except ValueError:
+            return None
+    return Path(url) if "://" not in url and Path(url).exists() else None
 
 
 class _Silent(Output):

@@ -19,7 +19,7 @@ from wheelfit.values import dataclass, field, replace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["RequirementLine", "RequirementsFile", "read_requirements_file"]
+__all__ = ["RequirementLine", "RequirementsFile", "option_lines", "read_requirements_file"]
 
 
 def __dir__() -> list[str]:
@@ -77,6 +77,17 @@ def read_requirements_file(
     :raises UserError: a file names itself, or asks for what wheelfit does not do.
     """
     return _read(name, read, environ, as_constraints=as_constraints, above=())
+
+
+def option_lines(text: str, environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines of a requirements file that are options, whatever else is in it.
+
+    :param text: of the file.
+    :param environ: values of ``${VARIABLES}``.
+    """
+    for _, line in _logical_lines(text):
+        if line.startswith("-"):
+            yield _expand(line, environ)
 
 
 def _read(

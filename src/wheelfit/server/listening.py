@@ -5,6 +5,7 @@ The only importer of `uvicorn`, with `wheelfit.server.connections`.
 
 from __future__ import annotations
 
+import errno
 import logging
 import socket
 from contextlib import suppress
@@ -44,7 +45,9 @@ def listen_at(host: str, port: int) -> socket.socket:
         raise InvalidConfiguration(
             f"nothing can be served there: {error.strerror or type(error).__name__}",
             where=f"{host}:{port}",
-            hint="choose another --port",
+            hint="choose another --port"
+            if error.errno in (errno.EADDRINUSE, errno.EACCES)
+            else "--host is an address of this machine, as 127.0.0.1",
         ) from None
     return listener
 

@@ -239,6 +239,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._send(Answer.text(400, "the head of the request can be read in two ways"))
             return
+        if "close" in self.headers.get("connection", "").lower():
+            self.close_connection = True  # also among other words
         if "content-length" in self.headers or "transfer-encoding" in self.headers:
             self.close_connection = True  # nobody reads that body
         path, _, query = self.path.partition("?")
@@ -255,7 +257,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _is_doubtful(self) -> bool:
         """Tell whether a server in front may see other headers, or another end of them."""
         headers = self.headers
-        return bool(headers.defects or headers.get_payload()) or any(
+        ends = [*headers.get_all("content-length", ()), *headers.get_all("transfer-encoding", ())]
+        return bool(headers.defects or headers.get_payload() or len(ends) > 1) or any(
             _NAME.fullmatch(name) is None or not _LINE_ENDS.isdisjoint(value)
             for name, value in headers.items()
         )

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -16,7 +16,7 @@ from urllib.request import urlopen
 import pytest
 from cli.running import Runner
 
-from wheelfit.server.proxy.environment import environment_for, indexes_of_uv
+from wheelfit.server.proxy.environment import environment_for
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 
@@ -40,14 +40,20 @@ def index(tmp_path: Path) -> Iterator[RecordingIndex]:
         yield index
 
 
-def wheelfit(*words: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
+def wheelfit(
+    *words: str | Path,
+    folder: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    **more: str,
+) -> subprocess.CompletedProcess[str]:
     """Run the program as users do."""
     hidden = ("PIP_", "UV_", "WHEELFIT_", "PDM_")
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
-    environ |= {"PIP_CONFIG_FILE": os.devnull, "WHEELFIT_CONFIG_FILE": os.devnull, **more}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+    variables |= {"PIP_CONFIG_FILE": os.devnull, "WHEELFIT_CONFIG_FILE": os.devnull}
     return subprocess.run(
         [sys.executable, "-m", "wheelfit", *words],
-        env=environ,
+        env={**variables, **(environ or {}), **more},
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
@@ -69,8 +75,9 @@ class TestRun:
         assert done.stderr == ""
         more, url = told["PIP_EXTRA_INDEX_URL"].split()
         assert more == "https://more.example/simple"
-        assert told["UV_INDEX"].split() == [url, "https://own.example/simple"]
-        assert told["PDM_PYPI_URL"] == url.replace("/simple/", "/full/simple/")
+        for_uv = url.replace("/pip/", "/uv/")
+        assert told["UV_INDEX"].split() == [for_uv, "https://own.example/simple"]
+        assert told["PDM_PYPI_URL"] == url.replace("/pip/simple/", "/pdm/full/simple/")
         assert told["NO_PROXY"] == "intern.example,127.0.0.1,localhost"
         assert told["PIP_INDEX_URL"] == told["UV_DEFAULT_INDEX"] == index.url
         assert len(url.split("/")[3]) >= 32
@@ -97,12 +104,86 @@ class TestRun:
                 *("run", *named, "--no-cache-dir", "--for", "cpu-x86_64-v3", "--"),
                 *words,
                 *(tmp_path / "got", "plain"),
-                **more,
+                environ=more,
             )
             assert public.requests == []
         assert done.returncode == 0, done.stderr
         (got, *_) = (tmp_path / "got").glob("plain-*")
         assert got.name.startswith("plain-1-") or got.name == "plain-1.dist-info"
+
+    @pytest.mark.parametrize(
+        "told_by",
+        ["uv.toml", "pyproject.toml", "UV_INDEX", "--default-index", "folder", "-r", "pip"],
+    )
+    def test_a_private_name_is_never_that_of_the_public_index(
+        self, index: RecordingIndex, tmp_path: Path, told_by: str, uv: Path
+    ) -> None:
+        """Wherever an installer is told of a private index, its projects come from there.
+
+        The public one has variants under the same name, which a proxy that knew the private one
+        not would hand out.
+        """
+        build_wheel(tmp_path / "private", "some", "0.5")
+        work = tmp_path / "work"
+        work.mkdir()
+        more: dict[str, str] = {}
+        words: list[str] = []
+        name = "some"
+        with RecordingIndex(tmp_path / "private") as private:
+            url = private.url
+            if told_by == "uv.toml":
+                (work / "uv.toml").write_text(f'[[index]]\nurl = "{url}"\n')
+            elif told_by == "pyproject.toml":
+                (work / "pyproject.toml").write_text(f'[tool.uv]\nextra-index-url = ["{url}"]\n')
+            elif told_by == "UV_INDEX":
+                more["UV_INDEX"] = f"own={url}"
+            elif told_by == "folder":
+                local = tmp_path / "local" / "some"
+                local.mkdir(parents=True)
+                wheel = build_wheel(local, "some", "0.5").name
+                (local / "index.html").write_text(f'<a href="{wheel}">{wheel}</a>')
+                more["UV_INDEX"] = local.parent.as_uri()
+            elif told_by == "-r":
+                (work / "r.txt").write_text(f"--index-url {url}\nsome\n")
+                name = "-rr.txt"
+            else:
+                words = ["--index-url" if told_by == "pip" else told_by, url]
+            target = ["--no-deps", "--target", str(tmp_path / "got"), *words, name]
+            installer = (
+                [sys.executable, "-m", "pip", "install", *target]
+                if told_by == "pip"
+                else [str(uv), "pip", "install", "--no-cache", *target]
+            )
+            # The public one is what is configured, not what is named to us.
+            public = {"PIP_INDEX_URL": index.url}
+            done = wheelfit(
+                *("run", "--no-cache-dir", "--for", "cpu-x86_64-v3", "--", *installer),
+                folder=work,
+                environ={**public, **more},
+            )
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "got" / "some-0.5.dist-info").is_dir()
+        asked = [one.path for one in index.requests]
+        assert not any("some" in path for path in asked), asked
+
+    def test_logins_are_shown_to_nobody(self, index: RecordingIndex, tmp_path: Path) -> None:
+        """Those of uv's files are used behind the proxy, and neither printed nor handed down."""
+        url = index.url.replace("http://", "http://me:s3cret@")
+        (tmp_path / "uv.toml").write_text(f'[[index]]\nurl = "{url}"\ndefault = true\n')
+        program = (
+            "import os, urllib.request as u\n"
+            "print(u.urlopen(os.environ['UV_INDEX'] + 'some/').read().decode())\n"
+            "print(dict(os.environ))\n"
+        )
+        done = wheelfit(
+            *("run", "-v", "--no-cache-dir", "--for", "cpu-x86_64-v3", "--"),
+            *(sys.executable, "-c", program),
+            folder=tmp_path,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "some-1.0-0_v3" in done.stdout
+        assert "s3cret" not in done.stdout + done.stderr
+        assert {one.headers.get("authorization") for one in index.requests} != {None}
 
     def test_an_index_that_is_no_url(self, run: Runner, bare_environment: None) -> None:
         """What is no URL is called so."""
@@ -239,18 +320,11 @@ class TestEnvironment:
         """With --full nothing else is asked, whatever was set."""
         environ = {"UV_INDEX": "x", "UV_INDEX_URL": "y", "UV_EXTRA_INDEX_URL": "z", "HOME": "/h"}
         changed = environment_for(environ, "http://127.0.0.1:1/s/", whole=True)
-        url = "http://127.0.0.1:1/s/simple/"
-        names = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "PDM_PYPI_URL")
-        assert {changed[name] for name in names} == {url}
-        assert not {"UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"} & changed.keys()
+        base = "http://127.0.0.1:1/s"
+        for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
+            assert changed[name] == f"{base}/pip/simple/"
+        for name in ("UV_INDEX", "UV_DEFAULT_INDEX"):  # uv's own files are asked in between
+            assert changed[name] == f"{base}/uv/simple/"
+        assert changed["PDM_PYPI_URL"] == f"{base}/pdm/full/simple/"
+        assert not {"UV_INDEX_URL", "UV_EXTRA_INDEX_URL"} & changed.keys()
         assert changed["HOME"] == "/h"
-
-    def test_indexes_of_uv(self) -> None:
-        """Names are left out, URLs with an equals sign stay."""
-        environ = {
-            "UV_INDEX": "a=https://a.example/s https://b.example/?x=y",
-            "UV_DEFAULT_INDEX": "https://c.example",
-        }
-        first, default = indexes_of_uv(environ)
-        assert first == ("https://a.example/s", "https://b.example/?x=y")
-        assert default == "https://c.example"

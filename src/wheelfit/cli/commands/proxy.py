@@ -7,19 +7,23 @@ interrupted.
 
 By default it knows projects with variants only, and is named beside the usual index. Whoever sets
 WHEELFIT_PROXY_SECRET has a secret in the path, before everything else.
+
+To listen at another address than one of this machine it needs the extra `server`.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.options import add_proxying, given, port_number
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from wheelfit.cli.output import Output
+    from wheelfit.server.messages import Application
 
 _PORT = 8941
 SECRET = "WHEELFIT_PROXY_SECRET"  # noqa: S105 - the name of a variable
@@ -49,12 +53,11 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Serve until interrupted."""
     import re
-    import threading
 
     from wheelfit.cli.indexes import read_settings
-    from wheelfit.cli.proxying import open_proxy, serving
+    from wheelfit.cli.proxying import open_proxy
     from wheelfit.errors import InvalidConfiguration
-    from wheelfit.server.proxy.application import Guarded
+    from wheelfit.server.proxy.mounting import Guarded
     from wheelfit.sources.urls import is_loopback
 
     secret = environ.get(SECRET, "")
@@ -75,8 +78,9 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                 "put a server with TLS in front of it where the network is not yours"
             )
         application = Guarded(opened.application, secret) if secret else opened.application
-        with serving(application, host=arguments.listen_at, port=arguments.port) as server:
-            base = f"{server.origin}/{secret}" if secret else server.origin
+
+        def ready(origin: str) -> None:
+            base = f"{origin}/{secret}" if secret else origin
             output.result_json(
                 {
                     "version": 1,
@@ -88,10 +92,36 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             output.result(f"{base}/simple/")
             output.flush()
             output.say(f"for another machine: {base}/for/PRESET/simple/", "dim")
-            try:
-                threading.Event().wait()
-            except KeyboardInterrupt:
-                output.say("stopped", "dim")
-            finally:
-                opened.cut()
+
+        try:
+            _serve(application, arguments, ready, output)
+        finally:
+            opened.cut()
+    output.say("stopped", "dim")
     return 0
+
+
+def _serve(
+    application: Application,
+    arguments: Namespace,
+    ready: Callable[[str], None],
+    output: Output,
+) -> None:
+    """Serve until interrupted; without the extra, for this machine only, by a small server."""
+    import threading
+
+    from wheelfit.cli.proxying import serving
+    from wheelfit.errors import NeedsExtra
+    from wheelfit.server.proxy.serving import serve_to_others
+    from wheelfit.sources.urls import is_loopback
+
+    host, port = arguments.listen_at, arguments.port
+    try:
+        serve_to_others(application, host=host, port=port, ready=ready, failed=output.warn)
+    except NeedsExtra:
+        if not is_loopback(host):
+            raise
+        with serving(application, port=port) as server:
+            ready(server.origin)
+            with suppress(KeyboardInterrupt):
+                threading.Event().wait()

@@ -28,21 +28,21 @@ from wheelfit.server.proxy.listing import Listed, list_project
 from wheelfit.server.proxy.naming import fingerprint, original_of
 from wheelfit.server.proxy.wheels import Rewriting
 from wheelfit.sources.html_links import read_links
-from wheelfit.values import dataclass, field, replace
+from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.server.messages import Application, Request
+    from wheelfit.server.messages import Request
     from wheelfit.server.proxy.clients import Asker
     from wheelfit.server.proxy.profiles import Profile, Profiles
     from wheelfit.server.proxy.upstream import RawPage, Upstream
     from wheelfit.sources.page import File
 
 
-__all__ = ["Guarded", "Mode", "Proxy"]
+__all__ = ["Mode", "Proxy"]
 
 
 def __dir__() -> list[str]:
@@ -330,28 +330,6 @@ class Proxy:
         # A signed URL ends some day; others may be kept.
         kept = {"cache-control": "no-store"} if "?" in file.url else _LASTING
         return Answer.text(302, "see there", {"location": file.url, **kept})
-
-
-class Guarded:
-    """Answer only those who know a secret: an `Application` around another.
-
-    Every user of a machine can reach its loopback interface.
-
-    :param application: answers them; it sees paths without the secret.
-    :param secret: the first segment of every path.
-    """
-
-    def __init__(self, application: Application, secret: str) -> None:
-        self._application = application
-        self._secret = secret.encode()
-
-    def __call__(self, request: Request) -> Answer:
-        """Answer a request."""
-        _, _, path = request.path.partition("/")
-        secret, slash, rest = path.partition("/")
-        if not hmac.compare_digest(secret.encode(), self._secret) or not slash:
-            return missing()
-        return self._application(replace(request, path=f"/{rest}"))
 
 
 def _normal(name: str) -> NormalizedName:

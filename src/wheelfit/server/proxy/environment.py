@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-__all__ = ["environment_for", "indexes_of_uv"]
+__all__ = ["environment_for"]
 
 
 def __dir__() -> list[str]:
@@ -31,6 +31,7 @@ def environment_for(
 
     In place of all other indexes, or beside them: then it is asked first by uv, and pip takes
     the variant by its build tag. pdm has one index only, so it gets all projects from the proxy.
+    Below the base each of them has a place of its own, by its name.
 
     :param environ: the environment as it is.
     :param base: URL of the proxy, ending with a slash.
@@ -42,22 +43,23 @@ def environment_for(
     :param uv_index: the same for uv.
     """
     changed = dict(environ)
-    simple = f"{base}simple/"
+    for_pip, for_uv = f"{base}pip/simple/", f"{base}uv/simple/"
+    changed["PDM_PYPI_URL"] = f"{base}pdm/full/simple/"
     if whole:
-        for name in ("UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"):
+        for name in ("UV_INDEX_URL", "UV_EXTRA_INDEX_URL"):
             changed.pop(name, None)
-        # Of an empty variable pip would think that it is not there, and use its configuration.
         changed |= {
-            "PIP_INDEX_URL": simple,
-            "PIP_EXTRA_INDEX_URL": simple,
-            "UV_DEFAULT_INDEX": simple,
-            "PDM_PYPI_URL": simple,
+            # Of an empty variable pip would think that it is not there, and use its configuration.
+            "PIP_INDEX_URL": for_pip,
+            "PIP_EXTRA_INDEX_URL": for_pip,
+            # First as well as last: an index of uv's files would be asked before the last one.
+            "UV_INDEX": for_uv,
+            "UV_DEFAULT_INDEX": for_uv,
         }
     else:
         changed |= {
-            "PIP_EXTRA_INDEX_URL": " ".join([*extra_index_urls, simple]),
-            "UV_INDEX": " ".join([simple, *environ.get("UV_INDEX", "").split()]),
-            "PDM_PYPI_URL": f"{base}full/simple/",
+            "PIP_EXTRA_INDEX_URL": " ".join([*extra_index_urls, for_pip]),
+            "UV_INDEX": " ".join([for_uv, *environ.get("UV_INDEX", "").split()]),
         }
         if pip_index is not None:
             changed["PIP_INDEX_URL"] = pip_index
@@ -68,24 +70,6 @@ def environment_for(
         known = [one.strip() for one in _first(environ, name).split(",") if one.strip()]
         changed[name] = ",".join(dict.fromkeys((*known, *_HERE)))
     return changed
-
-
-def indexes_of_uv(environ: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
-    """Return what variables tell uv: the indexes that go first, and the last one.
-
-    >>> indexes_of_uv({"UV_INDEX": "own=https://a.example/simple", "UV_INDEX_URL": ""})
-    (('https://a.example/simple',), None)
-
-    :param environ: the environment.
-    """
-    listed = (*environ.get("UV_INDEX", "").split(), *environ.get("UV_EXTRA_INDEX_URL", "").split())
-    default = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL")
-    return tuple(map(_without_name, listed)), _without_name(default) if default else None
-
-
-def _without_name(text: str) -> str:
-    name, equals, url = text.partition("=")
-    return url if equals and ":" not in name and "/" not in name else text
 
 
 def _first(environ: Mapping[str, str], name: str) -> str:

@@ -105,6 +105,11 @@ class Upstream:
         self._pages: Memory[RawPage] = Memory(most, lambda page: len(page.body) + 1024)
         self._parsed: Memory[ProjectPage] = Memory(64, lambda _page: 1)
 
+    @property
+    def has_login(self) -> bool:
+        """Whether it is asked with a login."""
+        return bool(self.web.client.user_at(f"{self.url}/"))
+
     def wants_login(self, url: str) -> bool:
         """Tell whether a URL is asked for with a login, which clients do not have.
 

@@ -16,6 +16,7 @@ from wheelfit.server.memory import Memory
 from wheelfit.server.messages import Disconnect
 from wheelfit.server.proxy.naming import fingerprint
 from wheelfit.server.proxy.originals import KeptOriginal, RemoteOriginal
+from wheelfit.sources.local_files import path_of
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.remote import RangeUnsupported
@@ -210,6 +211,8 @@ class Rewriting:
         kept = upstream.web.store.wheel(sha256) if sha256 is not None else None
         if kept is not None:
             return KeptOriginal(kept)
+        if file.is_local:  # of an index that is a folder: pages of servers name no such file
+            return KeptOriginal(path_of(file))
         if not file.is_selector:  # that of a bridge is nowhere yet
             try:
                 return RemoteOriginal(upstream.web.client, file)

@@ -1,0 +1,291 @@
+"""Which indexes the installers of a command would ask, so that each has its own behind the proxy.
+
+A private project whose name is public too must come from where it came without us. So each tool
+gets a proxy of its own, in front of exactly the indexes that it is told of by its variables, its
+files, and the command line that we start.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from wheelfit.resolve.requirements_file import option_lines
+from wheelfit.sources.pdm_configuration import read_pdm_configuration
+from wheelfit.sources.settings import DEFAULT_INDEX
+from wheelfit.sources.urls import origin, redact
+from wheelfit.sources.uv_configuration import Surroundings, read_uv_configuration
+from wheelfit.values import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from wheelfit.sources.settings import SourceSettings
+
+
+__all__ = ["Installers", "OfCommand", "installers_of", "read_command"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_TOOL = re.compile(r"(pip|uv|uvx|pdm)(?:[0-9.]*)(?:\.exe)?", re.IGNORECASE)
+_PYTHON = re.compile(r"(?:python|pypy)[0-9.]*w?(?:\.exe)?", re.IGNORECASE)
+_VALUES = (
+    "index-url",
+    "pypi-url",
+    "extra-index-url",
+    "index",
+    "default-index",
+    "trusted-host",
+    "allow-insecure-host",
+    "config-file",
+    "project",
+    "directory",
+    "requirement",
+    "requirements",
+    "constraint",
+    "constraints",
+)
+_SWITCHES = ("no-config", "no-index", "isolated")
+_OF_PIP = (
+    "index-url",
+    "pypi-url",
+    "extra-index-url",
+    "trusted-host",
+    "requirement",
+    "constraint",
+    "isolated",
+    "no-index",
+)
+_SHORT = {"-i": "index-url", "-r": "requirement", "-c": "constraint"}
+_DEEPEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class OfCommand:
+    """Hold what a command line tells an installer about indexes."""
+
+    tool: str = ""
+    """``pip``, ``uv``, ``pdm``; empty: something else, of which nothing is known."""
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """Values of options by name, without hyphens; of a switch, none."""
+
+    def last(self, *names: str) -> str | None:
+        """Return the value that counts of an option; None if it is not given."""
+        found = [value for name in names for value in self.options.get(name, ())]
+        return found[-1] if found else None
+
+    def all(self, *names: str) -> tuple[str, ...]:
+        """Return all values of an option."""
+        return tuple(value for name in names for value in self.options.get(name, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Installers:
+    """Hold what each tool asks, with us in front of it."""
+
+    pip: SourceSettings
+    uv: SourceSettings
+    pdm: SourceSettings
+    pip_index: str | None = None
+    """What pip asks beside the proxy in place of its own default; None: as it is."""
+    uv_index: str | None = None
+    """The same for uv."""
+    notes: tuple[str, ...] = ()
+    """What people should know."""
+
+    def by_name(self) -> dict[str, SourceSettings]:
+        """Return the settings by the name of the tool."""
+        return {"pip": self.pip, "uv": self.uv, "pdm": self.pdm}
+
+
+def read_command(words: Sequence[str]) -> OfCommand:
+    """Read the command line of an installer; of any other program nothing is read.
+
+    :param words: the program and its arguments.
+    """
+    words = list(words)
+    name = PurePath(words[0]).name if words else ""
+    if _PYTHON.fullmatch(name) and len(words) > 2 and words[1] == "-m":
+        name, words = words[2], words[2:]
+    match = _TOOL.fullmatch(name)
+    if match is None:
+        return OfCommand()
+    tool = match[1].lower().removesuffix("x")
+    options: dict[str, list[str]] = {}
+    rest = iter(words[1:])
+    for word in rest:
+        if word == "--":
+            break
+        option, equals, value = word.partition("=")
+        short = _SHORT.get(word[:2])
+        if short is not None and not word.startswith("--"):
+            value = word[2:].removeprefix("=") or next(rest, "")
+            options.setdefault(short, []).append(value)
+        elif (known := _option(option, tool)) in _VALUES:
+            options.setdefault(known, []).append(value if equals else next(rest, ""))
+        elif known in _SWITCHES:
+            options.setdefault(known, [])
+    return OfCommand(tool, {name: tuple(values) for name, values in options.items()})
+
+
+def _option(text: str, tool: str) -> str:
+    """Return which option a word means; pip takes any beginning that only one has."""
+    if not text.startswith("--"):
+        return ""
+    name = text[2:]
+    if tool != "pip":
+        return name
+    meant = [one for one in _OF_PIP if len(name) > 2 and one.startswith(name)]
+    return meant[0] if len(meant) == 1 else name
+
+
+def installers_of(
+    command: OfCommand,
+    settings: SourceSettings,
+    environ: Mapping[str, str],
+    *,
+    home: Path,
+    folder: Path,
+    is_asked: bool,
+) -> Installers:
+    """Return what each tool asks.
+
+    :param command: what the command line says.
+    :param settings: of pip and wheelfit.
+    :param environ: the environment.
+    :param home: the user's home folder.
+    :param folder: where the command runs.
+    :param is_asked: whether an index was named to us, which then counts in place of every default.
+    """
+    of_pip = command if command.tool == "pip" else OfCommand()
+    of_uv = command if command.tool == "uv" else OfCommand()
+    indexes, extra = _of_requirements(command, folder, environ)
+    pip, pip_notes = _pip(settings, of_pip, indexes, extra)
+    uv = read_uv_configuration(Surroundings(environ, home, folder, options=of_uv.options))
+    pdm = read_pdm_configuration(environ, home=home, folder=folder)
+    last = uv.default if uv.default is not None else None
+    if last is None and command.tool == "uv" and indexes:
+        last = indexes[-1]
+    uv_extra = extra if command.tool == "uv" else ()
+    has_own = last is not None and not is_asked
+    uv_chain = (
+        (*uv.first, *uv_extra, last or "")
+        if has_own
+        else (*uv.first, *uv_extra, *settings.extra_index_urls, settings.index_url)
+    )
+    is_named = is_asked or settings.index_url != DEFAULT_INDEX
+    has_pdm = pdm.default is not None and not is_asked
+    pdm_chain = (
+        (*pdm.first, pdm.default or "")
+        if has_pdm
+        else (*pdm.first, *settings.extra_index_urls, settings.index_url)
+    )
+    return Installers(
+        pip,
+        _in_order(settings, uv_chain, uv.first, of_uv.all("allow-insecure-host")),
+        _in_order(settings, pdm_chain, pdm.first),
+        settings.index_url if is_named else None,
+        settings.index_url if is_named and not has_own else None,
+        (*pip_notes, *_notes_of_uv(of_uv, uv.left)),
+    )
+
+
+def _in_order(
+    settings: SourceSettings,
+    urls: Iterable[str],
+    own: Iterable[str] = (),
+    trusted: Iterable[str] = (),
+) -> SourceSettings:
+    """Return settings with these indexes; those that a tool asks itself may use plain HTTP."""
+    first, *rest = dict.fromkeys(urls)
+    plain = []
+    for url in own:
+        try:
+            where = origin(url)
+        except ValueError:
+            continue
+        if where.scheme == "http":
+            plain.append(f"{where.host}:{where.port}")
+    return replace(
+        settings,
+        index_url=first,
+        extra_index_urls=tuple(rest),
+        trusted_hosts=(*settings.trusted_hosts, *trusted, *plain),
+    )
+
+
+def _pip(
+    settings: SourceSettings, command: OfCommand, indexes: Sequence[str], extra: Sequence[str]
+) -> tuple[SourceSettings, tuple[str, ...]]:
+    notes = []
+    is_pip = command.tool == "pip"
+    if is_pip and indexes:
+        notes.append(
+            f"a requirements file has --index-url {redact(indexes[-1])}, for which pip leaves out "
+            "the proxy; give it to wheelfit run instead"
+        )
+    notes.extend(
+        f"with --{switch} pip does not ask the proxy"
+        for switch in ("isolated", "no-index")
+        if switch in command.options
+    )
+    asked = settings.with_options(
+        index_url=command.last("index-url", "pypi-url"),
+        extra_index_urls=(*command.all("extra-index-url"), *(extra if is_pip else ())),
+        trusted_hosts=command.all("trusted-host"),
+    )
+    return asked, tuple(notes)
+
+
+def _notes_of_uv(command: OfCommand, left: Iterable[str]) -> Iterator[str]:
+    if command.all("index"):
+        yield (
+            "uv asks what its --index names in place of the proxy; name it in UV_INDEX or its "
+            "files instead"
+        )
+    if "no-index" in command.options:
+        yield "with --no-index uv does not ask the proxy"
+    for url in left:
+        yield (
+            f"{redact(url)} is a flat list, which the proxy does not read: a variant of a public "
+            "project counts more than a file of that name there"
+        )
+
+
+def _of_requirements(
+    command: OfCommand, folder: Path, environ: Mapping[str, str]
+) -> tuple[list[str], list[str]]:
+    """Return what the requirements files of a command name: indexes, and further ones."""
+    indexes: list[str] = []
+    extra: list[str] = []
+    seen: set[Path] = set()
+
+    def read(path: Path, depth: int) -> None:
+        path = path.resolve()
+        if path in seen or depth > _DEEPEST:
+            return
+        seen.add(path)
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except OSError:  # the tool says so
+            return
+        for line in option_lines(text, environ):
+            try:
+                words = shlex.split(line)
+            except ValueError:
+                continue
+            told = read_command(["pip", *words])
+            indexes.extend(told.all("index-url", "pypi-url"))
+            extra.extend(told.all("extra-index-url"))
+            for nested in told.all("requirement", "constraint"):
+                read(path.parent / nested, depth + 1)
+
+    names = ("requirement", "requirements", "constraint", "constraints")
+    for name in command.all(*names):
+        read(folder / name, 0)
+    return indexes, extra

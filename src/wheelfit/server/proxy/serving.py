@@ -1,0 +1,59 @@
+"""Serve a proxy to others: under an ASGI server, with bounds for who does not mean well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.server.asgi import AsgiApplication, Limits
+from wheelfit.server.listening import listen_at, origin_of, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wheelfit.server.asgi import Served
+    from wheelfit.server.messages import Application
+
+
+__all__ = ["serve_to_others"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_LIMITS = Limits(body=0, threads=64)
+"""Nobody sends a body. Who waits for an index behind the proxy holds a thread."""
+_HEADERS = (("x-content-type-options", "nosniff"),)
+
+
+def serve_to_others(
+    application: Application,
+    *,
+    host: str,
+    port: int,
+    ready: Callable[[str], None],
+    failed: Callable[[str], None],
+    limits: Limits = _LIMITS,
+) -> None:
+    """Serve until the process is asked to end (SIGTERM, SIGINT), then finish what is begun.
+
+    :param application: answers.
+    :param host: a name or an address to listen at.
+    :param port: 0 takes a free one.
+    :param ready: told what URLs begin with, once they are answered.
+    :param failed: told of answers that failed, without what was asked for: it may be secret.
+    :param limits: what connections may take.
+    :raises InvalidConfiguration: it cannot listen there.
+    :raises NeedsExtra: the libraries are not installed.
+    """
+
+    def tell(served: Served) -> None:
+        if served.error is not None:
+            failed(f"an answer failed: {type(served.error).__name__}: {served.error}")
+
+    with listen_at(host, port) as listener:
+        origin = origin_of(listener)
+        asgi = AsgiApplication(
+            application, limits=limits, origin=origin, tell=tell, headers=_HEADERS
+        )
+        serve(asgi, listener, limits, ready=lambda: ready(origin))

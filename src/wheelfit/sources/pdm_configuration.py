@@ -1,0 +1,122 @@
+"""Which indexes pdm asks beside the one that ``PDM_PYPI_URL`` replaces.
+
+A source of the project's ``pyproject.toml`` or of pdm's own files is asked besides; one that is
+called ``pypi`` takes the place of the usual one.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from wheelfit.core.strict_toml import load
+from wheelfit.sources.urls import split_userinfo
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+__all__ = ["IndexesOfPdm", "read_pdm_configuration"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_USUAL = "pypi"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexesOfPdm:
+    """Hold the indexes; URLs may have credentials, so ``repr`` must not be shown to anybody."""
+
+    first: tuple[str, ...] = ()
+    """Those besides the usual one."""
+    default: str | None = None
+    """The usual one; None: nobody named one."""
+
+
+def read_pdm_configuration(
+    environ: Mapping[str, str], *, home: Path, folder: Path, platform: str = sys.platform
+) -> IndexesOfPdm:
+    """Return which indexes pdm asks.
+
+    A file that cannot be read is none: pdm itself says so.
+
+    :param environ: the environment.
+    :param home: the user's home folder.
+    :param folder: where the command runs.
+    :param platform: as ``sys.platform``.
+    """
+    root = next(
+        (one for one in (folder, *folder.parents) if (one / "pyproject.toml").is_file()), folder
+    )
+    files = (
+        _read(root / "pdm.toml"),
+        _read(Path(environ.get("PDM_CONFIG_FILE") or _user_file(environ, home, platform))),
+    )
+    found: dict[str, str] = {}
+    for name, source in (*_sources(root), *_stored(files)):
+        url = _url(source, environ)
+        if url:
+            found.setdefault(name, url)
+    usual = found.pop(_USUAL, None)
+    for file in files:
+        table = file.get(_USUAL)
+        if usual is None and isinstance(table, dict):
+            usual = _url(table, environ) or None
+    return IndexesOfPdm(tuple(found.values()), environ.get("PDM_PYPI_URL") or usual)
+
+
+def _sources(root: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the sources of a project by name."""
+    table: Any = _read(root / "pyproject.toml")
+    for key in ("tool", "pdm", "source"):
+        table = table.get(key) if isinstance(table, dict) else None
+    for source in table if isinstance(table, list) else ():
+        if isinstance(source, dict) and isinstance(source.get("name"), str):
+            yield source["name"], source
+
+
+def _stored(files: tuple[Mapping[str, Any], ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield what was stored with ``pdm config pypi.NAME.url``."""
+    for file in files:
+        table = file.get(_USUAL)
+        for name, source in table.items() if isinstance(table, dict) else ():
+            if isinstance(source, dict):
+                yield name, source
+
+
+def _url(source: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+    """Return the URL of a source, with its login."""
+    url = source.get("url")
+    if not isinstance(url, str) or source.get("type") == "find_links":
+        return ""
+    url = re.sub(r"\$\{(\w+)\}", lambda found: environ.get(found[1], found[0]), url)
+    user, password = source.get("username"), source.get("password")
+    if not isinstance(user, str) or split_userinfo(url)[1] is not None:
+        return url
+    login = quote(user, safe="")
+    if isinstance(password, str):
+        login += f":{quote(password, safe='')}"
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=f"{login}@{parts.netloc}"))
+
+
+def _user_file(environ: Mapping[str, str], home: Path, platform: str) -> Path:
+    if platform == "win32":
+        return Path(environ.get("LOCALAPPDATA") or home / "AppData/Local", "pdm/pdm/config.toml")
+    if platform == "darwin":
+        return home / "Library/Application Support/pdm/config.toml"
+    return Path(environ.get("XDG_CONFIG_HOME") or home / ".config", "pdm/config.toml")
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        return load(path.read_bytes())
+    except (OSError, ValueError):
+        return {}

@@ -1,0 +1,255 @@
+"""`wheelfit proxy` for other machines: served as an index is, with bounds for who means ill."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+import pytest
+from server.running import clean_environ, raw
+
+from wheelfit.server.loopback import LoopbackServer
+from wheelfit.server.messages import Answer
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_large_wheel, build_wheel, release_document
+
+pytest.importorskip("uvicorn", reason="needs the extra `server`")
+
+SECRET = "a-secret-of-this-test"
+X86_64 = {"requires": ["x86-64-variant-provider<1"]}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
+    """Serve a project whose needs depend on the variant, and a large one that has none."""
+    folder = tmp_path_factory.mktemp("index")
+    document = release_document({"v3": {"x86_64": {"level": ["v3"]}}}, providers={"x86_64": X86_64})
+    for label in ("v3", None):
+        build_wheel(
+            folder,
+            "some",
+            "1.0",
+            label=label,
+            document=document,
+            requires=['x; variant_label == "v3"'],
+        )
+    (folder / "some-1.0-variants.json").write_text(json.dumps(document))
+    build_large_wheel(folder, "large", "1.0", 30_000_000)
+    with RecordingIndex(folder) as served:
+        yield served
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """Leave no process behind, whatever happens to the test."""
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def proxy(
+    index: RecordingIndex, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[subprocess.Popen[str]]:
+    """Run the program so that other machines could reach it."""
+    folder = tmp_path_factory.mktemp("home")
+    words = ("--host", "0.0.0.0", "--port", "0", "--index-url", index.url, "--full")
+    with (folder / "said").open("wb") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "wheelfit", "proxy", *words],
+            env={**clean_environ(folder), "WHEELFIT_PROXY_SECRET": SECRET},
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+        )
+    with ended(process):
+        yield process
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    told = (folder / "said").read_text()
+    assert "others may reach the proxy" in told
+    assert "failed" not in told
+
+
+@pytest.fixture(scope="module")
+def base(proxy: subprocess.Popen[str]) -> str:
+    """Give what its URLs begin with, secret and all."""
+    assert proxy.stdout is not None
+    url = proxy.stdout.readline().strip()
+    assert url.endswith(f"/{SECRET}/simple/")
+    return url.removesuffix("simple/")
+
+
+def address_of(base: str) -> tuple[str, int]:
+    """Return where a server listens."""
+    parts = urlsplit(base)
+    return str(parts.hostname), int(parts.port or 0)
+
+
+def wheel_of(base: str) -> str:
+    """Return the URL of the rewritten wheel on its page."""
+    page = f"{base}for/cpu-x86_64-v3/simple/some/"
+    accept = {"accept": "application/vnd.pypi.simple.v1+json"}
+    with urlopen(Request(page, headers=accept)) as answer:
+        files = json.load(answer)["files"]
+    (url,) = (file["url"] for file in files if "-0_v3-" in file["filename"])
+    return f"{base}for/cpu-x86_64-v3/{url.removeprefix('../../')}"
+
+
+def test_a_rewritten_wheel_in_parts(base: str) -> None:
+    """Whole, by its head alone and by ranges, it is the same file, of the size that is said."""
+    url = wheel_of(base)
+    with urlopen(url) as answer:
+        whole = answer.read()
+    with urlopen(Request(url, method="HEAD")) as answer:
+        assert int(answer.headers["content-length"]) == len(whole)
+    with urlopen(Request(url, headers={"range": "bytes=10-99"})) as answer:
+        assert (answer.status, answer.read()) == (206, whole[10:100])
+
+
+def test_many_at_once(base: str) -> None:
+    """A hundred clients that come together get the same page."""
+
+    def get(_: int) -> bytes:
+        with urlopen(f"{base}for/cpu-x86_64-v3/simple/some/") as answer:
+            return bytes(answer.read())
+
+    with ThreadPoolExecutor(100) as pool:
+        assert len(set(pool.map(get, range(100)))) == 1
+
+
+def test_nothing_is_there_without_the_secret(base: str) -> None:
+    """Whoever knows the port alone finds nothing."""
+    for path in ("/", "/simple/", "/simple/some/", f"/{SECRET}x/simple/"):
+        answer = raw(address_of(base), f"GET {path} HTTP/1.0\r\n\r\n".encode())
+        assert answer.startswith(b"HTTP/1.1 404 ")
+
+
+PROBES = {
+    "h2c": (
+        (
+            "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close, Upgrade, HTTP2-Settings\r\n"
+            "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n"
+        ),
+        200,
+    ),
+    "websocket": (
+        (
+            "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close, Upgrade\r\nUpgrade: websocket\r\n"
+            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        ),
+        200,
+    ),
+    "http/2 at once": ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
+    "another server": (
+        "GET http://169.254.169.254/latest HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        400,
+    ),
+    "a tunnel": (
+        "CONNECT 169.254.169.254:80 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        400,
+    ),
+    "line ends in the path": (
+        "GET {path}%0d%0aX-Evil:%20yes/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        404,
+    ),
+    "two lengths": (
+        "GET {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+        400,
+    ),
+    "smuggling": (
+        (
+            "GET {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n"
+            "\r\n0\r\n\r\n"
+        ),
+        400,
+    ),
+}
+
+
+@pytest.mark.parametrize("server", ["shared", "small"])
+@pytest.mark.parametrize("probe", PROBES)
+def test_probes(base: str, index: RecordingIndex, probe: str, server: str) -> None:
+    """Nobody gets another protocol, another server, or headers of his own; and one answer."""
+    text, status = PROBES[probe]
+    path = f"{urlsplit(base).path}simple/large/"
+    before = len(index.requests)
+    if server == "shared":
+        answer = raw(address_of(base), text.format(path=path).encode())
+    else:
+        with LoopbackServer(_pages) as small:
+            answer = raw(address_of(small.origin), text.format(path=path).encode())
+    head = answer.partition(b"\r\n\r\n")[0].lower()
+    expected = {400, 404, 405, 501, 505} if status == 400 else {status}
+    # Of a version that it does not know the small one says no more than words.
+    said = int(head.split()[1]) if head.startswith(b"http/") else 505 * (b"505" in answer)
+    assert said in expected, answer
+    assert b"x-evil" not in head
+    assert b"upgrade" not in head
+    assert answer.count(b"HTTP/1.1 ") <= 1
+    assert not any("169.254" in one.path for one in index.requests[before:])
+
+
+def _pages(request: object) -> Answer:
+    """Answer as the proxy does for the paths of the probes."""
+    path = getattr(request, "path", "")
+    is_there = path.endswith("/simple/large/") and "%" not in path and path.startswith("/")
+    return Answer.text(200, "a page") if is_there else Answer.text(404, "nothing")
+
+
+def test_a_body_is_not_taken(base: str) -> None:
+    """Nobody uploads anything, however much of it he announces or sends."""
+    connection = http.client.HTTPConnection(*address_of(base), timeout=20)
+    path = f"{urlsplit(base).path}simple/some/"
+    connection.request("POST", path, body=b"x" * 100)
+    assert connection.getresponse().status in (405, 413)
+    connection.close()
+    with socket.create_connection(address_of(base), timeout=20) as line:
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        line.sendall(head.encode())
+        piece = b"10000\r\n" + bytes(1 << 16) + b"\r\n"
+        sent = 0
+        try:
+            while sent < 64 << 20:
+                line.sendall(piece)
+                sent += len(piece)
+        except OSError:
+            return
+        pytest.fail("an endless body is read")
+
+
+def test_what_is_under_way_is_finished_before_it_ends(
+    index: RecordingIndex, tmp_path: Path
+) -> None:
+    """A wheel that somebody is fetching through it arrives, though the proxy is asked to end."""
+    words = ("--port", "0", "--index-url", index.url, "--full", "--no-cache-dir")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wheelfit", "proxy", *words],
+        env={**clean_environ(tmp_path), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with ended(process):
+        assert process.stdout is not None
+        base = process.stdout.readline().strip().removesuffix("simple/")
+        url = wheel_of(base)
+        connection = http.client.HTTPConnection(*address_of(base), timeout=30)
+        connection.request("GET", urlsplit(url).path)
+        answer = connection.getresponse()
+        process.send_signal(signal.SIGTERM)
+        assert len(answer.read()) == int(answer.headers["content-length"])
+        connection.close()
+        assert process.wait(30) == 0
+    assert not list(tmp_path.glob("wheelfit-proxy-*"))
