@@ -32,6 +32,8 @@ def __dir__() -> list[str]:
 
 REASON = "wheelfit.reason"
 """Where a scope has the words beside the status, for servers that can say them."""
+_PAUSE = 0.1
+"""Seconds after which a body is asked for more that had nothing to give just now."""
 _LINGER = 3.0
 """Seconds without a byte after which a body that nobody wants is waited for no more."""
 _Message: TypeAlias = "MutableMapping[str, Any]"
@@ -321,7 +323,10 @@ class _Outgoing:
         gone = loop.create_task(self._gone()) if is_watched else None
         try:
             while (piece := await loop.run_in_executor(threads, next, pieces, None)) is not None:
-                await self._piece(piece)
+                if piece:
+                    await self._piece(piece)
+                else:
+                    await asyncio.sleep(_PAUSE)  # in which the thread is others'
                 if gone is not None and gone.done():
                     raise Disconnect
         finally:

@@ -18,6 +18,7 @@ from wheelfit.errors import (
 from wheelfit.patterns import pattern
 from wheelfit.server.index import Content, Elsewhere, content_of, url_of
 from wheelfit.server.memory import Memory
+from wheelfit.server.upstream.crowd import Crowd
 from wheelfit.server.upstream.documents import MADE, documents_of, make_document
 from wheelfit.server.upstream.pages import Pages
 from wheelfit.server.upstream.pulled import KeptBytes
@@ -97,6 +98,7 @@ class Mirrored:
     :param may_keep: tells from a URL whether its page may be kept on disk.
     :param note: told what an operator should know: of old pages, of files that were refused.
     :param clock: seconds since the epoch.
+    :param crowd: those who wait for upstreams.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class Mirrored:
         may_keep: Callable[[str], bool] = lambda _url: True,
         note: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.time,
+        crowd: Crowd | None = None,
     ) -> None:
         self.name = settings.label
         """How rules about owners call it."""
@@ -118,6 +121,7 @@ class Mirrored:
         self._reach = reach
         self._note = note
         self._clock = clock
+        self._crowd = crowd if crowd is not None else Crowd()
         self._pages = Pages(
             settings.url,
             web,
@@ -129,6 +133,7 @@ class Mirrored:
             may_keep=may_keep,
             note=note,
             clock=clock,
+            crowd=self._crowd,
         )
         self._pulls = Pulls(patience=settings.timeout, note=note)
         self._shown: Memory[_Shown] = Memory(
@@ -348,19 +353,18 @@ class Mirrored:
                 return Content(size, sha256, partial(self._pulled.parts, sha256))
             # What it was once it has to be again, where the upstream promises nothing.
             file = replace(file, hashes={**file.hashes, "sha256": sha256})
-        pull = self._pulls.get(
-            (file.url, sha256),
-            lambda ended: Pull(
-                self._web.client,
-                file,
-                self._pulled,
-                largest=self._settings.largest,
-                finish=partial(self._learn, name, file),
-                ended=ended,
-            ),
+        make = lambda ended: Pull(  # noqa: E731
+            self._web.client,
+            file,
+            self._pulled,
+            largest=self._settings.largest,
+            finish=partial(self._learn, name, file),
+            ended=ended,
         )
         try:
-            size = pull.wait_for_size()
+            with self._crowd.waiting():
+                pull = self._pulls.get((file.url, sha256), make)
+                size = pull.wait_for_size()
         except UnexpectedStatus as error:
             if error.status in _NOT_THERE:
                 self._pages.expire(name)
@@ -411,7 +415,10 @@ class Mirrored:
 
     def _found(self, key: Hashable, make: Callable[[], bytes]) -> Content | None:
         """Return something small, kept in memory; empty means that it is not there now."""
-        data = self._beside.get(key, make)
+        data = self._beside.peek(key)
+        if data is None:
+            with self._crowd.waiting():
+                data = self._beside.get(key, make)
         if not data:
             self._beside.forget(key)
             return None
@@ -443,7 +450,8 @@ class Mirrored:
                 ("made", file.filename, file.url),
                 lambda: make_document(file, wheels.values(), self._web.files, self._note),
             )
-        return content_of(self._web.files.read(file, limit=_LONGEST_DOCUMENT))
+        with self._crowd.waiting():
+            return content_of(self._web.files.read(file, limit=_LONGEST_DOCUMENT))
 
     def _provenance(self, file: File) -> Content | None:
         url = file.provenance

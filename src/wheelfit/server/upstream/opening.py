@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidConfiguration
+from wheelfit.server.upstream.crowd import Crowd
 from wheelfit.server.upstream.merged import Merged, Owners, Source
 from wheelfit.server.upstream.mirrored import Mirrored
 from wheelfit.server.upstream.pulled import Pulled
@@ -121,8 +122,12 @@ def open_mirrors(
     for name in names:
         if names.count(name) > 1 or name == OWN:
             raise InvalidConfiguration(f"two sources are called {name}", hint="name them: NAME=URL")
+    crowd = Crowd()  # of all together: threads are the server's
     return Mirrors(
-        tuple(open_mirror(one, pulled, cache_folder, environ=environ, note=note) for one in each)
+        tuple(
+            open_mirror(one, pulled, cache_folder, environ=environ, note=note, crowd=crowd)
+            for one in each
+        )
     )
 
 
@@ -134,6 +139,7 @@ def open_mirror(
     environ: Mapping[str, str],
     note: Callable[[str], None] = lambda _text: None,
     clock: Callable[[], float] = time.time,
+    crowd: Crowd | None = None,
 ) -> Mirrored:
     """Open one mirror.
 
@@ -146,6 +152,7 @@ def open_mirror(
     :param environ: for proxies and certificates.
     :param note: told what an operator should know.
     :param clock: seconds since the epoch.
+    :param crowd: those who wait for upstreams; by default those for this one alone.
     :raises InvalidConfiguration: a setting cannot be; the upstream is not asked yet.
     """
     sources = SourceSettings(
@@ -189,6 +196,7 @@ def open_mirror(
         may_keep=lambda url: is_protected(url, sources),
         note=note,
         clock=clock,
+        crowd=crowd,
     )
 
 

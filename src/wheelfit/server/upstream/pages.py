@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from wheelfit.errors import InvalidPage, NetworkError, UnexpectedStatus, Unreachable
 from wheelfit.server.memory import Memory
+from wheelfit.server.upstream.crowd import Crowd
 from wheelfit.sources.body import read_body
 from wheelfit.sources.cached import conditions
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unexpected
@@ -90,6 +91,7 @@ class Pages:
     :param may_keep: tells from a URL whether its page may be kept on disk.
     :param note: told of pages that are old.
     :param clock: seconds since the epoch.
+    :param crowd: those who wait for upstreams.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Pages:
         may_keep: Callable[[str], bool] = lambda _url: True,
         note: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.time,
+        crowd: Crowd | None = None,
     ) -> None:
         self._url = split_userinfo(url)[0].rstrip("/")
         self._web = web
@@ -116,6 +119,7 @@ class Pages:
         self._may_keep = may_keep
         self._note = note
         self._clock = clock
+        self._crowd = crowd if crowd is not None else Crowd()
         self._pages: Memory[Known] = Memory(_MOST, lambda one: _FILE * (len(one.page.files) + 2))
         self._absent: Memory[float] = Memory(_MOST_MISSING, lambda _one: 1)
         self._trouble: tuple[float, NetworkError] | None = None
@@ -136,7 +140,13 @@ class Pages:
             return known
         if known is None and self._is_absent(name):
             return None
-        return self._pages.alone(name, lambda: self._look(name))
+        try:
+            with self._crowd.waiting():
+                return self._pages.alone(name, lambda: self._look(name))
+        except Unreachable:
+            if self._may_give(known):
+                return known
+            raise
 
     def expire(self, name: NormalizedName) -> None:
         """Ask anew the next time: something does not fit what the page says.

@@ -55,6 +55,8 @@ _SLOWEST = 1024
 _PATIENT = 60.0
 _LONGEST_WAIT = 300.0
 """Seconds that a reader waits for the next bytes; the fetching thread gives up earlier."""
+_MOMENT = 0.02
+"""Seconds that a reader waits in one go."""
 _DRAINED = 600.0
 """Seconds in which readers may read to its end what cannot be kept."""
 
@@ -124,7 +126,9 @@ class Pull:
         :raises WheelfitError: the file cannot be had.
         """
         with self._reading(), self._changed:
-            self._wait(lambda: self._right or (self._answered and (self.size or 0) > _HELD_BACK))
+            is_there = lambda: self._right or (self._answered and (self.size or 0) > _HELD_BACK)  # noqa: E731
+            if not self._wait(is_there, _LONGEST_WAIT):
+                raise self._late()
             assert self.size is not None  # noqa: S101 - known as soon as it is right
             return self.size
 
@@ -132,17 +136,28 @@ class Pull:
         """Yield the bytes between two positions as they come.
 
         A part of the file comes only when the whole is known to be right, for there would be
-        no end to hold back.
+        no end to hold back. An empty piece says that nothing has come for a moment: whoever
+        sends many answers can see to the others.
 
         :raises WheelfitError: the rest cannot be had.
         """
         is_whole = start == 0 and stop == self.size
+        since = time.monotonic()
         with self._reading():
             while start < stop:
                 with self._changed:
-                    self._wait(partial(self._can_read, start, is_whole=is_whole))
-                    until = stop if self._right else self._free
+                    is_there = partial(self._can_read, start, is_whole=is_whole)
+                    if self._wait(is_there, _MOMENT):
+                        until = stop if self._right else self._free
+                        since = time.monotonic()
+                    elif time.monotonic() - since < _LONGEST_WAIT:
+                        until = start
+                    else:
+                        raise self._late()
                     path, kept = self._path, self._kept
+                if until == start:
+                    yield b""
+                    continue
                 if kept:
                     assert self.sha256 is not None  # noqa: S101 - it was right before
                     yield from self._pulled.parts(self.sha256, start, stop)
@@ -172,13 +187,15 @@ class Pull:
     def _free(self) -> int:
         return self._written - _HELD_BACK
 
-    def _wait(self, is_there: Callable[[], bool]) -> None:
-        """Wait until something is there; the condition is held."""
-        self._changed.wait_for(lambda: is_there() or self._error is not None, _LONGEST_WAIT)
+    def _wait(self, is_there: Callable[[], bool], seconds: float) -> bool:
+        """Wait until something is there, and tell whether it is; the condition is held."""
+        found = self._changed.wait_for(lambda: is_there() or self._error is not None, seconds)
         if self._error is not None:
             raise self._error
-        if not is_there():
-            raise Unreachable(f"{self.file.filename} does not come", where=redact(self.file.url))
+        return found
+
+    def _late(self) -> Unreachable:
+        return Unreachable(f"{self.file.filename} does not come", where=redact(self.file.url))
 
     # --- the thread -------------------------------------------------------------------
 
