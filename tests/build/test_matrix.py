@@ -216,6 +216,7 @@ def test_github() -> None:
     assert document["include"][1] == {
         "name": "null on cp312-manylinux_x86_64",
         "arguments": "--null",
+        "labels": "null",
         "python": "3.12",
         "platform": "manylinux_x86_64",
         "identifier": "cp312-manylinux_x86_64",
@@ -237,6 +238,7 @@ def test_github_by_target() -> None:
     assert [one["arguments"] for one in entries] == [
         "--plain --variant v3 --variant v4 --variant cu128"
     ] * 4
+    assert entries[0]["labels"] == "- v3 v4 cu128"
     assert entries[0]["name"] == "plain, v3, v4, cu128 on cp312-manylinux_x86_64"
 
 
@@ -292,12 +294,13 @@ def test_gitlab() -> None:
     assert len(job["parallel"]["matrix"]) == 16
     assert job["parallel"]["matrix"][-1] == {
         "ARGUMENTS": "--variant cu128",
+        "LABELS": "cu128",
         "PYTHON": "3.14t",
         "PLATFORM": "macosx_arm64",
         "IDENTIFIER": "cp314t-macosx_arm64",
         "RUNNER": "saas-macos-medium-m1",
     }
-    assert "wheelfit build $ARGUMENTS --outdir dist" in document[".build-wheel"]["script"]
+    assert "wheelfit build $ARGUMENTS -o dist" in document[".build-wheel"]["script"]
 
 
 def test_gitlab_template() -> None:

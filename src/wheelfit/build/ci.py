@@ -123,7 +123,7 @@ def gitlab_pipeline(
             '  image: "python:$PYTHON"',
             "  script:",
             '    - pip install "wheelfit[build]"',
-            "    - wheelfit build $ARGUMENTS --outdir dist",
+            "    - wheelfit build $ARGUMENTS -o dist",
             "  artifacts:",
             "    paths: [dist/]",
         ]
@@ -164,6 +164,8 @@ def _entry(group: Sequence[Job]) -> dict[str, str]:
     return {
         "name": f"{', '.join(labels)} on {group[0].identifier or f'Python {group[0].python}'}",
         "arguments": _arguments(job.label for job in group),
+        # No label is a hyphen, but one may be called plain.
+        "labels": " ".join(job.label or "-" for job in group),
         "python": group[0].python,
         "platform": group[0].platform,
         "identifier": group[0].identifier,

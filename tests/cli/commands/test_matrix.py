@@ -1,0 +1,117 @@
+"""``wheelfit matrix``."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+from cli.running import Runner, arguments
+from jsonschema import Draft202012Validator
+
+SCHEMA = Path(__file__).parents[3] / "docs" / "reference" / "schemas" / "matrix.json"
+PROJECT = """
+[build-system]
+requires = ["setuptools"]
+[project]
+name = "quick"
+version = "1"
+[variant.default-priorities]
+namespace = ["x86_64"]
+[variant.providers.x86_64]
+requires = ["x86-64-variant-provider<1"]
+[variant.variants.v3]
+x86_64.level = ["v3"]
+[tool.wheelfit.matrix]
+pythons = ["3.12", "3.13"]
+platforms = ["manylinux_x86_64", "macosx_arm64"]
+exclude = [{ label = "v3", platform = "macosx_*" }]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Write a project with a matrix."""
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    return tmp_path
+
+
+def test_for_people(project: Path, run: Runner) -> None:
+    """One line for each target, with its wheels."""
+    said = run("matrix", project)
+    assert said.out.splitlines() == [
+        "Platform          Python  Wheels",
+        "----------------  ------  -----------",
+        "manylinux_x86_64  3.12    (plain), v3",
+        "manylinux_x86_64  3.13    (plain), v3",
+        "macosx_arm64      3.12    (plain)",
+        "macosx_arm64      3.13    (plain)",
+    ]
+    assert said.err == "6 wheels of quick\n"
+
+
+def test_for_programs(project: Path, run: Runner) -> None:
+    """Every wheel of the release, by the published schema."""
+    said = run("matrix", project, "--json", "--only-python", "3.13")
+    Draft202012Validator(json.loads(SCHEMA.read_bytes())).validate(said.object)
+    assert [(one["label"], one["identifier"]) for one in said.object["jobs"]] == [
+        (None, "cp313-manylinux_x86_64"),
+        ("v3", "cp313-manylinux_x86_64"),
+        (None, "cp313-macosx_arm64"),
+    ]
+
+
+@pytest.mark.parametrize("by", ["wheel", "target"])
+def test_words_that_the_build_understands(project: Path, run: Runner, by: str) -> None:
+    """What a job is told asks `wheelfit build` for its wheels and no others."""
+    said = run("matrix", project, "--for", "github", "--by", by)
+    wanted: list[list[str]] = []
+    for job in json.loads(said.out)["include"]:
+        words = arguments("build", *shlex.split(job["arguments"]))
+        wanted.append([*(["plain"] if words.plain else []), *words.labels])
+    assert (
+        wanted
+        == {
+            "wheel": [["plain"], ["v3"], ["plain"], ["v3"], ["plain"], ["plain"]],
+            "target": [["plain", "v3"], ["plain", "v3"], ["plain"], ["plain"]],
+        }[by]
+    )
+
+
+def test_gitlab(project: Path, run: Runner) -> None:
+    """A pipeline is written as it is read."""
+    said = run("matrix", project, "--for", "gitlab", "--template", "ci/build.yml")
+    assert '  - local: "ci/build.yml"\n' in said.out
+    assert said.out.count("- ARGUMENTS:") == 6
+
+
+def test_nothing_to_show(project: Path, run: Runner) -> None:
+    """Without a matrix, or with nothing left of it, there is nothing to build."""
+    assert "no wheel is left" in run("matrix", project, "--only-python", "3.9", code=2).err
+    (project / "pyproject.toml").write_text(PROJECT.partition("[tool")[0])
+    assert "[tool.wheelfit.matrix]" in run("matrix", project, code=2).err
+
+
+def test_contradictions(project: Path, run: Runner) -> None:
+    """Options that do not go together are refused."""
+    run("matrix", project, "--json", "--for", "github", code=2)
+    run("matrix", project, "--template", "x", code=2)
+
+
+def test_faults_have_their_place(project: Path, run: Runner) -> None:
+    """Every fault of the table is said with its path."""
+    text = PROJECT.replace('"3.12"', '"cp312"').replace("exclude", "excludes")
+    (project / "pyproject.toml").write_text(text)
+    said = run("matrix", project, "--json", code=1)
+    assert said.error["code"] == "invalid-project"
+    assert "tool.wheelfit.matrix.excludes" in said.error["message"]
+    assert "tool.wheelfit.matrix.pythons[0]" in said.error["note"]
+
+
+def test_no_unknown_setting(project: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that read what a project sets do not take its matrix for a slip."""
+    monkeypatch.chdir(project)
+    run("config", "show")
+    assert tomllib.loads(PROJECT)["tool"]["wheelfit"]["matrix"]
