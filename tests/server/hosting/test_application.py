@@ -14,9 +14,10 @@ from packaging.utils import canonicalize_name
 from server.running import basic
 from server.uploading import CONTENT_TYPE, fields_of, form
 
-from wheelfit.server.hosting.application import HostedIndex, Rules, route_of
+from wheelfit.server.hosting.application import HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
+from wheelfit.server.hosting.rules import Rules
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.store.opening import Store, open_store
 from wheelfit.server.store.records import Scope
@@ -116,6 +117,34 @@ def test_everything_that_is_wrong_is_told(host: Host, tmp_path: Path) -> None:
     assert host.ask("GET", "/legacy/").status == 405
     answer = host.ask("POST", "/simple/")
     assert (answer.status, text(answer)) == (405, "uploads go to /legacy/\n")
+
+
+@pytest.mark.parametrize("rules", [Rules(reads="tokens")])
+def test_a_private_index_is_read_with_a_token(host: Host, tmp_path: Path) -> None:
+    """Whatever a token is for, with it one reads; with one for reading nothing else."""
+    reader, ended = host.token("read"), host.token("read", lasts=timedelta(hours=1))
+    writer = host.token("upload", projects=[canonicalize_name("other")])
+    wheel = build_wheel(tmp_path, "some", "1.0")
+    assert host.upload(wheel, host.token("upload")).status == 200
+    host.time += timedelta(hours=2)
+    paths = ("/", "/simple/", "/simple/some/", f"/files/{wheel.name}")
+    for path in (*paths, f"/files/{wheel.name}.metadata"):
+        for token, status in (("", 401), ("wrong", 403), (ended, 403)):
+            refused = host.ask("GET", path, token)
+            assert (refused.status, b"some" in b"".join(refused.body)) == (status, False), path
+        for token in (reader, writer):
+            answer = host.ask("GET", path, token)
+            assert answer.status < 400, path
+            assert "private" in answer.headers["cache-control"]
+        assert host.index.at_hand(Request("GET", path, {})) is None
+    assert "www-authenticate" in host.ask("GET", "/simple/").headers
+    assert host.ask("GET", "/-/health/ready").status == 200
+    assert host.upload(build_wheel(tmp_path, "some", "2.0"), reader).status == 403
+    for act in ("yank", "delete"):
+        said = {"what": ["some"]}
+        assert host.ask("POST", f"/-/api/{act}", reader, said).status == 403
+    for path in ("/-/api/stages", "/-/api/tokens", "/-/metrics"):
+        assert host.ask("GET", path, reader).status == 403
 
 
 def test_yanking_is_for_owners(host: Host, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ _FLAGS = (
     ("--public-url", "URL", "where clients find the server, if another one stands in front"),
     ("--max-file", "SIZE", "take no larger files (default: 10GiB)"),
     ("--max-connections", "N", "hold at most so many connections (default: 2000)"),
+    ("--read", "WHO", "who sees pages and files: everybody (default), or tokens: who shows one"),
     (
         "--delete",
         "WHO",

@@ -1,4 +1,4 @@
-"""Make, list and revoke the tokens that allow uploads.
+"""Make, list and revoke the tokens that allow uploads, or to read a private index.
 
 `create` shows the token once; nobody can look it up afterwards. `list` shows what each is for,
 `revoke` forgets one.
@@ -36,9 +36,10 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--scope",
-        choices=("upload", "admin"),
+        choices=("read", "upload", "admin"),
         default="upload",
-        help="to upload, yank and publish (default); or also to delete and manage",
+        help="only to read an index with --read tokens; to upload, yank and publish (default); or "
+        "also to delete and manage",
     )
     parser.add_argument(
         "--owner",
@@ -73,7 +74,7 @@ def _act(acts: Administration, arguments: Namespace, output: Output) -> None:
     if arguments.action == "create":
         token = acts.create_token(
             arguments.owner,
-            ("upload", "admin") if arguments.scope == "admin" else ("upload",),
+            ("upload", "admin") if arguments.scope == "admin" else (arguments.scope,),
             arguments.project or None,
             None if arguments.expires is None else seconds_of(arguments.expires),
             arguments.note,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, NamedTuple
 
+from wheelfit.errors import FileProblem
 from wheelfit.server.messages import Answer
-from wheelfit.server.store.tokens import holder, may
+from wheelfit.server.store.tokens import holder, may, written
 from wheelfit.values import replace
 
 if TYPE_CHECKING:
@@ -63,11 +64,46 @@ class Visitor(NamedTuple):
 
         :raises Denied: it does not.
         """
-        if scope not in self.token.scopes and "admin" not in self.token.scopes:
+        if scope != "read" and not self.token.scopes & {scope, "admin"}:
             raise Denied(403, f"this token does not allow to {_DEEDS[scope]} anything")
 
+    def need_operator(self) -> None:
+        """Check that the token is for all of the index.
 
-_DEEDS: dict[Scope, str] = {"upload": "upload to", "admin": "administer"}
+        :raises Denied: it is not.
+        """
+        if not is_operator(self.token):
+            raise Denied(403, f"a token of {OPERATOR} for all projects is needed")
+
+    def need_stage(self, stage: str, *, now: datetime) -> None:
+        """Check that a stage is there, and belongs to who asks.
+
+        :param stage: its identifier.
+        :param now: the time.
+        :raises Denied: it belongs to somebody else.
+        :raises FileProblem: there is none.
+        """
+        self.need_scope("upload")
+        opened = [one for one in self.records.stages() if one.id == stage]
+        if not opened or opened[0].expires <= written(now):
+            raise FileProblem("there is no such stage", where=stage[:80])
+        if opened[0].owner != self.token.owner and not is_operator(self.token):
+            raise Denied(403, "this stage belongs to somebody else")
+
+    def need_whole_stage(self, stage: str, *, now: datetime) -> None:
+        """Check that a token is good for a stage with everything in it.
+
+        :param stage: as for `need_stage`.
+        :param now: as for `need_stage`.
+        :raises Denied: as `need_stage`, or it is not for all of its projects.
+        :raises FileProblem: as `need_stage`.
+        """
+        self.need_stage(stage, now=now)
+        for project in sorted(self.records.staged_projects(stage)):
+            self.need("upload", project)
+
+
+_DEEDS: dict[Scope, str] = {"read": "read", "upload": "upload to", "admin": "administer"}
 
 
 def secret_of(request: Request) -> str:

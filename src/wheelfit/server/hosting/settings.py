@@ -14,7 +14,7 @@ from wheelfit.core.sizes import parse_size
 from wheelfit.errors import FileProblem, InvalidConfiguration
 from wheelfit.server.asgi import Limits
 from wheelfit.server.hosting.administration import seconds_of
-from wheelfit.server.hosting.application import Rules
+from wheelfit.server.hosting.rules import Rules
 from wheelfit.server.upstream.merged import Owners
 from wheelfit.server.upstream.settings import (
     MirrorSettings,
@@ -113,6 +113,7 @@ def read_settings(
             file_size=values["max-file"],
             stage_lasts=values["stage-lasts"],
             metrics=values["metrics"],
+            reads=values["read"],
         ),
         mirrors=_mirrors(values["mirror"], tables.get("mirror"), values["mirror-most"], str(file)),
         owners=_owners(values["reserved"], tables, str(file)),
@@ -259,6 +260,7 @@ _KEYS = cast(
         "log": (_one_of("auto", "json", "plain"), "auto"),
         "log-requests": (_yes, "yes"),
         "metrics": (_one_of("operator", "everybody"), "operator"),
+        "read": (_one_of("everybody", "tokens"), "everybody"),
         "delete": (_deletes, "admin"),
         "max-file": (parse_size, "10GiB"),
         "max-connections": (_number(1, 1 << 20), "2000"),

@@ -40,8 +40,9 @@ def __dir__() -> list[str]:
 PUBLISHED = ""
 """The stage of files that everybody sees."""
 
-Scope = Literal["upload", "admin"]
-"""What a token allows: to add, yank and publish; or also to delete, and to name owners."""
+Scope = Literal["read", "upload", "admin"]
+"""What a token allows: to see a private index; to add, yank and publish besides; or also to
+delete, and to name owners."""
 
 
 @dataclass(frozen=True, slots=True)
