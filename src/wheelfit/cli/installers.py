@@ -168,7 +168,7 @@ def installers_of(
     pip, pip_notes = _pip(settings, of_pip, indexes, extra)
     uv = read_uv_configuration(Surroundings(environ, home, folder, options=of_uv.options))
     pdm = read_pdm_configuration(environ, home=home, folder=folder)
-    last = uv.default if uv.default is not None else None
+    last = uv.default
     if last is None and command.tool == "uv" and indexes:
         last = indexes[-1]
     uv_extra = extra if command.tool == "uv" else ()
@@ -176,15 +176,11 @@ def installers_of(
     uv_chain = (
         (*uv.first, *uv_extra, last or "")
         if has_own
-        else (*uv.first, *uv_extra, *settings.extra_index_urls, settings.index_url)
+        else (*uv.first, *uv_extra, *settings.index_urls)
     )
     is_named = is_asked or settings.index_url != DEFAULT_INDEX
     has_pdm = pdm.default is not None and not is_asked
-    pdm_chain = (
-        (*pdm.first, pdm.default or "")
-        if has_pdm
-        else (*pdm.first, *settings.extra_index_urls, settings.index_url)
-    )
+    pdm_chain = (*pdm.first, pdm.default or "") if has_pdm else (*pdm.first, *settings.index_urls)
     return Installers(
         pip,
         _in_order(settings, uv_chain, uv.first, of_uv.all("allow-insecure-host")),
@@ -202,7 +198,7 @@ def _in_order(
     trusted: Iterable[str] = (),
 ) -> SourceSettings:
     """Return settings with these indexes; those that a tool asks itself may use plain HTTP."""
-    first, *rest = dict.fromkeys(urls)
+    first, *rest = dict.fromkeys(urls) or (settings.index_url,)
     plain = []
     for url in own:
         try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from server.proxy.behind import UV, Behind, body
+from server.proxy.behind import PIP, UV, Behind, body
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.testing.index import RecordingIndex
@@ -78,6 +78,17 @@ def test_a_newer_release_costs_no_accelerator(behind: Behind) -> None:
         "1.26.0 is the newest with a build"
         in files["onnxruntime-1.32.0-py3-none-any.whl"]["yanked"]
     )
+
+
+def test_what_pip_takes_all_the_same_is_told(index: RecordingIndex) -> None:
+    """pip puts pages together, so beside another index it takes what is held back here."""
+    for mode, tool, count in (("additive", PIP, 1), ("additive", UV, 0), ("full", PIP, 0)):
+        behind = Behind(index.url, supported=CUDA_12, bridges=[], mode=mode)
+        try:
+            behind.page("onnxruntime", tool)
+            assert sum("with --full it takes 1.26.0" in note for note in behind.notes) == count
+        finally:
+            behind.close()
 
 
 def test_without_a_gpu(index: RecordingIndex) -> None:

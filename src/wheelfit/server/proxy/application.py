@@ -192,6 +192,12 @@ class Proxy:
         upstream, page = found
         if page.has_variants:
             written = self._written(upstream, page, normal, asked, profile, asker, media_type)
+            preferred = written.listed.preferred
+            if preferred is not None and asked.mode == "additive" and asker.tool == "pip":
+                self._tell(
+                    f"{normal}: pip takes a newer release from the index beside the proxy, which has "
+                    f"no build for this machine; with --full it takes {preferred}"
+                )
             return page_answer(request, media_type, written.body, _PAGE_HEADERS)
         if asked.mode == "additive":
             return missing("the project has no variants; other indexes have it")

@@ -76,6 +76,8 @@ class Listed:
     """What was left out and why, one sentence each."""
     is_complete: bool = True
     """Whether everything could be read; otherwise the page is not to be kept."""
+    preferred: Version | None = None
+    """The newest with a build for the machine, where newer releases are held back for it."""
 
 
 class _OnePage(ReadsFiles):
@@ -171,6 +173,7 @@ class _Lister:
         self._read: Once[object, bytes | None] = Once()
         self.is_complete = True
         self._favoured: Once[None, Version | None] = Once()
+        self._preferred: Version | None = None
 
     def releases(self) -> list[Release]:
         """Return the releases with variants."""
@@ -199,7 +202,7 @@ class _Lister:
         }
         notes = tuple(note for result in results.values() for note in result.notes)
         page = replace(self._page, files=tuple(entries))
-        return Listed(page, metadata, notes, self.is_complete)
+        return Listed(page, metadata, notes, self.is_complete, self._preferred)
 
     def _held_back(self, file: File) -> File:
         """Return a plain file of a bridged family as taken back, if it would cost an accelerator.
@@ -214,8 +217,12 @@ class _Lister:
             newer = favoured is not None and parse_wheel_filename(file.filename).version > favoured
         except InvalidFilename:
             return file
-        why = f"{favoured} is the newest with a build for this machine, by a bridge"
-        return replace(file, yanked=why) if newer else file
+        if not newer:
+            return file
+        self._preferred = favoured
+        return replace(
+            file, yanked=f"{favoured} is the newest with a build for this machine, by a bridge"
+        )
 
     def _look_for_favoured(self) -> Version | None:
         with self._profile.asking:
