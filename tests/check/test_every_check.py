@@ -33,6 +33,7 @@ from wheelfit.check.wheels import check_wheel
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.core.support import support_for
+from wheelfit.testing.binaries import elf_file, fat_binary
 from wheelfit.testing.wheels import (
     add_member,
     build_large_wheel,
@@ -205,6 +206,21 @@ def abi_wheel(folder: Path, *requires: str) -> None:
     variant(folder, "torch28", document=whole, requires=requires)
 
 
+LEVEL_V2 = document(lambda d: (
+    d["providers"].update({"x86_64": {"requires": ["x86-64-variant-provider<1"]}}),
+    d["default-priorities"]["namespace"].append("x86_64"),
+    variants(d)["cu128"].update({"x86_64": {"level": ["v2"]}}),
+))  # fmt: skip
+
+
+def native(folder: Path, binary: bytes, whole: dict[str, Any] | None = None) -> None:
+    """Build a wheel for Linux that has a binary, and claims code for 8.0 and 9.0 and CUDA 12.8."""
+    files = {"fast/_native.so": binary}
+    variant(folder, "cu128", document=whole or DOCUMENT, files=files, tag=LINUX)
+
+
+LINUX = "cp313-cp313-manylinux_2_28_x86_64"
+
 # One way to spoil a folder for each check of wheels, releases and pages.
 FOLDERS: dict[str, Callable[[Path], object]] = {
     "unreadable-document": lambda f: write(f / INDEX_FILE, b'{"variants": {}, "variants": {}}'),
@@ -244,6 +260,15 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
     "abi-not-required": abi_wheel,
     "startup-code": lambda f: plain(f, files={"fast.pth": "import fast"}),
     "bad-script": lambda f: plain(f, entry_points={"console_scripts": {"python": "fast:main"}}),
+    "no-such-code": lambda f: native(f, elf_file(sections={".nv_fatbin": fat_binary("sm_80")})),
+    "unclaimed-code": lambda f: native(
+        f, elf_file(sections={".nv_fatbin": fat_binary("sm_75", "sm_80", "sm_90")})
+    ),
+    "wrong-cuda-bound": lambda f: native(f, elf_file(needed=["libcudart.so.13"])),
+    "level-too-low": lambda f: native(f, elf_file(levels_needed=0b111), LEVEL_V2),
+    "foreign-binary": lambda f: native(f, elf_file(machine=183)),
+    "platform-too-old": lambda f: native(f, elf_file(versions={"libc.so.6": ["GLIBC_2.34"]})),
+    "unreadable-binary": lambda f: native(f, elf_file()[:100]),
     "no-plain-wheel": variant,
     "no-index-file": variant,
     "duplicate-index-file": two_index_files,
@@ -334,7 +359,8 @@ def test_folders(tmp_path: Path, code: str) -> None:
     folder = tmp_path / "dist"
     folder.mkdir()
     FOLDERS[code](folder)
-    report = check(folder, full=code != "pypi-file-size", profiles=profiles_of(code))
+    large = code == "pypi-file-size"
+    report = check(folder, full=not large, binaries=not large, profiles=profiles_of(code))
     found = [one for one in report.findings if one.code == code]
     assert found, codes(report)
     assert {one.severity for one in found} <= {CHECKS[code].severity, Severity.ERROR}

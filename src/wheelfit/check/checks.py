@@ -442,6 +442,58 @@ BAD_SCRIPT = _check(
     "correct the entry point, or the folder under .data",
 )
 
+# --- binaries ----------------------------------------------------------------------------
+
+NO_SUCH_CODE = _check(
+    _ERROR,
+    "no-such-code",
+    "B-60",
+    "the wheel claims code for a GPU, and its binaries have none that runs there",
+    "build with that architecture, or remove the value of sm_arch",
+)
+UNCLAIMED_CODE = _check(
+    _NOTE,
+    "unclaimed-code",
+    "B-60",
+    "the binaries have code for a GPU that takes the wheel for none of its values",
+    "add the value of sm_arch, or build without that architecture",
+)
+WRONG_CUDA_BOUND = _check(
+    _ERROR,
+    "wrong-cuda-bound",
+    "P-93",
+    "the lower bound of the driver admits drivers that cannot run what the wheel has",
+    "claim the CUDA major of the libraries, and of PTX the exact version of the compiler",
+)
+LEVEL_TOO_LOW = _check(
+    _ERROR,
+    "level-too-low",
+    "P-102",
+    "a binary refuses to load on processors that the wheel claims to be for",
+    "claim the level that the binary was linked for, or link it for a lower one",
+)
+FOREIGN_BINARY = _check(
+    _ERROR,
+    "foreign-binary",
+    "F-15",
+    "the binaries are for another machine or system than the platform tag says",
+    "correct the platform tag, or build for that platform",
+)
+PLATFORM_TOO_OLD = _check(
+    _ERROR,
+    "platform-too-old",
+    "F-15",
+    "the platform tag admits systems that are too old for a binary",
+    "build on an older system, or claim a newer one",
+)
+UNREADABLE_BINARY = _check(
+    _WARNING,
+    "unreadable-binary",
+    "B-60",
+    "a binary cannot be read, wholly or in part, so nothing is known of the rest",
+    "build it again; if it loads, report what is not understood",
+)
+
 # --- releases --------------------------------------------------------------------------
 
 NO_PLAIN_WHEEL = _check(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.errors import Fault
+    from wheelfit.wheels.binaries.facts import Binaries
     from wheelfit.wheels.bytes_source import ByteSource
 
 __all__ = ["WheelFacts", "check_parts", "check_wheel", "filename_findings"]
@@ -57,6 +58,7 @@ def check_wheel(
     *,
     where: str,
     full: bool = False,
+    binaries: bool = False,
     profiles: frozenset[Profile] = frozenset(),
 ) -> tuple[list[Finding], WheelFacts | None]:
     """Check a wheel on disk or in memory; the same is done before an upload and after it (B-54).
@@ -66,9 +68,11 @@ def check_wheel(
     :param where: how findings name it.
     :param full: unpack and hash every member; otherwise RECORD is held against the central
         directory, and only four small files are read, whatever the size of the wheel.
+    :param binaries: unpack the binaries, and hold the claims of the wheel against them (B-60).
     :param profiles: tools whose rules count too.
     :return: what was found, and what is known of the wheel; None if it has no valid name.
     :raises FileProblem: it cannot be read.
+    :raises NeedsExtra: binaries are to be looked at, and the library for that is not installed.
     """
     place = Place(where)
     try:
@@ -82,11 +86,22 @@ def check_wheel(
             findings += _archive_findings(archive, place, full=full)
             findings += _member_findings(archive, place, profiles)
             metadata, document = _texts(archive)
+            native = _binaries(archive) if binaries else None
     except InvalidWheel as error:
         findings.append(place.found(checks.UNSOUND_ARCHIVE, error.message))
         return findings, WheelFacts(where, name)
     more, facts = check_parts(name, metadata, document, place, profiles)
+    if native is not None:
+        from wheelfit.check.claims import claim_findings  # noqa: PLC0415  # few want it
+
+        more += claim_findings(native, name, facts.document, place)
     return findings + more, facts
+
+
+def _binaries(archive: WheelArchive) -> Binaries:
+    from wheelfit.wheels.binaries.reading import binaries_of  # noqa: PLC0415  # few want it
+
+    return binaries_of(archive)
 
 
 def check_parts(

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from wheelfit.platforms.facts import Capability
 
 __all__ = [
+    "CAPABILITIES",
     "CUDA_CODE_FLOOR",
     "CUDA_OF_BRANCH",
     "DATA_VERSION",
@@ -39,6 +40,22 @@ SM_FAMILIES: MappingProxyType[Capability, frozenset[Capability]] = MappingProxyT
         Capability(12, 0): frozenset({Capability(12, 0), Capability(12, 1)}),
         Capability(12, 1): frozenset({Capability(12, 1)}),
     }
+)
+
+# Capabilities that GPUs have, from the compilers of CUDA 11.8, 12.9 and 13.5.
+CAPABILITIES: frozenset[Capability] = frozenset(
+    Capability(major, minor)
+    for major, minors in {
+        5: (0, 2, 3),
+        6: (0, 1, 2),
+        7: (0, 2, 5),
+        8: (0, 6, 7, 9),
+        9: (0,),
+        10: (0, 1, 3, 7),
+        11: (0,),
+        12: (0, 1),
+    }.items()
+    for minor in minors
 )
 
 # P-83: capabilities since this one have code of their own, as sm_90a.

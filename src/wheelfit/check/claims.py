@@ -1,0 +1,253 @@
+"""Hold what a wheel claims against what its binaries say of themselves.
+
+The file name claims a platform, the document claims properties. A binary that cannot be read
+contradicts nothing, and that is said; what binaries do not say is not guessed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion
+
+from wheelfit.check import checks
+from wheelfit.check.findings import Severity
+from wheelfit.check.platform_claims import platform_findings
+from wheelfit.core import phrases
+from wheelfit.core.versions import parse_version
+from wheelfit.platforms.tables.x86_64 import LEVELS as _LEVELS
+from wheelfit.values import dataclass
+from wheelfit.wheels.binaries.facts import CodeKind
+from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, runs_on, takers, unserved
+from wheelfit.wheels.binaries.levels import is_below
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wheelfit.check.findings import Finding, Place
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.platforms.facts import Capability
+    from wheelfit.wheels.binaries.facts import Binaries, Binary, DeviceCode
+
+__all__ = ["claim_findings"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_NVIDIA, _X86_64 = "nvidia", "x86_64"
+_SHOWN = 3
+
+
+def claim_findings(
+    binaries: Binaries, name: WheelFilename, document: VariantDocument | None, place: Place
+) -> Iterator[Finding]:
+    """Yield where the binaries of a wheel contradict its claims (B-60).
+
+    :param binaries: of the wheel.
+    :param name: its file name.
+    :param document: its ``variant.json``; None for a plain wheel, or if it cannot be read.
+    :param place: the wheel.
+    """
+    for one in binaries:
+        for fault in one.faults:
+            yield place.found(checks.UNREADABLE_BINARY, f"{one.member}: {fault}")
+    yield from platform_findings(binaries, name, place)
+    properties = None
+    if document is not None and name.label is not None:
+        properties = document.properties(name.label)
+    claimed: dict[str, dict[str, tuple[str, ...]]] = {}
+    for feature, values in properties.features() if properties is not None else ():
+        claimed.setdefault(feature.namespace, {})[feature.name] = tuple(values)
+    yield from _level_findings(binaries, claimed.get(_X86_64, {}).get("level", ()), place)
+    if _NVIDIA in claimed:
+        yield from _code_findings(binaries, claimed[_NVIDIA].get("sm_arch", ()), place)
+        yield from _driver_findings(binaries, claimed[_NVIDIA], place)
+
+
+# --- processors -----------------------------------------------------------------------------
+
+
+def _level_findings(binaries: Binaries, values: Sequence[str], place: Place) -> Iterator[Finding]:
+    """Compare the level with what the loader asks for (P-102)."""
+    known = [value for value in values if value in dict(_LEVELS)]
+    if values and not known:
+        return
+    claimed = min(known, default="v1")
+    for level in sorted({one.levels.needed for one in binaries if one.levels.needed}):
+        members = [one.member for one in binaries if one.levels.needed == level]
+        if not is_below(claimed, level):
+            continue
+        standing = f"the wheel claims {claimed}" if known else "the wheel claims no level"
+        yield place.found(
+            checks.LEVEL_TOO_LOW,
+            f"{_some(members)} refuses to load below {level}, {standing}",
+            severity=None if known else Severity.WARNING,
+        )
+
+
+# --- code for GPUs --------------------------------------------------------------------------
+
+
+def _code_findings(binaries: Binaries, values: Sequence[str], place: Place) -> Iterator[Finding]:
+    """Compare the values of ``sm_arch`` with the code that is there (B-60, P-90, P-91)."""
+    if not values:
+        return
+    carriers = binaries.with_code
+    unsure = any(one.faults for one in binaries)
+    if not carriers:
+        if not unsure:
+            yield place.found(
+                checks.NO_SUCH_CODE,
+                "it claims sm_arch, and no binary in it has code for GPUs",
+                severity=Severity.NOTE,
+            )
+        return
+    there = _listed([str(code) for code in binaries.code])
+    for value in values:
+        if takers(value) is None:
+            continue  # unknown-value tells of it
+        lacking = {
+            one.member: gpus
+            for one in carriers
+            if not one.faults and (gpus := unserved(value, one.code))
+        }
+        if lacking and len(lacking) == len(carriers):
+            missing = _gpus(min(lacking.values(), key=len))
+            yield place.found(
+                checks.NO_SUCH_CODE,
+                f"it claims {value}, and has nothing for {missing}: only {there}",
+            )
+        elif lacking:
+            yield place.found(
+                checks.NO_SUCH_CODE,
+                f"it claims {value}, for which {_some(list(lacking))} has nothing",
+                severity=Severity.WARNING,
+            )
+        elif not unsure and not any(value in code.values for code in binaries.code):
+            yield place.found(
+                checks.NO_SUCH_CODE,
+                f"it claims {value}, and contains exactly that nowhere; other code runs there",
+                severity=Severity.NOTE,
+            )
+    yield from _unclaimed(binaries, values, place)
+
+
+def _unclaimed(binaries: Binaries, values: Sequence[str], place: Place) -> Iterator[Finding]:
+    """Tell of code for GPUs that take the wheel for none of its values."""
+    taking = {one for value in values for one in (takers(value) or (frozenset(),))[0]}
+    oldest = [
+        one
+        for value in values
+        if (found := takers(value)) is not None and found[1] is CodeKind.PTX
+        for one in found[0]
+    ]
+    left = [
+        code
+        for code in binaries.code
+        if code.values
+        and code.capability not in taking
+        and not (oldest and min(oldest) <= code.capability)
+    ]
+    if left:
+        names = _listed([str(code) for code in left])
+        yield place.found(
+            checks.UNCLAIMED_CODE, f"it contains {names}, which no value of sm_arch stands for"
+        )
+
+
+def _gpus(capabilities: Sequence[Capability]) -> str:
+    return _listed([f"{one.major}.{one.minor}" for one in capabilities])
+
+
+# --- drivers --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """Hold the lowest driver that takes a wheel."""
+
+    text: str
+    pair: tuple[int, int]
+
+
+def _driver_findings(
+    binaries: Binaries, claimed: dict[str, tuple[str, ...]], place: Place
+) -> Iterator[Finding]:
+    """Compare the lower bound of the driver with runtime libraries and PTX (P-92, P-93)."""
+    bound = _bound(claimed.get("cuda_version_lower_bound", ()))
+    majors: dict[int, list[Binary]] = {}
+    for one in binaries:
+        for major in cuda_majors(one.needed):
+            majors.setdefault(major, []).append(one)
+    if bound is None:
+        if majors and "cuda_version_lower_bound" not in claimed:
+            yield place.found(
+                checks.WRONG_CUDA_BOUND,
+                f"it needs libraries of CUDA {min(majors)}, and claims no lower bound for drivers",
+                severity=Severity.WARNING,
+            )
+        return
+    if majors and min(majors) > bound.pair[0]:
+        members = [one.member for one in majors[min(majors)]]
+        yield place.found(
+            checks.WRONG_CUDA_BOUND,
+            f"it claims {bound.text}, and {_some(members)} needs libraries of CUDA {min(majors)}",
+        )
+    elif majors and max(majors) < bound.pair[0]:
+        yield place.found(
+            checks.WRONG_CUDA_BOUND,
+            f"it claims {bound.text}, and its libraries are of CUDA {max(majors)}: older drivers "
+            "would do",
+            severity=Severity.NOTE,
+        )
+    yield from _ptx_findings(binaries, claimed.get("sm_arch", ()), bound, place)
+
+
+def _ptx_findings(
+    binaries: Binaries, values: Sequence[str], bound: _Bound, place: Place
+) -> Iterator[Finding]:
+    """Tell of PTX that a claim relies on, and that the oldest driver does not understand."""
+    for value in values:
+        found = takers(value)
+        if found is None or found[1] is not CodeKind.PTX:
+            continue
+        (oldest,) = found[0]
+        for binary in binaries.with_code:
+            usable = [code for code in binary.code if _is_ptx_for(code, oldest)]
+            newest = max((code.version for code in usable if code.version), default=None)
+            cuda = None if newest is None else cuda_of_ptx(newest)
+            if newest is not None and cuda is not None and tuple(cuda) > bound.pair:
+                yield place.found(
+                    checks.WRONG_CUDA_BOUND,
+                    f"it claims {value} and {bound.text}, and the PTX {newest[0]}.{newest[1]} in "
+                    f"{binary.member} needs a driver for CUDA {cuda.major}.{cuda.minor}",
+                )
+
+
+def _is_ptx_for(code: DeviceCode, capability: Capability) -> bool:
+    return code.kind is CodeKind.PTX and runs_on(code, capability)
+
+
+def _bound(values: Sequence[str]) -> _Bound | None:
+    found = []
+    for value in values:
+        try:
+            version = parse_version(value)
+        except InvalidVersion:
+            continue
+        found.append(_Bound(value, (version.major, version.minor)))
+    return min(found, key=lambda one: one.pair, default=None)
+
+
+def _listed(items: Sequence[str]) -> str:
+    return phrases.alternatives(items, "and")
+
+
+def _some(members: Sequence[str]) -> str:
+    """Name members, and how many more there are."""
+    shown = _listed(members[:_SHOWN])
+    more = len(members) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown

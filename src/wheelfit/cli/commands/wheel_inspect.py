@@ -1,0 +1,146 @@
+"""Show what the binaries in wheels are made for.
+
+For each library: machine, GPUs (code in CUDA fat binaries, PTX), the libraries it needs and in
+which versions, and the x86-64 level that the loader asks for; and which properties the wheel may
+claim by that. What a binary does not say is left out, what cannot be read is called unknown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options import given
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from wheelfit.cli.output import Output
+    from wheelfit.wheels.binaries.facts import Binaries, Binary, SymbolVersion
+    from wheelfit.wheels.binaries.properties import FoundProperties
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "wheels", nargs="+", type=given, metavar="WHEEL", help="a wheel, or a library by itself"
+    )
+    parser.add_argument(
+        "--no-ptx",
+        action="store_true",
+        help="propose no values that rely on PTX, for which drivers must be newer",
+    )
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Show each wheel."""
+    del environ
+    from pathlib import Path
+
+    from wheelfit.wheels.binaries.properties import properties_of
+
+    shown: list[dict[str, object]] = []
+    for text in arguments.wheels:
+        path = Path(text)
+        binaries = _read(path)
+        found = properties_of(binaries, ptx=not arguments.no_ptx)
+        shown.append(_mapping(path, binaries, found))
+        for line in _lines(path, binaries, found):
+            output.result(line)
+    output.result_json({"version": 1, "wheels": shown})
+    return 0
+
+
+def _read(path: Path) -> Binaries:
+    from wheelfit.errors import FileProblem
+    from wheelfit.wheels.archive import WheelArchive
+    from wheelfit.wheels.binaries.facts import Binaries
+    from wheelfit.wheels.binaries.reading import binaries_of, read_binary
+
+    if path.suffix == ".whl":
+        with WheelArchive(path, lenient=True) as archive:
+            return binaries_of(archive)
+    try:
+        with path.open("rb") as file:
+            binary = read_binary(file, path.name)
+    except OSError as error:
+        raise FileProblem(
+            f"it cannot be read: {error.strerror or type(error).__name__}", where=str(path)
+        ) from error
+    if binary is None:
+        raise FileProblem(
+            "it is neither a wheel nor a binary", where=str(path), hint="name a wheel or a library"
+        )
+    return Binaries((binary,))
+
+
+def _mapping(path: Path, binaries: Binaries, found: FoundProperties) -> dict[str, object]:
+    return {
+        "path": str(path),
+        "binaries": [one.to_mapping() for one in binaries],
+        "properties": [str(one) for one in found.properties],
+        "notes": list(found.notes),
+    }
+
+
+# --- for people ---------------------------------------------------------------------------
+
+
+def _lines(path: Path, binaries: Binaries, found: FoundProperties) -> Iterator[str]:
+    yield str(path)
+    if not binaries.members:
+        yield "  no binaries"
+    for one in binaries:
+        yield from _about(one)
+    properties = [str(one) for one in found.properties]
+    if properties:
+        yield "  properties that the binaries show:"
+        yield from (f"    {one}" for one in properties)
+    yield from (f"  note: {one}" for one in found.notes)
+
+
+def _about(binary: Binary) -> Iterator[str]:
+    from wheelfit.core.sizes import size_in_words
+
+    kind = ", ".join([binary.format.value, *binary.machines, size_in_words(binary.size)])
+    yield f"  {binary.member} ({kind})"
+    levels = binary.levels
+    rows: list[tuple[str, Iterable[str]]] = [
+        ("calls itself", [binary.soname] if binary.soname else []),
+        ("needs", binary.needed),
+        ("looks in", binary.rpath),
+        ("versions", _newest(binary.versions)),
+        (
+            "x86-64",
+            [
+                *([f"needs {levels.needed}"] if levels.needed else []),
+                *([f"has code of {levels.used}"] if levels.used else []),
+            ],
+        ),
+        (
+            "made for",
+            [
+                f"{one.system} {one.version[0]}.{one.version[1]} on {one.machine}"
+                for one in binary.minimum_systems
+            ],
+        ),
+        ("GPUs", map(str, binary.code)),
+        ("unlinked", map(str, binary.unlinked)),
+        ("unknown", binary.faults),
+    ]
+    for word, items in rows:
+        if text := ", ".join(items):
+            yield f"    {word:<13}{text}"
+
+
+def _newest(versions: Iterable[SymbolVersion]) -> list[str]:
+    """Return the newest version of each family: who has that has the older ones too."""
+    from wheelfit.core.phrases import natural
+
+    newest: dict[str, str] = {}
+    for one in versions:
+        family, underscore, _ = one.name.rpartition("_")
+        family = family if underscore else one.name
+        newest[family] = max(newest.get(family, one.name), one.name, key=natural)
+    return sorted(newest.values())

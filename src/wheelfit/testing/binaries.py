@@ -1,0 +1,269 @@
+"""Build small binaries that say of themselves what a test wants; nothing runs them.
+
+ELF files have a dynamic section, versions, notes and sections as linkers write them; PE and Mach-O
+files have their headers and the libraries they load.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["Image", "elf_file", "fat_binary", "macho_file", "pe_file", "universal_file"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_PAGE = 0x1000
+_SEGMENTS = 2  # everything, and the dynamic section
+_DYNAMIC, _NOTES = 6, 7
+Image = str
+"""Code for GPUs, as ``sm_90a``, ``compute_90 8.7`` or ``lto_90``."""
+
+
+def fat_binary(*images: Image) -> bytes:
+    """Return a container as NVIDIA's compiler writes it; the code in it is empty.
+
+    >>> len(fat_binary("sm_90a"))
+    88
+
+    :param images: as ``sm_90a``, or ``compute_90 8.7`` with the version of PTX.
+    """
+    entries = b"".join(map(_image, images))
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entries)) + entries
+
+
+def _image(text: Image) -> bytes:
+    name, _, version = text.partition(" ")
+    prefix, _, architecture = name.partition("_")
+    kind = {"sm": 2, "compute": 1, "lto": 8}[prefix]
+    number = int(architecture.rstrip("af"))
+    flags = 0x11 | {"a": 0x100000, "f": 0x200000}.get(architecture.lstrip("0123456789"), 0)
+    major, minor = map(int, (version or "1.8").split("."))
+    code = b"\x7fcode\0\0\0"
+    head = struct.pack("<HHIQIIHHIII", kind, 0x101, 64, len(code), 0, 0, minor, major, number, 0, 0)
+    return (head + struct.pack("<Q", flags)).ljust(64, b"\0") + code
+
+
+def elf_file(
+    *,
+    machine: int = 62,
+    soname: str = "",
+    needed: Iterable[str] = (),
+    runpath: str = "",
+    versions: Mapping[str, Sequence[str]] | None = None,
+    levels_needed: int = 0,
+    levels_used: int = 0,
+    exports: Iterable[str] = (),
+    imports: Iterable[str] = (),
+    sections: Mapping[str, bytes] | None = None,
+) -> bytes:
+    """Return a 64-bit ELF file.
+
+    :param machine: 62 is x86-64, 183 is AArch64.
+    :param soname: what it calls itself.
+    :param needed: the libraries it loads.
+    :param runpath: where it looks for them.
+    :param versions: by library: the versions it wants, as ``GLIBC_2.17``.
+    :param levels_needed: bits of the x86-64 levels that it needs: 0b111 is v3.
+    :param levels_used: bits of those that it has code of.
+    :param exports: names of its symbols.
+    :param imports: names of symbols that others must offer.
+    :param sections: others, by their names.
+    """
+    names = _Names()
+    wanted = [(names.add(name), name) for name in needed]
+    dynamic = [(1, offset) for offset, _ in wanted]
+    if soname:
+        dynamic.append((14, names.add(soname)))
+    if runpath:
+        dynamic.append((29, names.add(runpath)))
+    verneed, count = _verneed(versions or {}, names)
+    symbols = bytes(24)
+    for name in exports:
+        symbols += struct.pack("<IBBHQQ", names.add(name), 0x12, 0, 1, _PAGE, 8)
+    for name in imports:
+        symbols += struct.pack("<IBBHQQ", names.add(name), 0x12, 0, 0, 0, 0)
+    has_note = bool(levels_needed or levels_used)
+    texts = 64 + 56 * (_SEGMENTS + has_note)  # the first section
+    dynamic += [(5, texts), (10, len(names.data)), (0, 0)]
+    parts: list[tuple[str, int, bytes, int, int, int]] = [
+        (".dynstr", 3, names.data, 0, 0, 0),
+        (".dynsym", 11, symbols, 1, 1, 24),
+        (".dynamic", _DYNAMIC, b"".join(struct.pack("<QQ", *row) for row in dynamic), 1, 0, 16),
+    ]
+    if verneed:
+        parts.append((".gnu.version_r", 0x6FFFFFFE, verneed, 1, count, 0))
+    if note := _note(levels_needed, levels_used):
+        parts.append((".note.gnu.property", _NOTES, note, 0, 0, 0))
+    parts += [(name, 1, content, 0, 0, 0) for name, content in (sections or {}).items()]
+    return _laid_out(parts, machine)
+
+
+class _Names:
+    """Collect texts, each ended by a zero."""
+
+    def __init__(self) -> None:
+        self.data = b"\0"
+
+    def add(self, name: str) -> int:
+        """Return where a text stands."""
+        start = len(self.data)
+        self.data += name.encode() + b"\0"
+        return start
+
+
+def _verneed(versions: Mapping[str, Sequence[str]], names: _Names) -> tuple[bytes, int]:
+    written = b""
+    for number, (library, wanted) in enumerate(versions.items()):
+        auxiliary = b""
+        for place, name in enumerate(wanted):
+            follows = 16 if place + 1 < len(wanted) else 0
+            auxiliary += struct.pack("<IHHII", 0, 0, 2 + place, names.add(name), follows)
+        follows = 16 + len(auxiliary) if number + 1 < len(versions) else 0
+        head = struct.pack("<HHIII", 1, len(wanted), names.add(library), 16, follows)
+        written += head + auxiliary
+    return written, len(versions)
+
+
+def _note(needed: int, used: int) -> bytes:
+    properties = b"".join(
+        struct.pack("<IIII", kind, 4, bits, 0)
+        for kind, bits in ((0xC0008002, needed), (0xC0010002, used))
+        if bits
+    )
+    head = struct.pack("<III", 4, len(properties), 5) + b"GNU\0"
+    return head + properties if properties else b""
+
+
+def _laid_out(parts: Sequence[tuple[str, int, bytes, int, int, int]], machine: int) -> bytes:
+    """Put sections one behind the other, with the tables that say where they are."""
+    names = _Names()
+    count = _SEGMENTS + sum(kind == _NOTES for _, kind, *_ in parts)
+    place = 64 + 56 * count
+    body = b""
+    rows = [bytes(64)]
+    segments = b""
+    for name, kind, content, link, info, size in parts:
+        body += bytes(-(place + len(body)) % 8)
+        start = place + len(body)
+        body += content
+        rows.append(
+            struct.pack(
+                "<IIQQQQIIQQ",
+                *(names.add(name), kind, 2, start, start, len(content), link, info, 8, size),
+            )
+        )
+        if kind in (_DYNAMIC, _NOTES):
+            segment = (
+                2 if kind == _DYNAMIC else 4,
+                4,
+                start,
+                start,
+                start,
+                len(content),
+                len(content),
+                8,
+            )
+            segments += struct.pack("<IIQQQQQQ", *segment)
+    start = place + len(body)
+    own = names.add(".shstrtab")
+    rows.append(
+        struct.pack("<IIQQQQIIQQ", own, 3, 0, 0, start, len(names.data), 0, 0, 1, 0),
+    )
+    body += names.data
+    body += bytes(-(place + len(body)) % 8)
+    end = place + len(body)
+    whole = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, end, end, _PAGE)
+    head = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack(
+        "<HHIQQQIHHHHHH",
+        *(3, machine, 1, 0, 64, end, 0, 64, 56, count, 64, len(rows), len(rows) - 1),
+    )
+    return head + whole + segments + body + b"".join(rows)
+
+
+def pe_file(
+    *,
+    machine: int = 0x8664,
+    needed: Sequence[str] = (),
+    sections: Mapping[str, bytes] | None = None,
+) -> bytes:
+    """Return a PE file for 64 bits.
+
+    :param machine: 0x8664 is x86-64, 0xAA64 is ARM64.
+    :param needed: the libraries it loads.
+    :param sections: others, by the first eight letters of their names.
+    """
+    address = 0x1000
+    table = b""
+    texts = b""
+    first_text = address + 20 * (len(needed) + 1)
+    for name in needed:
+        table += struct.pack("<IIIII", 0, 0, 0, first_text + len(texts), 0x2000)
+        texts += name.encode() + b"\0"
+    imports = table + bytes(20) + texts
+    parts = {".idata": imports, **(sections or {})}
+    directories = bytes(8) + struct.pack("<II", address, len(imports)) + bytes(14 * 8)
+    optional = struct.pack("<H", 0x20B).ljust(108, b"\0") + struct.pack("<I", 16) + directories
+    head = b"MZ".ljust(0x3C, b"\0") + struct.pack("<I", 0x40) + b"PE\0\0"
+    head += struct.pack("<HHIIIHH", machine, len(parts), 0, 0, 0, len(optional), 0x2022) + optional
+    start = len(head) + 40 * len(parts)
+    rows = b""
+    body = b""
+    for name, content in parts.items():
+        body += bytes(-(start + len(body)) % 8)
+        row = (name.encode()[:8], len(content), address, len(content), start + len(body))
+        rows += struct.pack("<8sIIII", *row).ljust(40, b"\0")
+        body += content
+        address += (len(content) + 0xFFF) // 0x1000 * 0x1000
+    return head + rows + body
+
+
+def macho_file(
+    *,
+    machine: int = 0x0100000C,
+    name: str = "",
+    needed: Iterable[str] = (),
+    minimum: tuple[int, int] | None = None,
+) -> bytes:
+    """Return a Mach-O file for 64 bits.
+
+    :param machine: 0x0100000C is ARM64, 0x01000007 is x86-64.
+    :param name: what it calls itself.
+    :param needed: the libraries it loads.
+    :param minimum: the oldest macOS that it is made for.
+    """
+    commands = [_library(0xC, one) for one in needed]
+    if name:
+        commands.append(_library(0xD, name))
+    if minimum is not None:
+        version = minimum[0] << 16 | minimum[1] << 8
+        commands.append(struct.pack("<IIIIII", 0x32, 24, 1, version, version, 0))
+    body = b"".join(commands)
+    head = (0xFEEDFACF, machine, 0, 6, len(commands), len(body), 0, 0)
+    return struct.pack("<8I", *head) + body
+
+
+def _library(kind: int, name: str) -> bytes:
+    text = name.encode() + b"\0"
+    text += bytes(-len(text) % 8)
+    return struct.pack("<IIIIII", kind, 24 + len(text), 24, 0, 0, 0) + text
+
+
+def universal_file(*slices: tuple[int, bytes]) -> bytes:
+    """Return a universal Mach-O file.
+
+    :param slices: the machine of each, and its file.
+    """
+    start = 8 + 20 * len(slices)
+    head = struct.pack(">II", 0xCAFEBABE, len(slices))
+    body = b""
+    for machine, content in slices:
+        head += struct.pack(">5I", machine, 0, start + len(body), len(content), 0)
+        body += content
+    return head + body

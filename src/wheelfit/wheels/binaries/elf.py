@@ -1,0 +1,334 @@
+"""Read ELF files: what they are for, what they need, and which symbols they offer and want.
+
+The one importer of pyelftools, which reads only what it is asked for. It takes a file at its word,
+so it sees it through a `wheelfit.wheels.binaries.window.Window`, which counts; and whatever it
+raises means that the file is not sound.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.errors import NeedsExtra
+from wheelfit.values import dataclass
+from wheelfit.wheels.binaries import fatbin
+from wheelfit.wheels.binaries.facts import (
+    ANY_SUFFIX,
+    Binary,
+    CodeKind,
+    DeviceCode,
+    Format,
+    IsaLevels,
+    SymbolVersion,
+    in_order,
+)
+from wheelfit.wheels.binaries.levels import level_of_bits
+from wheelfit.wheels.binaries.window import Stream, Unreadable, Window, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from elftools.elf.elffile import ELFFile
+
+__all__ = ["MAGIC", "Section", "Symbols", "read_elf", "read_symbols"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+MAGIC = b"\x7fELF"
+
+_MACHINES = {
+    "EM_X86_64": "x86_64",
+    "EM_386": "i686",
+    "EM_AARCH64": "aarch64",
+    "EM_ARM": "armv7l",
+    "EM_PPC64": "ppc64",
+    "EM_S390": "s390x",
+    "EM_RISCV": "riscv64",
+    "EM_LOONGARCH": "loongarch64",
+}
+_CUDA = 190
+_NEEDED_LEVELS, _USED_LEVELS = 0xC0008002, 0xC0010002
+_LISTED = 10_000
+"""Entries of one table that are looked at: libraries, versions, notes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Name a part of a file."""
+
+    name: str
+    start: int
+    size: int
+
+
+def read_elf(window: Window, member: str) -> Binary:
+    """Return what an ELF file is.
+
+    :param window: the file.
+    :param member: how it is called.
+    :raises Unreadable: nothing can be said of it.
+    :raises NeedsExtra: the library is not installed.
+    """
+    with _taken_at_its_word():
+        file = _open(window)
+        if file["e_machine"] in ("EM_CUDA", _CUDA):
+            return Binary(member, Format.CUBIN, window.size, code=(_cubin(window),))
+        machine = _machine(file)
+    reader = _Reader(window, file)
+    return reader.binary(member, machine)
+
+
+def _open(window: Window) -> ELFFile:
+    try:
+        from elftools.elf.elffile import ELFFile  # noqa: PLC0415  # an extra
+    except ImportError:
+        raise NeedsExtra("build", "pyelftools") from None
+
+    return ELFFile(Stream(window))  # type: ignore[arg-type]  # all it needs of a file
+
+
+@contextmanager
+def _taken_at_its_word() -> Iterator[None]:
+    """Let whatever the library makes of a file that lies be one error."""
+    try:
+        yield
+    except (Unreadable, NeedsExtra):
+        raise
+    except Exception as error:  # it checks little, so any kind may come
+        raise Unreadable(f"it is no sound ELF file ({type(error).__name__})") from error
+
+
+def _machine(file: ELFFile) -> str:
+    found = file["e_machine"]
+    name = _MACHINES.get(found, str(found))
+    if name == "ppc64" and file.little_endian:
+        return "ppc64le"
+    if name == "x86_64" and file.elfclass == 32:
+        return "x32"
+    if name == "riscv64" and file.elfclass == 32:
+        return "riscv32"
+    return name
+
+
+def _cubin(window: Window) -> DeviceCode:
+    """Return what machine code that stands by itself is for.
+
+    Since version 8 of its own format the architecture is in the second byte of the flags. Whether
+    it is for ``a`` or ``f`` not all compilers say there.
+    """
+    (version,) = window.unpack("<B", 8)
+    wide = window.unpack("<B", 4) == (2,)
+    (flags,) = window.unpack("<I", 48 if wide else 36)
+    number = (flags >> 8) & 0xFF if version >= 8 else flags & 0xFF
+    if not number:
+        raise Unreadable("it does not say for which GPUs it is")
+    return DeviceCode(CodeKind.MACHINE, number, ANY_SUFFIX if number >= 90 else "")
+
+
+def _tables(file: ELFFile, kind: str) -> Iterator[Any]:
+    """Yield sections of a kind; the library gives each kind a class, and says so of none."""
+    yield from file.iter_sections(kind)
+
+
+class _Reader:
+    """Read one file part by part; what is wrong with one part leaves the others."""
+
+    def __init__(self, window: Window, file: ELFFile) -> None:
+        self._window = window
+        self._file = file
+        self._faults: list[str] = []
+
+    def binary(self, member: str, machine: str) -> Binary:
+        sections: list[Section] = []
+        needed: list[str] = []
+        rpath: list[str] = []
+        names: list[str] = []
+        versions: list[SymbolVersion] = []
+        bits: dict[int, int] = {}
+        code: list[DeviceCode] = []
+        unlinked: list[DeviceCode] = []
+        for part in (
+            lambda: sections.extend(self._sections()),
+            lambda: self._dynamic(needed, rpath, names),
+            lambda: versions.extend(self._versions()),
+            lambda: bits.update(self._isa()) if machine == "x86_64" else None,
+        ):
+            self._try(part)
+        for section in sections:
+            wanted = (
+                code
+                if section.name in fatbin.LOADED_SECTIONS
+                else unlinked
+                if section.name in fatbin.UNLINKED_SECTIONS
+                else None
+            )
+            if wanted is not None:
+                self._try(lambda wanted=wanted, section=section: self._images(section, wanted))
+        return Binary(
+            member,
+            Format.ELF,
+            self._window.size,
+            (machine,),
+            names[0] if names else None,
+            tuple(needed),
+            tuple(rpath),
+            tuple(sorted(set(versions))),
+            IsaLevels(
+                level_of_bits(bits.get(_NEEDED_LEVELS, 0)), level_of_bits(bits.get(_USED_LEVELS, 0))
+            ),
+            code=in_order(code),
+            unlinked=in_order(unlinked),
+            faults=tuple(dict.fromkeys(self._faults)),
+        )
+
+    def _try(self, part: Any) -> None:
+        try:
+            with _taken_at_its_word():
+                part()
+        except Unreadable as error:
+            self._faults.append(str(error))
+
+    def _sections(self) -> Iterator[Section]:
+        for section in self._file.iter_sections():
+            if section["sh_type"] != "SHT_NOBITS":
+                yield Section(section.name, section["sh_offset"], section["sh_size"])
+
+    def _images(self, section: Section, found: list[DeviceCode]) -> None:
+        found.extend(fatbin.read_images(self._window, section.start, section.size))
+
+    def _dynamic(self, needed: list[str], rpath: list[str], names: list[str]) -> None:
+        for segment in self._parts("PT_DYNAMIC"):
+            for number, tag in enumerate(segment.iter_tags()):
+                if number == _LISTED:
+                    raise Unreadable("its dynamic section has no end")
+                match tag.entry.d_tag:
+                    case "DT_NEEDED":
+                        needed.append(printable(tag.needed))
+                    case "DT_SONAME":
+                        names.append(printable(tag.soname))
+                    case "DT_RPATH":
+                        rpath += printable(tag.rpath).split(":")
+                    case "DT_RUNPATH":
+                        rpath += printable(tag.runpath).split(":")
+
+    def _parts(self, kind: str) -> Iterator[Any]:
+        """Yield segments of a kind; the library gives each kind a class, and says so of none."""
+        yield from self._file.iter_segments(kind)
+
+    def _versions(self) -> Iterator[SymbolVersion]:
+        for section in _tables(self._file, "SHT_GNU_verneed"):
+            count = 0
+            for library, wanted in section.iter_versions():
+                for one in wanted:
+                    yield SymbolVersion(printable(library.name), printable(one.name))
+                    if (count := count + 1) == _LISTED:
+                        raise Unreadable("its list of symbol versions has no end")
+
+    def _isa(self) -> Iterator[tuple[int, int]]:
+        """Yield properties that concern levels, with their bits."""
+        for segment in self._parts("PT_NOTE"):
+            for note in segment.iter_notes():
+                if note["n_type"] != "NT_GNU_PROPERTY_TYPE_0" or note["n_name"] != "GNU":
+                    continue
+                for one in note["n_desc"]:
+                    kind = _PROPERTIES.get(one.pr_type, one.pr_type)
+                    if kind in (_NEEDED_LEVELS, _USED_LEVELS) and isinstance(one.pr_data, int):
+                        yield kind, one.pr_data
+
+
+_PROPERTIES = {
+    "GNU_PROPERTY_X86_ISA_1_NEEDED": _NEEDED_LEVELS,
+    "GNU_PROPERTY_X86_ISA_1_USED": _USED_LEVELS,
+}
+
+
+# --- symbols ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """Hold the dynamic symbols of a library or a module."""
+
+    soname: str | None
+    needed: tuple[str, ...]
+    exported: frozenset[str]
+    """With their versions, as ``memcpy@GLIBC_2.14``, where they have some."""
+    wanted: frozenset[str]
+    """Those that something else must offer, likewise."""
+    weak: frozenset[str]
+    """Those of the wanted ones that may be missing."""
+    providers: tuple[tuple[str, str], ...] = ()
+    """Of wanted symbols with a version: the symbol, and the library that is to offer it."""
+    has_debug: bool = False
+    """Whether types can be compared (DWARF); most published libraries are stripped."""
+
+
+def read_symbols(window: Window) -> Symbols:
+    """Return the dynamic symbols of an ELF file.
+
+    :param window: the file, opened with an allowance for symbols.
+    :raises Unreadable: it has none that can be read.
+    :raises NeedsExtra: the library is not installed.
+    """
+    with _taken_at_its_word():
+        return _symbols(window, _open(window))
+
+
+def _symbols(window: Window, file: ELFFile) -> Symbols:
+    reader = _Reader(window, file)
+    needed: list[str] = []
+    names: list[str] = []
+    reader._dynamic(needed, [], names)  # noqa: SLF001  # of this module
+    table = next(_tables(file, "SHT_DYNSYM"), None)
+    if table is None:
+        raise Unreadable("it has no table of dynamic symbols, or says not where")
+    versions = next(_tables(file, "SHT_GNU_versym"), None)
+    known = dict(_version_names(file))
+    exported, wanted, weak = set(), set(), set()
+    providers = {}
+    for number, symbol in enumerate(table.iter_symbols()):
+        binding = symbol.entry.st_info.bind
+        name = printable(symbol.name)
+        if not name or binding not in ("STB_GLOBAL", "STB_WEAK", "STB_LOOS"):
+            continue
+        version = library = ""
+        if versions is not None:
+            index = versions.get_symbol(number).entry.ndx
+            if isinstance(index, int):
+                version, library = known.get(index & 0x7FFF, ("", ""))
+        full = f"{name}@{version}" if version else name
+        if symbol.entry.st_shndx == "SHN_UNDEF":
+            wanted.add(full)
+            if binding == "STB_WEAK":
+                weak.add(full)
+            if library:
+                providers[full] = library
+        elif symbol.entry.st_other.visibility in ("STV_DEFAULT", "STV_PROTECTED"):
+            exported.add(full)
+    return Symbols(
+        names[0] if names else None,
+        tuple(needed),
+        frozenset(exported),
+        frozenset(wanted),
+        frozenset(weak),
+        tuple(sorted(providers.items())),
+        any(section.name == ".debug_info" for section in file.iter_sections()),
+    )
+
+
+def _version_names(file: ELFFile) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Yield versions by their numbers: their names, and the libraries that have them."""
+    for section in _tables(file, "SHT_GNU_verneed"):
+        for library, wanted in section.iter_versions():
+            for one in wanted:
+                yield one["vna_other"], (printable(one.name), printable(library.name))
+    for section in _tables(file, "SHT_GNU_verdef"):
+        for version, names in section.iter_versions():
+            if version["vd_flags"] & 1:  # the name of the library itself
+                continue
+            with suppress(StopIteration):
+                yield version["vd_ndx"], (printable(next(names).name), "")

@@ -1,0 +1,235 @@
+"""What is known of the binaries in a wheel, as values; what is not known is None or a fault."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from wheelfit.platforms.facts import Capability
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = [
+    "ANY_SUFFIX",
+    "Binaries",
+    "Binary",
+    "CodeKind",
+    "DeviceCode",
+    "Format",
+    "IsaLevels",
+    "MinimumSystem",
+    "SymbolVersion",
+    "in_order",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Format(StrEnum):
+    """Say what kind of file a binary is."""
+
+    ELF = "elf"
+    PE = "pe"
+    MACHO = "mach-o"
+    FATBIN = "fatbin"
+    """A CUDA fat binary that stands by itself."""
+    CUBIN = "cubin"
+    """Machine code for one GPU that stands by itself."""
+    PTX = "ptx"
+    """Text for the driver's compiler that stands by itself."""
+
+
+class CodeKind(StrEnum):
+    """Say what code for GPUs is."""
+
+    MACHINE = "machine code"
+    PTX = "ptx"
+    """Compiled by the driver, for its device and any newer one."""
+    NVVM = "nvvm"
+    """Compiled when a program is linked for devices; nothing runs it as it is."""
+    OTHER = "other"
+    """Of a kind that is not known here."""
+
+
+ANY_SUFFIX = "?"
+"""The suffix of code that may be for the plain architecture or for ``a`` or ``f``."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCode:
+    """Hold what one image of code for NVIDIA's GPUs is for (B-60)."""
+
+    kind: CodeKind
+    number: int
+    """The architecture, as 90."""
+    suffix: str = ""
+    """``a``, ``f`` or nothing; `ANY_SUFFIX` where the file does not tell."""
+    version: tuple[int, int] | None = None
+    """Of PTX: its ISA, as (8, 7)."""
+
+    @property
+    def capability(self) -> Capability:
+        """The compute capability, as 9.0."""
+        return Capability(self.number // 10, self.number % 10)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The values of ``sm_arch`` that it may stand for; none for what nothing runs."""
+        if self.kind not in (CodeKind.MACHINE, CodeKind.PTX):
+            return ()
+        kind = "real" if self.kind is CodeKind.MACHINE else "virtual"
+        suffixes = ("", "a", "f") if self.suffix == ANY_SUFFIX else (self.suffix,)
+        return tuple(f"{self.number}{suffix}_{kind}" for suffix in suffixes)
+
+    @property
+    def sort_key(self) -> tuple[str, int, str, tuple[int, int]]:
+        """What images are sorted by: kind, architecture, version."""
+        return (self.kind.value, self.number, self.suffix, self.version or (0, 0))
+
+    def __str__(self) -> str:
+        name = f"{self.number}{self.suffix}"
+        match self.kind:
+            case CodeKind.MACHINE:
+                return f"sm_{name}"
+            case CodeKind.PTX:
+                isa = "" if self.version is None else f" (PTX {self.version[0]}.{self.version[1]})"
+                return f"compute_{name}{isa}"
+            case CodeKind.NVVM:
+                return f"lto_{name}"
+            case _:
+                return f"unknown code for {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class IsaLevels:
+    """Hold what a binary says of x86-64 levels, each as ``v3``; None: it does not say (P-102)."""
+
+    needed: str | None = None
+    """The loader refuses the binary below this level (a note of the linker's)."""
+    used: str | None = None
+    """Code of this level is in it, whether it always runs or not (a note of the assembler's)."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SymbolVersion:
+    """Name a version of symbols that a binary wants of a library."""
+
+    library: str
+    """As ``libc.so.6``."""
+    name: str
+    """As ``GLIBC_2.17``."""
+
+
+@dataclass(frozen=True, slots=True)
+class MinimumSystem:
+    """Name the oldest system that a binary for one machine is made for."""
+
+    machine: str
+    system: str
+    """``macos``."""
+    version: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Hold what is known of one binary."""
+
+    member: str
+    """Its path in the wheel, or the name of the file."""
+    format: Format
+    size: int
+    machines: tuple[str, ...] = ()
+    """What it runs on, as ``x86_64``; a universal binary has several. A number where it is not
+    known; empty for what is for GPUs only."""
+    soname: str | None = None
+    """What it calls itself to those that link with it."""
+    needed: tuple[str, ...] = ()
+    """The libraries that it loads, in its order."""
+    rpath: tuple[str, ...] = ()
+    """Where it looks for libraries first."""
+    versions: tuple[SymbolVersion, ...] = ()
+    """What it wants of its libraries, sorted."""
+    levels: IsaLevels = IsaLevels()
+    minimum_systems: tuple[MinimumSystem, ...] = ()
+    code: tuple[DeviceCode, ...] = ()
+    """The images for GPUs that can be loaded, each kind once, sorted."""
+    unlinked: tuple[DeviceCode, ...] = ()
+    """Those left over from separate compilation, which nothing loads."""
+    faults: tuple[str, ...] = ()
+    """What could not be read, so that more may be in it than is said here."""
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, for ``--json``."""
+        return {
+            "member": self.member,
+            "format": self.format.value,
+            "size": self.size,
+            "machines": list(self.machines),
+            "soname": self.soname,
+            "needed": list(self.needed),
+            "rpath": list(self.rpath),
+            "versions": [{"library": one.library, "name": one.name} for one in self.versions],
+            "x86_64-level": {
+                "needed": self.levels.needed,
+                "used": self.levels.used,
+            },
+            "minimum-systems": [
+                {
+                    "machine": one.machine,
+                    "system": one.system,
+                    "version": f"{one.version[0]}.{one.version[1]}",
+                }
+                for one in self.minimum_systems
+            ],
+            "code": [_code_mapping(one) for one in self.code],
+            "unlinked": [_code_mapping(one) for one in self.unlinked],
+            "faults": list(self.faults),
+        }
+
+
+def _code_mapping(code: DeviceCode) -> dict[str, object]:
+    return {
+        "kind": code.kind.value,
+        "architecture": f"{code.number}{code.suffix}",
+        "version": None if code.version is None else f"{code.version[0]}.{code.version[1]}",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Binaries:
+    """Hold what is known of all binaries of a wheel."""
+
+    members: tuple[Binary, ...] = ()
+    """In the order of the archive."""
+
+    def __iter__(self) -> Iterator[Binary]:
+        return iter(self.members)
+
+    @property
+    def with_code(self) -> tuple[Binary, ...]:
+        """Those that have code for GPUs that can be loaded."""
+        return tuple(one for one in self.members if one.code)
+
+    @property
+    def code(self) -> tuple[DeviceCode, ...]:
+        """All code for GPUs that can be loaded, each kind once, sorted."""
+        return in_order(image for one in self.members for image in one.code)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """All libraries that are loaded and are not among these, sorted."""
+        own = {one.soname for one in self.members}
+        own |= {one.member.rpartition("/")[2] for one in self.members}
+        return tuple(sorted({name for one in self.members for name in one.needed} - own))
+
+
+def in_order(images: Iterable[DeviceCode]) -> tuple[DeviceCode, ...]:
+    """Return images sorted, each kind once.
+
+    :param images: in any order.
+    """
+    return tuple(sorted(set(images), key=lambda one: one.sort_key))

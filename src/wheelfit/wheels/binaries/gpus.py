@@ -1,0 +1,119 @@
+"""Which GPUs run some code, and which take a wheel for a value of ``sm_arch`` (P-83, P-90)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from wheelfit.patterns import pattern
+from wheelfit.platforms.cuda_values import appended_sm_values, reference_sm_values
+from wheelfit.platforms.facts import Capability
+from wheelfit.platforms.tables import nvidia as tables
+from wheelfit.wheels.binaries.facts import CodeKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wheelfit.wheels.binaries.facts import DeviceCode
+
+__all__ = ["cuda_majors", "cuda_of_ptx", "runs_on", "takers", "unserved"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_VALUE = pattern(r"(\d{2,3})([af]?)_(real|virtual)")
+_RUNTIME = pattern(
+    r"lib(?:cudart|nvrtc|cublas|cublasLt|nvJitLink)\.so\.(\d{2})(?:\.\d+)*"
+    r"|(?:cudart|nvrtc|cublas|cublasLt|nvJitLink)(?:32|64)_(\d{2})\d?(?:_\d+)?\.dll"
+)
+
+
+@lru_cache(maxsize=256)
+def _supported(capability: Capability) -> frozenset[str]:
+    return frozenset((*reference_sm_values(capability), *appended_sm_values(capability)))
+
+
+def runs_on(code: DeviceCode, capability: Capability) -> bool:
+    """Say whether a GPU can run some code, with a driver that is new enough (P-90, P-91).
+
+    Of code that does not say whether it is for ``a`` or ``f`` the best is assumed.
+
+    :param code: one image.
+    :param capability: of the GPU.
+    """
+    if code.kind is CodeKind.MACHINE and code.capability != capability:
+        is_board = capability in tables.TEGRA
+        if (code.capability in tables.TEGRA) != is_board:
+            return False
+    return not _supported(capability).isdisjoint(code.values)
+
+
+def takers(value: str) -> tuple[frozenset[Capability], CodeKind] | None:
+    """Return the GPUs that take a wheel for a value, and the code they expect; None: unknown.
+
+    Of PTX that is the oldest GPU, any newer one runs what that one does.
+
+    >>> takers("120f_real")[0] == {Capability(12, 0), Capability(12, 1)}
+    True
+
+    :param value: of ``sm_arch``.
+    """
+    match = _VALUE.fullmatch(value)
+    if match is None:
+        return None
+    number, suffix = int(match[1]), match[2]
+    own = Capability(number // 10, number % 10)
+    if match[3] == "virtual":
+        return frozenset([own]), CodeKind.PTX
+    if suffix == "a":
+        return frozenset([own]), CodeKind.MACHINE
+    if suffix == "f":
+        return tables.SM_FAMILIES.get(own, frozenset([own])), CodeKind.MACHINE
+    alike = {
+        one
+        for one in tables.CAPABILITIES
+        if one.major == own.major
+        and one.minor > own.minor
+        and (one in tables.TEGRA) == (own in tables.TEGRA)
+    }
+    return frozenset({own, *alike}), CodeKind.MACHINE
+
+
+def unserved(value: str, code: Iterable[DeviceCode]) -> tuple[Capability, ...] | None:
+    """Return the GPUs that take a wheel for a value, and find no code of that kind in it.
+
+    :param value: of ``sm_arch``.
+    :param code: what the wheel, or one binary in it, has.
+    :return: the oldest first; None for a value that is not known.
+    """
+    found = takers(value)
+    if found is None:
+        return None
+    capabilities, kind = found
+    images = [one for one in code if one.kind is kind]
+    return tuple(
+        one for one in sorted(capabilities) if not any(runs_on(image, one) for image in images)
+    )
+
+
+def cuda_of_ptx(version: tuple[int, int]) -> Capability | None:
+    """Return the CUDA version whose drivers are the first to understand PTX; None: unknown (P-91).
+
+    :param version: of the PTX ISA.
+    """
+    toolkits = [cuda for cuda, ptx in tables.PTX_OF_TOOLKIT.items() if tuple(ptx) >= version]
+    return min(toolkits, default=None)
+
+
+def cuda_majors(needed: Iterable[str]) -> frozenset[int]:
+    """Return the CUDA majors that libraries belong to (P-92).
+
+    >>> sorted(cuda_majors(["libcudart.so.12", "libcufft.so.11", "cudart64_110.dll"]))
+    [11, 12]
+
+    :param needed: names of libraries; of most the number is not that of CUDA, they are left out.
+    """
+    matches = (_RUNTIME.fullmatch(name) for name in needed)
+    return frozenset(int(match[1] or match[2]) for match in matches if match is not None)

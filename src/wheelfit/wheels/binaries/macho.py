@@ -1,0 +1,151 @@
+"""Read Mach-O files, as macOS has them, also universal ones: machines, libraries, oldest system.
+
+By ourselves: what reads such files opens them by itself and believes every count.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.values import dataclass, field
+from wheelfit.wheels.binaries.facts import Binary, Format, MinimumSystem
+from wheelfit.wheels.binaries.window import Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit.wheels.binaries.window import Window
+
+__all__ = ["MAGICS", "read_macho"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_UNIVERSAL, _UNIVERSAL_64 = b"\xca\xfe\xba\xbe", b"\xca\xfe\xba\xbf"
+_THIN = {
+    b"\xce\xfa\xed\xfe": ("<", 28),
+    b"\xcf\xfa\xed\xfe": ("<", 32),
+    b"\xfe\xed\xfa\xce": (">", 28),
+    b"\xfe\xed\xfa\xcf": (">", 32),
+}
+MAGICS = frozenset([_UNIVERSAL, _UNIVERSAL_64, *_THIN])
+_MACHINES = {
+    7: "i686",
+    12: "armv7l",
+    18: "ppc",
+    0x01000007: "x86_64",
+    0x0100000C: "aarch64",
+    0x01000012: "ppc64",
+}
+_MOST_SLICES = 16  # classes of Java begin alike, and have a number from 45 on there
+_MOST_COMMANDS = 10_000
+_LIBRARIES = frozenset([0xC, 0x20, 0x80000018, 0x8000001F, 0x80000023])
+_OWN_NAME, _RPATH = 0xD, 0x8000001C
+_OLD_MINIMUM, _MINIMUM = 0x24, 0x32
+_MACOS = 1
+
+
+@dataclass(slots=True)
+class _Found:
+    """Collect what the slices say."""
+
+    machines: list[str] = field(default_factory=list)
+    needed: list[str] = field(default_factory=list)
+    rpath: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    systems: list[MinimumSystem] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+
+def read_macho(window: Window, member: str) -> Binary | None:
+    """Return what a Mach-O file is; None if it is none, but a class of Java.
+
+    :param window: the file.
+    :param member: how it is called.
+    :raises Unreadable: nothing can be said of it.
+    """
+    magic = window.read(0, 4)
+    found = _Found()
+    if magic in _THIN:
+        _slice(window, 0, found)
+    else:
+        (count,) = window.unpack(">I", 4)
+        if count > _MOST_SLICES:
+            return None
+        for start in _slices(window, count, wide=magic == _UNIVERSAL_64):
+            try:
+                _slice(window, start, found)
+            except Unreadable as error:
+                found.faults.append(str(error))
+    if not found.machines:
+        raise Unreadable(found.faults[0] if found.faults else "it has code for no machine")
+    return Binary(
+        member,
+        Format.MACHO,
+        window.size,
+        tuple(dict.fromkeys(found.machines)),
+        found.names[0] if found.names else None,
+        tuple(dict.fromkeys(found.needed)),
+        tuple(dict.fromkeys(found.rpath)),
+        minimum_systems=tuple(dict.fromkeys(found.systems)),
+        faults=tuple(dict.fromkeys(found.faults)),
+    )
+
+
+def _slices(window: Window, count: int, *, wide: bool) -> Iterator[int]:
+    for number in range(count):
+        if wide:
+            yield window.unpack(">Q", 8 + 32 * number + 8)[0]
+        else:
+            yield window.unpack(">I", 8 + 20 * number + 8)[0]
+
+
+def _slice(window: Window, start: int, found: _Found) -> None:
+    order, header = _THIN.get(window.read(start, 4), ("", 0))
+    if not order:
+        raise Unreadable(f"its part at {start} is no program for a machine")
+    cpu, _, _, count, size = window.unpack(f"{order}5I", start + 4)
+    machine = _MACHINES.get(cpu, f"0x{cpu:x}")
+    found.machines.append(machine)
+    if count > _MOST_COMMANDS:
+        raise Unreadable(f"its part for {machine} has {count} commands")
+    place, stop = start + header, start + header + size
+    for _ in range(count):
+        command, length = window.unpack(f"{order}II", place)
+        if length < 8 or place + length > stop:
+            raise Unreadable(f"a command of its part for {machine} is longer than its place")
+        try:
+            _command(window, place, order, (command, length), (machine, found))
+        except Unreadable as error:
+            found.faults.append(str(error))
+        place += length
+
+
+def _command(
+    window: Window,
+    place: int,
+    order: str,
+    command: tuple[int, int],
+    into: tuple[str, _Found],
+) -> None:
+    kind, length = command
+    machine, found = into
+    if kind in _LIBRARIES or kind in (_OWN_NAME, _RPATH):
+        (offset,) = window.unpack(f"{order}I", place + 8)
+        if not 12 <= offset < length:
+            raise Unreadable(f"a name of its part for {machine} lies behind its place")
+        text = window.text(place + offset, length - offset)
+        wanted = {_OWN_NAME: found.names, _RPATH: found.rpath}.get(kind, found.needed)
+        wanted.append(text)
+    elif kind == _MINIMUM:
+        platform, version = window.unpack(f"{order}II", place + 8)
+        if platform == _MACOS:
+            found.systems.append(_minimum(machine, version))
+    elif kind == _OLD_MINIMUM:
+        found.systems.append(_minimum(machine, *window.unpack(f"{order}I", place + 8)))
+
+
+def _minimum(machine: str, version: int) -> MinimumSystem:
+    return MinimumSystem(machine, "macos", (version >> 16, (version >> 8) & 0xFF))

@@ -1,0 +1,130 @@
+"""Read PE files, as Windows has them: the machine, the libraries, and code for GPUs.
+
+By ourselves: what reads such files well takes them into memory as a whole, and follows every table
+as far as the file says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.values import dataclass
+from wheelfit.wheels.binaries import fatbin
+from wheelfit.wheels.binaries.facts import Binary, Format, in_order
+from wheelfit.wheels.binaries.window import Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wheelfit.wheels.binaries.facts import DeviceCode
+    from wheelfit.wheels.binaries.window import Window
+
+__all__ = ["MAGIC", "read_pe"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+MAGIC = b"MZ"
+
+_MACHINES = {0x8664: "x86_64", 0xAA64: "aarch64", 0x14C: "i686", 0x1C4: "armv7l"}
+_HEADER_AT = 0x3C
+_DIRECTORIES = {0x10B: 96, 0x20B: 112}  # where the optional header of each kind has them
+_IMPORTS, _DELAYED = 1, 13
+_MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    name: str
+    address: int
+    extent: int
+    start: int
+    size: int
+
+
+def read_pe(window: Window, member: str) -> Binary | None:
+    """Return what a PE file is; None if it is none, but an older program for DOS.
+
+    :param window: the file.
+    :param member: how it is called.
+    :raises Unreadable: nothing can be said of it.
+    """
+    (header,) = window.unpack("<I", _HEADER_AT)
+    if window.read_some(header, 4) != b"PE\0\0":
+        return None
+    machine, count = window.unpack("<HH", header + 4)
+    (optional_size,) = window.unpack("<H", header + 20)
+    optional = header + 24
+    faults: list[str] = []
+    needed: list[str] = []
+    code: list[DeviceCode] = []
+    unlinked: list[DeviceCode] = []
+    try:
+        sections = list(_sections(window, optional + optional_size, count))
+    except Unreadable as error:
+        sections, count = [], 0
+        faults.append(str(error))
+    try:
+        needed.extend(_libraries(window, optional, sections))
+    except Unreadable as error:
+        faults.append(str(error))
+    for section in sections:
+        loaded = section.name in fatbin.LOADED_SECTIONS
+        if loaded or section.name in fatbin.UNLINKED_SECTIONS:
+            size = min(section.size, section.extent) or section.size
+            images = code if loaded else unlinked
+            try:
+                images.extend(fatbin.read_images(window, section.start, size))
+            except Unreadable as error:
+                faults.append(str(error))
+    return Binary(
+        member,
+        Format.PE,
+        window.size,
+        (_MACHINES.get(machine, f"0x{machine:x}"),),
+        needed=tuple(dict.fromkeys(needed)),
+        code=in_order(code),
+        unlinked=in_order(unlinked),
+        faults=tuple(faults),
+    )
+
+
+def _sections(window: Window, start: int, count: int) -> Iterator[_Section]:
+    for place in range(start, start + 40 * count, 40):
+        name = window.read(place, 8).rstrip(b"\0").decode("ascii", "replace")
+        extent, address, size, offset = window.unpack("<IIII", place + 8)
+        yield _Section(name, address, extent, offset, size)
+
+
+def _libraries(window: Window, optional: int, sections: Sequence[_Section]) -> Iterator[str]:
+    """Yield the names of the libraries that are loaded, also those that are loaded late."""
+    (kind,) = window.unpack("<H", optional)
+    if kind not in _DIRECTORIES:
+        raise Unreadable("its optional header is of an unknown kind")
+    directories = optional + _DIRECTORIES[kind]
+    (known,) = window.unpack("<I", directories - 4)
+    for number, size, at in ((_IMPORTS, 20, 12), (_DELAYED, 32, 4)):
+        if known <= number:
+            continue
+        address, length = window.unpack("<II", directories + 8 * number)
+        if not address or not length:
+            continue
+        row = _position(sections, address)
+        for _ in range(_MOST):
+            values = window.unpack(f"<{size // 4}I", row)
+            if not any(values):
+                break
+            yield window.text(_position(sections, values[at // 4]), 512)
+            row += size
+        else:
+            raise Unreadable("its list of libraries has no end")
+
+
+def _position(sections: Sequence[_Section], address: int) -> int:
+    """Return where in the file an address is."""
+    for section in sections:
+        if section.address <= address < section.address + max(section.extent, section.size):
+            return section.start + address - section.address
+    raise Unreadable(f"it points to the address {address:#x}, where it has nothing")

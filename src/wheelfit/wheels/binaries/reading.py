@@ -1,0 +1,173 @@
+"""Read the binaries in a wheel, or one that lies by itself.
+
+Each is unpacked once, to a temporary file, and looked at there; what has a name of texts is not
+unpacked at all.
+"""
+
+from __future__ import annotations
+
+import io
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, BinaryIO
+
+from wheelfit.wheels.binaries import elf, fatbin, macho, pe
+from wheelfit.wheels.binaries.facts import Binaries, Binary, Format, in_order
+from wheelfit.wheels.binaries.window import FACTS, SYMBOLS, Unreadable, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wheelfit.wheels.archive import WheelArchive
+    from wheelfit.wheels.binaries.elf import Symbols
+    from wheelfit.wheels.binaries.facts import DeviceCode
+    from wheelfit.wheels.zip_directory import Member
+
+__all__ = ["binaries_of", "read_binary", "symbols_in", "unpacked_binaries"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_TEXTS = frozenset(
+    """
+    bib c cc cfg cl cmake conf cpp css csv cu cuh cxx f f90 gif h hpp html hxx ico inc ini inl ipp
+    ipynb ispc jpeg jpg js json license lock map md mo pc pkl po png proto pth pxd pxi py pyc pyi
+    pyx qml rst sh svg tcl toml ts ttf tsv txt wav woff woff2 xml yaml yml
+    """.split()  # noqa: SIM905  # a list of words is read more easily as text
+)
+"""Suffixes of files that are no binaries. Others are asked for their first bytes."""
+_SMALL = 1 << 20
+"""Bytes up to which a file is kept in memory."""
+_LARGEST = 8 << 30
+_FIRST = 64
+_LONGEST_PTX = 1 << 20
+
+
+def binaries_of(
+    archive: WheelArchive,
+    *,
+    advance: Callable[[int], None] = lambda _: None,
+    seen: Callable[[Binary, BinaryIO], Binary] = lambda binary, _: binary,
+) -> Binaries:
+    """Return what the binaries of a wheel are (B-60).
+
+    What a binary says of itself is not trusted: where it does not fit, its faults say so.
+
+    :param archive: the wheel.
+    :param advance: told of the bytes of members as they are done.
+    :param seen: is given each binary with its content, and may say more of it.
+    :raises InvalidWheel: a member is damaged.
+    :raises NeedsExtra: there are ELF files, and the library for them is not installed.
+    :raises OSError: there is no room for what is unpacked.
+    """
+    found = []
+    for member, file in unpacked_binaries(archive, advance=advance):
+        binary = read_binary(file, member.name)
+        if binary is not None:
+            found.append(seen(binary, file))
+    return Binaries(tuple(found))
+
+
+def unpacked_binaries(
+    archive: WheelArchive, *, advance: Callable[[int], None] = lambda _: None
+) -> Iterator[tuple[Member, BinaryIO]]:
+    """Yield what may be a binary, with its content, which is gone with the next one.
+
+    :param archive: the wheel.
+    :param advance: told of the bytes of members as they are done.
+    :raises InvalidWheel: a member is damaged.
+    :raises OSError: there is no room.
+    """
+    for member in archive.members:
+        if not member.is_folder and not _is_text(member.name):
+            file = _unpacked(archive, member)
+            if file is not None:
+                with file:
+                    yield member, file
+        advance(member.compressed_size)
+
+
+def _is_text(name: str) -> bool:
+    _, dot, suffix = name.rpartition("/")[2].rpartition(".")
+    return bool(dot) and suffix.lower() in _TEXTS
+
+
+def _unpacked(archive: WheelArchive, member: Member) -> BinaryIO | None:
+    """Return the content of a member; None if it begins like no binary."""
+    pieces = archive.chunks(member.name)
+    first = next(pieces, b"")
+    if _kind(first, member.name) is None:
+        return None
+    file: BinaryIO = io.BytesIO() if member.size <= _SMALL else TemporaryFile()  # noqa: SIM115
+    try:
+        file.write(first)
+        if member.size <= _LARGEST:
+            file.writelines(pieces)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _kind(first: bytes, name: str) -> Format | None:
+    """Return what a file seems to be by its first bytes."""
+    if first.startswith(elf.MAGIC):
+        return Format.ELF
+    if first[:4] in macho.MAGICS:
+        return Format.MACHO
+    if first.startswith(fatbin.MAGIC):
+        return Format.FATBIN
+    if first.startswith(pe.MAGIC):
+        return Format.PE
+    if name.endswith(".ptx"):
+        return Format.PTX
+    return None
+
+
+def read_binary(file: BinaryIO, name: str) -> Binary | None:
+    """Return what a file is; None if it is no binary.
+
+    :param file: can be sought in.
+    :param name: how it is called.
+    :raises NeedsExtra: it is an ELF file, and the library for them is not installed.
+    """
+    window = Window(file, FACTS)
+    kind = _kind(window.read_some(0, _FIRST), name)
+    if kind is None:
+        return None
+    try:
+        match kind:
+            case Format.ELF:
+                return elf.read_elf(window, name)
+            case Format.PE:
+                return pe.read_pe(window, name)
+            case Format.MACHO:
+                return macho.read_macho(window, name)
+            case Format.PTX:
+                code = (fatbin.ptx_code(window.read_some(0, _LONGEST_PTX)),)
+                return Binary(name, kind, window.size, code=code)
+            case _:
+                return _fat_binary(window, name)
+    except Unreadable as error:
+        return Binary(name, kind, window.size, faults=(str(error),))
+
+
+def _fat_binary(window: Window, name: str) -> Binary:
+    code: list[DeviceCode] = []
+    faults = []
+    try:
+        code.extend(fatbin.read_images(window, 0, window.size))  # keeps what came before a fault
+    except Unreadable as error:
+        faults.append(str(error))
+    return Binary(name, Format.FATBIN, window.size, code=in_order(code), faults=tuple(faults))
+
+
+def symbols_in(file: BinaryIO) -> Symbols:
+    """Return the dynamic symbols of an ELF file.
+
+    :param file: can be sought in.
+    :raises Unreadable: it has none that can be read.
+    :raises NeedsExtra: the library for it is not installed.
+    """
+    return elf.read_symbols(Window(file, SYMBOLS))

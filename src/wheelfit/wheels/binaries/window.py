@@ -1,0 +1,156 @@
+"""Look at a file that may lie about itself, within bounds of reading.
+
+Whatever offsets, sizes and counts a file has, every step of a reader costs a look, and looks are
+counted: a loop without end, or one over the same place again and again, ends in an error.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from typing import TYPE_CHECKING
+
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+__all__ = ["FACTS", "SYMBOLS", "Allowance", "Stream", "Unreadable", "Window", "printable"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class Unreadable(ValueError):
+    """What a file says of itself cannot be followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """Say how much of a file may be looked at."""
+
+    looks: int
+    total: int
+    """Bytes of all looks together."""
+    at_once: int
+    """Bytes of one look."""
+
+
+FACTS = Allowance(400_000, 64 << 20, 1 << 20)
+"""Enough for headers, and for fat binaries with some hundred thousand images."""
+SYMBOLS = Allowance(12_000_000, 1 << 30, 64 << 20)
+"""Enough for a million symbols."""
+
+_FIRST_LOOKS = 20_000
+_BYTES_FOR_A_LOOK = 16
+
+
+class Window:
+    """Give access to a file, and count what is looked at.
+
+    :param file: can be sought in.
+    :param allowance: how much may be looked at; of a small file less is.
+    """
+
+    def __init__(self, file: BinaryIO, allowance: Allowance = FACTS) -> None:
+        self._file = file
+        self.size = file.seek(0, io.SEEK_END)
+        """Bytes of the file."""
+        self._looks = min(allowance.looks, _FIRST_LOOKS + self.size // _BYTES_FOR_A_LOOK)
+        self._left = allowance.total
+        self._at_once = allowance.at_once
+
+    def read(self, start: int, length: int) -> bytes:
+        """Return bytes of the file.
+
+        :param start: position of the first.
+        :param length: how many.
+        :raises Unreadable: they lie outside, or more was looked at than anything needs.
+        """
+        if start < 0 or length < 0 or start + length > self.size:
+            raise Unreadable(f"it points behind its end, at {start} and {length} bytes on")
+        return self.read_some(start, length)
+
+    def read_some(self, start: int, length: int) -> bytes:
+        """Return bytes of the file, or as many of them as there are.
+
+        :param start: position of the first.
+        :param length: how many at most.
+        :raises Unreadable: more was looked at than anything needs.
+        """
+        length = max(0, min(length, self.size - start))
+        self._looks -= 1
+        self._left -= length
+        if length > self._at_once or self._looks < 0 or self._left < 0:
+            raise Unreadable("following it takes more than any sound file does")
+        self._file.seek(start)
+        return self._file.read(length)
+
+    def unpack(self, form: str, start: int) -> tuple[int, ...]:
+        """Return numbers of the file.
+
+        :param form: as for `struct`, integers only.
+        :param start: position of the first.
+        :raises Unreadable: they lie outside.
+        """
+        return struct.unpack(form, self.read(start, struct.calcsize(form)))
+
+    def text(self, start: int, longest: int = 4096) -> str:
+        """Return a text that a zero ends.
+
+        :param start: position of its first letter.
+        :param longest: bytes that it may have.
+        :raises Unreadable: it lies outside, or does not end.
+        """
+        if not 0 <= start < self.size:
+            raise Unreadable(f"it has a text behind its end, at {start}")
+        data, zero, _ = self.read_some(start, longest + 1).partition(b"\0")
+        if not zero:
+            raise Unreadable(f"it has a text without an end, at {start}")
+        return printable(data)
+
+
+class Stream:
+    """Let a window look like a file, for a library that wants one.
+
+    :param window: what is looked through.
+    """
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._position = 0
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a position."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._window.size}
+        self._position = start[whence] + offset
+        if self._position < 0:
+            raise Unreadable("it points before its beginning")
+        return self._position
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._position
+
+    def read(self, length: int = -1) -> bytes:
+        """Return what follows the position."""
+        if length < 0:
+            length = max(0, self._window.size - self._position)
+        data = self._window.read_some(self._position, length)
+        self._position += len(data)
+        return data
+
+
+def printable(text: bytes | str) -> str:
+    r"""Return a text of a file so that it can be shown on one line.
+
+    >>> printable(b"libm.so.6"), printable(b"\x1b[31mlibm")
+    ('libm.so.6', '\\x1b[31mlibm')
+
+    :param text: as it stands there.
+    """
+    shown = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
+    if shown.isprintable():
+        return shown
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in shown)

@@ -1,0 +1,116 @@
+"""``wheelfit wheel inspect``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+from jsonschema import Draft202012Validator
+
+from wheelfit.testing.binaries import elf_file, fat_binary
+from wheelfit.testing.wheels import build_wheel
+
+SCHEMA = Path(__file__).parents[3] / "docs/reference/schemas/wheel-inspect.json"
+NATIVE = elf_file(
+    soname="libfast.so.1",
+    needed=["libc.so.6", "libcudart.so.12"],
+    runpath="$ORIGIN",
+    versions={"libc.so.6": ["GLIBC_2.9", "GLIBC_2.28"], "libm.so.6": ["GLIBC_2.17"]},
+    levels_needed=0b111,
+    sections={
+        ".nv_fatbin": fat_binary("sm_80", "sm_90a", "compute_90 8.7"),
+        "__nv_relfatbin": fat_binary("sm_70"),
+    },
+)
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """Build a wheel with two libraries, one of which is cut off."""
+    files = {"fast/_native.so": NATIVE, "fast/_broken.so": NATIVE[:30]}
+    tag = "cp313-cp313-manylinux_2_28_x86_64"
+    return build_wheel(tmp_path, "fast", "1.0", files=files, tag=tag)
+
+
+def test_people(wheel: Path, run: Runner) -> None:
+    """B-60: each library is told with what it says, and what the wheel may claim by that."""
+    said = run("wheel", "inspect", wheel)
+    assert said.out.splitlines() == [
+        str(wheel),
+        f"  fast/_native.so (elf, x86_64, {len(NATIVE) / 1000:.1f} kB)",
+        "    calls itself libfast.so.1",
+        "    needs        libc.so.6, libcudart.so.12",
+        "    looks in     $ORIGIN",
+        "    versions     GLIBC_2.28",
+        "    x86-64       needs v3",
+        "    GPUs         sm_80, sm_90a, compute_90 (PTX 8.7)",
+        "    unlinked     sm_70",
+        "  fast/_broken.so (elf, 30 B)",
+        "    unknown      it is no sound ELF file (ELFParseError)",
+        "  properties that the binaries show:",
+        "    nvidia :: cuda_version_lower_bound :: 12.8",
+        "    nvidia :: sm_arch :: 80_real",
+        "    nvidia :: sm_arch :: 90_real",
+        "    nvidia :: sm_arch :: 90_virtual",
+        "    nvidia :: sm_arch :: 90a_real",
+        "    x86_64 :: level :: v3",
+        (
+            "  note: PTX 8.7 needs a driver for CUDA 12.8; without the values 90_virtual "
+            "a driver for 12.0 would do"
+        ),
+        "  note: fast/_broken.so: it is no sound ELF file (ELFParseError)",
+    ]
+
+
+def test_json(wheel: Path, run: Runner) -> None:
+    """B-60: the same for programs, by the published schema."""
+    found = run("wheel", "inspect", wheel, "--json", "--no-ptx").object
+    Draft202012Validator(json.loads(SCHEMA.read_text())).validate(found)
+    (one,) = found["wheels"]
+    assert one["properties"] == [
+        "nvidia :: cuda_version_lower_bound :: 12.0",
+        "nvidia :: sm_arch :: 80_real",
+        "nvidia :: sm_arch :: 90_real",
+        "nvidia :: sm_arch :: 90a_real",
+        "x86_64 :: level :: v3",
+    ]
+    assert one["binaries"][0]["code"][-1] == {
+        "kind": "ptx",
+        "architecture": "90",
+        "version": "8.7",
+    }
+
+
+def test_library(tmp_path: Path, run: Runner) -> None:
+    """B-60: a library that lies by itself is shown too."""
+    path = tmp_path / "libfast.so"
+    path.write_bytes(NATIVE)
+    assert "sm_90a" in run("wheel", "inspect", path).out
+
+
+def test_nothing_to_see(tmp_path: Path, run: Runner) -> None:
+    """B-60: a wheel without binaries is no fault, a file that is none of both is."""
+    assert "no binaries" in run("wheel", "inspect", build_wheel(tmp_path, "fast", "1.0")).out
+    path = tmp_path / "text.txt"
+    path.write_text("text")
+    assert run("wheel", "inspect", path, "--json", code=1).error["code"] == "file-problem"
+    gone = tmp_path / "gone.so"
+    assert run("wheel", "inspect", gone, "--json", code=1).error["where"] == str(gone)
+
+
+def test_without_the_library(wheel: Path) -> None:
+    """B-60: who lacks the extra is told its name, and wheels without ELF files can be looked at."""
+    program = (
+        "import sys; sys.modules['elftools'] = None; sys.modules['elftools.elf.elffile'] = None\n"
+        f"from wheelfit.cli.main import main; sys.exit(main(['wheel', 'inspect', {str(wheel)!r}]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "needs-extra" in done.stderr
+    assert "pip install 'wheelfit[build]'" in done.stderr
