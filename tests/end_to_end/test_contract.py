@@ -39,6 +39,8 @@ COMMANDS = [
     "uninstall",
     "demo",
     "check",
+    "build",
+    "matrix",
     "publish",
     "init",
     "index-check",

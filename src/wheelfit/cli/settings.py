@@ -383,6 +383,21 @@ class _Named(Kind):
         return {row.name: self._show(row) for row in value}
 
 
+class _Elsewhere(Kind):
+    """A table that one command reads by itself, strictly; here it only is no unknown key."""
+
+    is_text = False
+
+    def read(self, key: str, value: object, place: Place) -> object:
+        if not isinstance(value, dict):
+            place.refuse(key, "is no table")
+        return value
+
+    def parse(self, key: str, text: str, place: Place) -> object:
+        del text
+        place.refuse(key, "can be set in a file only")
+
+
 def unknown_setting(key: str, known: Iterable[str], place: Place) -> InvalidConfiguration:
     """Return the error that something cannot be set, with what may have been meant."""
     from difflib import get_close_matches
@@ -614,6 +629,7 @@ SETTINGS: Mapping[str, Setting] = {
     "allow-source": Setting(_Texts(_buildable), why="building from source runs code"),
     "allow-variant-change": Setting(_FLAG, why="to agree is up to whoever runs the command"),
     "bridge": Setting(_TEXTS, why="a bridge decides which packages stand for a name"),
+    "build": Setting(_Elsewhere(), ProjectMay.ALONE_SET_IT, destination="build_table"),
     "compare-sources": Setting(_FLAG),
     "connections": Setting(_Parsed(_connections)),
     "constraints": Setting(_Requirements(_requirement), ProjectMay.SET_IT),
@@ -629,6 +645,7 @@ SETTINGS: Mapping[str, Setting] = {
     "label": Setting(_Texts(_label, name=_project_of), ProjectMay.SET_IT),
     "limit": Setting(_Limits(), ProjectMay.TIGHTEN_IT),
     "link-mode": Setting(_OneOf("auto", "reflink", "hardlink", "copy")),
+    "matrix": Setting(_Elsewhere(), ProjectMay.ALONE_SET_IT, destination="matrix_table"),
     "max-download": Setting(_Parsed(_size, str), ProjectMay.TIGHTEN_IT),
     "no-abi-dependency": Setting(_FLAG, ProjectMay.TIGHTEN_IT),
     "no-bridges": Setting(_FLAG, ProjectMay.TIGHTEN_IT),

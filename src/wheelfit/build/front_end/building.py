@@ -355,8 +355,11 @@ class _Work:
             self._source.name,
         )
         if dialect.calls is not None and not self._look(place).has_what_it_calls:
-            module = dialect.calls[0]
-            self._tell(f"{look.backend} cannot build variants with the {module} that it asks for")
+            missing = dialect.calls[0]
+            self._tell(
+                f"{look.backend} cannot build variants: the {missing} that it asks for lacks what "
+                "it calls"
+            )
             return None
         words = " ".join(f"{key}={value}" for key, value in asked.items())
         self._tell(f"building {choice} with {look.backend}: {words}")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.properties import PropertySet
 
-__all__ = ["flags_of", "with_flags"]
+__all__ = ["USUAL", "flags_of", "with_flags"]
 
 
 def __dir__() -> list[str]:
@@ -32,6 +32,8 @@ _FLAGS: Mapping[tuple[str, str], Mapping[str, str]] = {
     },
 }
 """What gcc and clang are told for each value, lowest first; each runs wherever one below it may."""
+USUAL = frozenset(next(iter(known.values())) for known in _FLAGS.values())
+"""The lowest of them: what compilers do unasked."""
 _LANGUAGES = {"x86_64": _C, "aarch64": _WITH_FORTRAN}
 _MACHINES = {"x86_64": ("x86_64", "amd64"), "aarch64": ("aarch64", "arm64")}
 

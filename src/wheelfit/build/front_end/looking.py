@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from wheelfit.build.front_end.dialects import MARK
 from wheelfit.build.front_end.isolated import __path__ as _scripts
 from wheelfit.errors import BuildFailed
@@ -81,8 +83,9 @@ def look_at(
             where=str(place.python),
             note="\n".join(last) or None,
         ) from None
+    name, version = said["backend"] or (source.backend, "")
     return Look(
-        " ".join(filter(None, said["backend"] or [source.backend])),
+        f"{canonicalize_name(name)} {version}" if version else name,
         knows_variants=said["mentions"][MARK],
         has_what_it_calls=not calls or bool(said["has"]),
         machine=said["environment"],

@@ -11,6 +11,7 @@ from wheelfit.core import strict_toml
 from wheelfit.core.project_table import ProjectTable, read_project_table
 from wheelfit.errors import FileProblem
 from wheelfit.projects.archives import unpack_archive
+from wheelfit.projects.names import is_archive
 from wheelfit.projects.static_metadata import is_project
 from wheelfit.values import dataclass, field
 
@@ -32,16 +33,13 @@ class Source:
 
     folder: Path
     name: str
-    """What people call it: its folder or archive."""
+    """What people call it: as it calls itself, or else its folder or archive."""
+    where: str
+    """Its ``pyproject.toml``, for errors."""
     pyproject: Mapping[str, Any] = field(hash=False, repr=False)
     """Its ``pyproject.toml``; empty where there is none."""
     table: ProjectTable | None
     """What its wheels have in common (B-1)."""
-
-    @property
-    def where(self) -> str:
-        """Its ``pyproject.toml``, for errors."""
-        return str(self.folder / _NAME)
 
     @property
     def backend(self) -> str:
@@ -81,6 +79,10 @@ def open_source(project: Path, scratch: Path, providers: Mapping[str, str]) -> S
     if project.is_dir():
         folder = project.resolve()
     elif project.is_file():
+        if not is_archive(project.name):
+            raise FileProblem(
+                "it is neither a folder nor an archive of a project", where=str(project)
+            )
         inside = Path(mkdtemp(prefix="project-", dir=scratch))
         folder = unpack_archive(project, inside, project.name, where=str(project))
     else:
@@ -98,7 +100,10 @@ def open_source(project: Path, scratch: Path, providers: Mapping[str, str]) -> S
         table = read_project_table({"variant": given}, where="--provider")
     else:
         table = read_project_table(pyproject, where=where)
-    return Source(folder, str(project), pyproject, table)
+    about = pyproject.get("project")
+    called = about.get("name") if isinstance(about, Mapping) else None
+    name = called if isinstance(called, str) and called else str(project)
+    return Source(folder, name, where, pyproject, table)
 
 
 def _read(path: Path, where: str) -> Mapping[str, Any]:

@@ -1,0 +1,99 @@
+"""From what is wanted of a project to orders: what is built alike is built once."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from wheelfit.build.front_end.flags import USUAL, flags_of
+from wheelfit.build.front_end.recipes import Recipe
+from wheelfit.build.index_file import read_wheel_document
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.index_metadata import combine
+from wheelfit.errors import BuildFailed
+from wheelfit.values import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wheelfit.build.front_end.building import BuildOrder, BuiltWheel
+    from wheelfit.build.front_end.recipes import Recipes
+    from wheelfit.build.front_end.variants import Choice
+
+__all__ = ["check_together", "orders_for"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def orders_for(
+    order: BuildOrder, choices: Iterable[Choice], recipes: Recipes, more: Recipe = Recipe()
+) -> tuple[BuildOrder, ...]:
+    """Return orders for wheels, as few as their recipes allow.
+
+    :param order: what all have in common.
+    :param choices: the wheels.
+    :param recipes: what the project says of them.
+    :param more: what counts more than the project.
+    """
+    found: dict[str, BuildOrder] = {}
+    for choice in choices:
+        recipe = recipes.of(choice.label, more)
+        key = _key(choice, recipe)
+        if key in found:
+            choice_there = found[key].choices
+            found[key] = replace(found[key], choices=(*choice_there, choice))
+        else:
+            found[key] = replace(order, choices=(choice,), recipe=recipe)
+    return tuple(found.values())
+
+
+def _key(choice: Choice, recipe: Recipe) -> str:
+    """Return all that decides what a backend is told when it is not told of variants."""
+    parts = (
+        dict(recipe.config_settings),
+        dict(recipe.environment),
+        recipe.words or (),
+        flags_of(choice.properties) if recipe.flags else (),
+        [str(choice.properties), choice.label is None] if recipe.hand_over else None,
+    )
+    return json.dumps(parts, sort_keys=True)
+
+
+def check_together(wheels: Sequence[BuiltWheel]) -> tuple[str, ...]:
+    """See that wheels are of one release, and return what is odd about them, one sentence each.
+
+    :param wheels: what all orders of a project came to.
+    :raises BuildFailed: they are of several releases.
+    :raises InconsistentDocuments: they contradict each other, as when a plugin answered one build
+        in another way than the next (B-24).
+    """
+    releases = {}
+    for wheel in wheels:
+        filename = parse_wheel_filename(wheel.path.name)
+        releases[filename.name, filename.version] = wheel.path.name
+    if len(releases) > 1:
+        raise BuildFailed(
+            "the wheels are of several releases",
+            note="\n".join(releases.values()),
+            hint="a version that follows the clock or the state of the checkout changes between "
+            "two builds; --sdist fixes it first",
+        )
+    variants = [wheel.path for wheel in wheels if wheel.label is not None]
+    if variants:
+        combine((path.name, read_wheel_document(path)) for path in variants)
+    return tuple(_same_contents(wheels))
+
+
+def _same_contents(wheels: Sequence[BuiltWheel]) -> Iterable[str]:
+    """Yield which wheels were built in different ways, and came to the same."""
+    first: dict[str, BuiltWheel] = {}
+    for wheel in wheels:
+        other = first.setdefault(wheel.content, wheel)
+        told = [one for one in (*other.flags, *wheel.flags) if one not in USUAL]
+        if told and other.flags != wheel.flags:
+            yield (
+                f"{other.path.name} and {wheel.path.name} have the same contents: "
+                f"{' '.join(dict.fromkeys(told))} made no difference"
+            )

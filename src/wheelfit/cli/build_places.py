@@ -1,0 +1,91 @@
+"""Where ``wheelfit build`` lets backends run: opened from its arguments."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.building import may_build, open_building, open_places
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator, Mapping
+
+    from wheelfit.cli.output import Output
+    from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
+    from wheelfit.sources.repository import Repository
+
+__all__ = ["add_hidden_defaults", "open_build_places"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def add_hidden_defaults(parser: ArgumentParser) -> None:
+    """Give what chooses wheels for a build environment all it asks of arguments.
+
+    A build needs few wheels, and those as they are: no option speaks of them.
+
+    :param parser: of a command; what it has counts.
+    """
+    from argparse import ArgumentParser
+
+    from wheelfit.cli import options
+
+    other = ArgumentParser()
+    for add in (
+        options.add_requirements,
+        options.add_building,
+        options.add_groups,
+        options.add_machine,
+        options.add_choice,
+    ):
+        add(other)
+    hidden = vars(other.parse_args([]))
+    own = {action.dest for action in parser._actions}  # noqa: SLF001 - there is no other way
+    parser.set_defaults(**{name: value for name, value in hidden.items() if name not in own})
+
+
+@contextmanager
+def open_build_places(
+    arguments: Namespace, environ: Mapping[str, str], output: Output
+) -> Iterator[IsolatedPlaces | OwnPlaces]:
+    """Give what makes the places in which build backends run.
+
+    :param arguments: of ``wheelfit build``.
+    :param environ: the environment of the process.
+    :param output: told of everything that deserves notice.
+    """
+    from wheelfit.cli.asked import choice_policy, limited, read_wanted
+    from wheelfit.cli.environments import open_environment_of
+    from wheelfit.cli.indexes import open_indexes, read_settings
+    from wheelfit.cli.machine import choose_machine
+    from wheelfit.cli.pip_rules import read_rules
+
+    wanted = read_wanted(arguments, environ, or_project=True)
+    environment = open_environment_of(arguments, environ)
+    prefix = environment.interpreter.prefix
+    rules = read_rules(environ, prefix)
+    if rules.constraints:
+        wanted = limited(wanted, rules.constraints, environ, rules.said_by("constraint"))
+    machine = choose_machine(arguments, environment.target(), environ, output)
+    policy = choice_policy(arguments, machine.policy, wanted.hashes)
+    settings = read_settings(arguments, environ, wanted.files, prefix=prefix)
+    required = rules.require_hashes or wanted.requires_hashes
+    by = rules.said_by("require-hashes") if rules.require_hashes else ""
+    with ExitStack() as stack:
+        repository: Repository = stack.enter_context(
+            open_indexes(arguments, settings, environ, output)
+        )
+        if may_build(arguments, wanted):
+            building = open_building(
+                arguments, environ, output, repository, settings, environment, machine, policy,
+                wanted, requires_hashes=required, hashes_required_by=by,
+            )  # fmt: skip
+            stack.callback(building.close)
+            repository = building
+        yield open_places(
+            arguments, environ, lambda: repository, environment, machine, policy, wanted,
+            requires_hashes=required, hashes_required_by=by,
+        )  # fmt: skip

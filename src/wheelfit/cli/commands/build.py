@@ -1,0 +1,392 @@
+"""Build wheels of a project, as variants and plain, with whatever build backend it has.
+
+What the variants are stands in the [variant] table of its pyproject.toml. A backend that knows
+variants is asked for them; of any other one a plain wheel is built and converted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options import add_interpreter, add_sources, given
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from wheelfit.build.front_end.building import BuildOrder, BuiltWheel
+    from wheelfit.build.front_end.recipes import Recipe
+    from wheelfit.build.front_end.variants import Choice, Wanted
+    from wheelfit.cli.output import Output
+    from wheelfit.projects.backend import ConfigSettings
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    from wheelfit.cli.build_places import add_hidden_defaults
+
+    parser.add_argument(
+        "source",
+        nargs="?",
+        type=given,
+        default=".",
+        metavar="PROJECT",
+        help="the folder of a project, or its source distribution (default: the current folder)",
+    )
+    _add_wheels(parser)
+    _add_ways(parser)
+    add_interpreter(parser)
+    add_sources(parser)
+    add_hidden_defaults(parser)
+    parser.set_defaults(build_table=None)  # a project's table, which is read where it is built
+
+
+def _add_wheels(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("wheels (default: a plain one)")
+    group.add_argument(
+        "--variant",
+        dest="labels",
+        type=given,
+        action="append",
+        default=[],
+        metavar="LABEL",
+        help="build this variant of the table; with --property: call the variant so",
+    )
+    group.add_argument(
+        "--property",
+        dest="properties",
+        action="append",
+        default=[],
+        metavar="PROPERTY",
+        help="build the variant that needs this ('x86_64 :: level :: v3') and what else is given; "
+        "without --variant its label is derived",
+    )
+    group.add_argument("--null", action="store_true", help="build the null variant")
+    group.add_argument(
+        "--all", action="store_true", help="build every variant of the table, and a plain wheel"
+    )
+    plain = group.add_mutually_exclusive_group()
+    plain.add_argument(
+        "--plain", action="store_true", default=None, help="build a plain wheel beside the variants"
+    )
+    plain.add_argument(
+        "--no-plain", dest="plain", action="store_false", help="build no plain wheel beside them"
+    )
+    group.add_argument(
+        "--sdist",
+        action="store_true",
+        help="build a source distribution too, and every wheel from that",
+    )
+    group.add_argument(
+        "--editable",
+        dest="is_editable",
+        action="store_true",
+        help="build a wheel that leads to the project where it lies (PEP 660)",
+    )
+    group.add_argument(
+        "-o",
+        "--output",
+        dest="folder",
+        type=given,
+        default="dist",
+        metavar="DIR",
+        help="where wheels go; those of the same name give way (default: dist)",
+    )
+
+
+def _add_ways(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("how they are built (runs code of the project)")
+    group.add_argument(
+        "-C",
+        "--config-setting",
+        "--config-settings",
+        dest="config_settings",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="tell this to the backend; variant, variant-name, variant-label and null-variant are "
+        "understood whatever the backend",
+    )
+    group.add_argument(
+        "--flags",
+        action="store_true",
+        default=None,
+        help="give compilers the flags that follow from x86_64 :: level and aarch64 :: version",
+    )
+    group.add_argument(
+        "--hand-over",
+        action="store_true",
+        default=None,
+        help="give the properties to the build system too, which Meson takes as its option variant",
+    )
+    group.add_argument(
+        "--dialect",
+        metavar="NAME",
+        help="how variants are asked for: draft, meson-python, hatchling, scikit-build-core; none: "
+        "always convert (default: as the backend that is installed understands it)",
+    )
+    group.add_argument(
+        "--provider",
+        dest="namespace_providers",
+        action="append",
+        default=[],
+        metavar="NAMESPACE=REQUIREMENT",
+        help="who knows about a namespace, for a project without a [variant] table; most important "
+        "first",
+    )
+    group.add_argument(
+        "--ask-plugins",
+        action="store_true",
+        help="install the plugins of all providers for the build, and validate with them",
+    )
+    group.add_argument(
+        "--no-isolation",
+        dest="no_build_isolation",
+        action="store_true",
+        help="build with what the environment has, and not in one made for that",
+    )
+    group.add_argument(
+        "--allow-source",
+        type=given,
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="build source distributions of this project where no wheel fits; :all: for any that "
+        "has no variants",
+    )
+    group.add_argument(
+        "-c",
+        "--constraint",
+        type=given,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="limit versions by a file in pip's format",
+    )
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Read what is wanted, build it, check it, and put it where it shall be."""
+    from pathlib import Path
+    from tempfile import mkdtemp
+
+    from wheelfit.build.front_end.building import build_sdist, build_wheels
+    from wheelfit.build.front_end.delivery import deliver
+    from wheelfit.build.front_end.orders import check_together, orders_for
+    from wheelfit.build.front_end.recipes import read_recipes
+    from wheelfit.build.front_end.source import open_source
+    from wheelfit.build.front_end.variants import choose
+    from wheelfit.cli.build_places import open_build_places
+    from wheelfit.cli.scratch import scratch_folder
+    from wheelfit.values import replace
+
+    wanted, settings, hand_over = _wanted(arguments)
+    more = _recipe(arguments, settings, hand_over=hand_over)
+    with scratch_folder() as scratch:
+        source = open_source(_project(arguments), scratch, _providers(arguments))
+        recipes = read_recipes(source.pyproject, where=source.where)
+        choices = choose(wanted, None if source.table is None else source.table.variants)
+        order = _order(arguments, environ, arguments.dialect or recipes.dialect)
+        _check(order, choices, is_sdist_wanted=arguments.sdist)
+        for note in () if source.table is None else source.table.notes:
+            output.detail(f"{source.where}: {note}")
+
+        def new_folder(what: str) -> Path:
+            return Path(mkdtemp(prefix=f"{what}-", dir=scratch))
+
+        def tell(text: str) -> None:
+            output.say(text, "dim")
+
+        echo = output.say if arguments.debug or output.verbosity > 0 else None
+        sdist = None
+        wheels: list[BuiltWheel] = []
+        with open_build_places(arguments, environ, output) as places:
+            if arguments.sdist:
+                sdist = build_sdist(
+                    order.project, recipes.of(None, more), places, new_folder("sdist"),
+                    environ=environ, tell=tell, echo=echo,
+                )  # fmt: skip
+                order = replace(order, project=sdist)
+            for one in orders_for(order, choices, recipes, more):
+                wheels += build_wheels(
+                    one, places, new_folder("order"), environ=environ, tell=tell, echo=echo
+                )
+        odd = check_together(wheels)
+        built = [] if sdist is None else [sdist]
+        files = deliver([*built, *(wheel.path for wheel in wheels)], Path(arguments.folder))
+    _report(source.name, wheels, files, odd, output)
+    return 0
+
+
+def _project(arguments: Namespace) -> Path:
+    from pathlib import Path
+
+    path = Path(arguments.source)
+    return path.parent if path.name == "pyproject.toml" else path
+
+
+def _check(order: BuildOrder, choices: Sequence[Choice], *, is_sdist_wanted: bool) -> None:
+    """Refuse what excludes each other."""
+    from wheelfit.errors import UsageError
+
+    if order.kind == "editable" and (len(choices) > 1 or is_sdist_wanted):
+        raise UsageError(
+            "an editable wheel is built alone", hint="name one --variant, and no --sdist"
+        )
+    if is_sdist_wanted and not order.project.is_dir():
+        raise UsageError(f"{order.project} is no folder that --sdist could be made of")
+
+
+def _wanted(arguments: Namespace) -> tuple[Wanted, ConfigSettings, bool]:
+    """Return the wheels that options or config settings ask for, and the settings that are left."""
+    from wheelfit.build.front_end.variants import Wanted, wanted_by
+    from wheelfit.cli.building import read_config_settings
+    from wheelfit.core.labels import parse_label
+    from wheelfit.core.properties import parse_property
+    from wheelfit.core.variant_request import read_settings
+    from wheelfit.errors import UsageError
+
+    texts = [text if "=" in text else f"{text}=" for text in arguments.config_settings]  # B-14
+    given = read_config_settings(texts)
+    about = {key: value for key, value in given.items() if "variant" in key}
+    wanted = wanted_by(
+        map(parse_label, arguments.labels),
+        map(parse_property, arguments.properties),
+        null=arguments.null,
+        everything=arguments.all,
+        plain=arguments.plain,
+    )
+    request = read_settings(about)
+    if request is not None:
+        if wanted.requests or wanted.everything:
+            raise UsageError(
+                f"variants are asked for by options, and by the config setting {min(about)}",
+                hint="leave out one or the other",
+            )
+        wanted = Wanted((request,), plain=wanted.plain)
+    left = {key: value for key, value in given.items() if key not in about}
+    return wanted, left, "variant" in about
+
+
+def _recipe(arguments: Namespace, settings: ConfigSettings, *, hand_over: bool) -> Recipe:
+    """Return what the command line says of every wheel."""
+    from wheelfit.build.front_end.recipes import Recipe
+
+    return Recipe(
+        settings, flags=arguments.flags, hand_over=arguments.hand_over or hand_over or None
+    )
+
+
+def _order(arguments: Namespace, environ: Mapping[str, str], dialect: str) -> BuildOrder:
+    """Return what all orders have in common."""
+    from wheelfit.build.front_end.building import BuildOrder
+    from wheelfit.build.front_end.dialects import DIALECTS
+    from wheelfit.build.front_end.recipes import Recipe
+    from wheelfit.cli.source_date import source_date_epoch
+    from wheelfit.errors import UsageError
+
+    if dialect not in ("auto", "none", *DIALECTS):
+        raise UsageError(
+            f"there is no dialect {dialect!r}",
+            where="--dialect",
+            hint=f"there are none, {', '.join(DIALECTS)}",
+        )
+    return BuildOrder(
+        _project(arguments),
+        (),
+        Recipe(),
+        kind="editable" if arguments.is_editable else "wheel",
+        dialect=dialect,
+        providers=_providers(arguments),
+        ask_plugins=arguments.ask_plugins,
+        deadline=arguments.plugin_deadline,
+        epoch=source_date_epoch(environ),
+    )
+
+
+def _providers(arguments: Namespace) -> Mapping[str, str]:
+    from wheelfit.core.properties import parse_namespace
+    from wheelfit.errors import UsageError
+
+    found = {}
+    for text in arguments.namespace_providers:
+        namespace, equals, requirement = text.partition("=")
+        if not equals or not requirement.strip():
+            raise UsageError(f"--provider {text!r} names none", hint="write NAMESPACE=REQUIREMENT")
+        found[parse_namespace(namespace)] = requirement.strip()
+    return found
+
+
+# --- the result --------------------------------------------------------------------------------
+
+
+def _report(
+    name: str,
+    wheels: Sequence[BuiltWheel],
+    files: Sequence[Path],
+    odd: Sequence[str],
+    output: Output,
+) -> None:
+    """Say what there is now, and what nobody could vouch for."""
+    notes = [*(f"{wheel.path.name}: {note}" for wheel in wheels for note in wheel.notes), *odd]
+    unknown = {
+        namespace: None
+        for wheel in wheels
+        for namespace, who in wheel.validated.items()
+        if who is None
+    }
+    notes += [
+        f"what the wheels say of {namespace} is not validated: its provider is neither built in "
+        "nor installed (--ask-plugins installs it)"
+        for namespace in unknown
+    ]
+    for note in notes:
+        output.warn(note)
+    by_name = {wheel.path.name: wheel for wheel in wheels}
+    for path in files:
+        wheel = by_name.get(path.name)
+        output.result(str(path), "good")
+        if wheel is not None and wheel.label is not None:
+            output.result(f"  {wheel.properties or 'no properties'}")
+            output.result(f"  {_words(wheel)}", "dim")
+    output.result_json(
+        {
+            "version": 1,
+            "project": name,
+            "backend": wheels[0].backend if wheels else None,
+            "sdist": next((str(path) for path in files if path.name not in by_name), None),
+            "wheels": [
+                _to_mapping(by_name[path.name], path) for path in files if path.name in by_name
+            ],
+            "warnings": notes,
+        }
+    )
+
+
+def _words(wheel: BuiltWheel) -> str:
+    how = {
+        "converted": f"converted from a plain wheel of {wheel.backend}",
+        "native": f"built by {wheel.backend} as a variant",
+    }
+    parts = [how[wheel.how]]
+    if wheel.flags:
+        parts.append(" ".join(wheel.flags))
+    parts += [f"{namespace}: {who}" for namespace, who in wheel.validated.items() if who]
+    return "; ".join(parts)
+
+
+def _to_mapping(wheel: BuiltWheel, path: Path) -> dict[str, object]:
+    return {
+        "filename": path.name,
+        "path": str(path),
+        "sha256": wheel.sha256,
+        "size": wheel.size,
+        "label": wheel.label,
+        "properties": wheel.properties.to_mapping(),
+        "how": wheel.how,
+        "flags": list(wheel.flags),
+        "validated": dict(wheel.validated),
+        "plugins": dict(wheel.plugins),
+        "notes": list(wheel.notes),
+    }
