@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.check import checks
 from wheelfit.check.findings import Place, Severity
@@ -59,34 +59,19 @@ def reach_findings(
     }
     if not judged:
         return
-    fitting: dict[Label, dict[Label, None]] = {}
-    """Labels that fit some machine, with those that stand above wherever they do."""
-    chosen: set[Label] = set()
-    for machine in machines(document):
-        ordered = _in_order(document, machine, tags)
-        covered: dict[str, Label] = {}
-        for label in ordered:
-            places = _places(tags[label], machine)
-            if not places:
-                continue
-            above = dict.fromkeys(covered[one] for one in places if one in covered)
-            if len(places) > sum(one in covered for one in places):
-                chosen.add(label)
-            fitting.setdefault(label, {}).update(above)
-            for one in places:
-                covered.setdefault(one, label)
+    reached = _reach(document, tags, machines)
     asked_for: list[Label] = []
     for label in sorted(judged):
         place = Place(where[label])
         what = f"{release.name} {release.version}: {label}"
-        if label not in fitting:
+        if label not in reached.fitting:
             yield place.found(checks.NO_KNOWN_MACHINE, f"{what} fits none of the presets")
-        elif label in chosen or label == NULL:  # which is there for those who want nothing
+        elif label in reached.chosen or label == NULL:  # which is there for those who want nothing
             continue
-        elif _is_static(document, [label, *fitting[label]]):
+        elif _is_static(document, [label, *reached.fitting[label]]):
             asked_for.append(label)
         else:
-            others = ", ".join(list(fitting[label])[:_NAMED])
+            others = ", ".join(list(reached.fitting[label])[:_NAMED])
             yield place.found(checks.SHADOWED_VARIANT, f"{what} is below {others} wherever it fits")
     if asked_for:
         named = ", ".join(asked_for[:_NAMED])
@@ -97,6 +82,34 @@ def reach_findings(
             remedy="nothing has to be done if that is meant: a wish decides, and no machine",
             severity=Severity.NOTE,
         )
+
+
+class _Reached(NamedTuple):
+    """Hold who gets what of a release."""
+
+    fitting: dict[Label, dict[Label, None]]
+    """Labels that fit some machine, with those that stand above wherever they do."""
+    chosen: set[Label]
+    """Labels that are the best somewhere."""
+
+
+def _reach(document: VariantDocument, tags: dict[Label, set[Tag]], machines: Machines) -> _Reached:
+    """Ask every machine."""
+    reached = _Reached({}, set())
+    for machine in machines(document):
+        covered: dict[str, Label] = {}
+        """By kind of interpreter: the best label that has a wheel for it."""
+        for label in _in_order(document, machine, tags):
+            places = _places(tags[label], machine)
+            if not places:
+                continue
+            above = dict.fromkeys(covered[one] for one in places if one in covered)
+            if len(places) > sum(one in covered for one in places):
+                reached.chosen.add(label)
+            reached.fitting.setdefault(label, {}).update(above)
+            for one in places:
+                covered.setdefault(one, label)
+    return reached
 
 
 def _in_order(

@@ -19,6 +19,7 @@ from wheelfit.cli.options import given
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Mapping
+    from pathlib import Path
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -91,15 +92,12 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Generate the index; the exit code is 9 if something was refused."""
     del environ
-    from contextlib import suppress
     from pathlib import Path
 
-    from wheelfit.cli.check_report import FAULTS, Bar
+    from wheelfit.cli.check_report import FAULTS
     from wheelfit.cli.index_targets import open_target
     from wheelfit.errors import FileProblem, UsageError
-    from wheelfit.server.generate.last_run import LastRun, fingerprint
-    from wheelfit.server.generate.targets import FILES, SIMPLE
-    from wheelfit.server.generate.wishes import Wishes
+    from wheelfit.server.generate.targets import SIMPLE
 
     folder = Path(arguments.folder)
     if not folder.is_dir():
@@ -108,6 +106,32 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         raise UsageError(
             "--public-url is no address of a server", hint="as https://wheels.example.org"
         )
+    target, place = open_target(arguments.to or arguments.folder)
+    if arguments.to and place is not None and place.name == SIMPLE:
+        raise UsageError(
+            f"the pages would go into {place / SIMPLE}",
+            hint=f"name the folder above: --to {place.parent}",
+        )
+    generated = _generate(arguments, folder, target, place, output)
+    if arguments.site and generated.is_published:
+        generated = _with_site(generated, arguments, target)
+    _tell(generated, arguments, target, output)
+    return FAULTS if generated.refused else 0
+
+
+def _generate(
+    arguments: Namespace, folder: Path, target: Target, place: Path | None, output: Output
+) -> Generated:
+    """Generate the index, unless the last run has left it as it would be.
+
+    :param place: the target, if it is a folder of this machine.
+    """
+    from pathlib import Path
+
+    from wheelfit.server.generate.last_run import LastRun, fingerprint
+    from wheelfit.server.generate.targets import SIMPLE
+    from wheelfit.server.generate.wishes import Wishes
+
     wishes = Wishes(
         frozenset(map(_release, arguments.release)),
         keep_going=arguments.keep_going,
@@ -116,54 +140,61 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         allow_empty=arguments.allow_empty,
         full=arguments.full,
     )
-    target, place = open_target(arguments.to or arguments.folder)
-    if arguments.to and place is not None and place.name == SIMPLE:
-        raise UsageError(
-            f"the pages would go into {place / SIMPLE}",
-            hint=f"name the folder above: --to {place.parent}",
-        )
-    in_place = place is not None and place.absolute() == folder.absolute()
     if arguments.memory:
         memory = Path(arguments.memory)
     elif place is not None:
         memory = place / SIMPLE / ".facts.json"
     else:
         memory = folder / ".wheelfit-facts.json"
+    in_place = place is not None and place.absolute() == folder.absolute()
+    without = _left_out(folder, None if in_place else place)
+    seen = fingerprint(folder, wishes, in_place=in_place, without=without)
+    last_run = LastRun(memory, seen)
+    generated = last_run.still_stands(target)
+    if generated is not None:
+        return generated
+    from wheelfit.cli.check_report import Bar
+    from wheelfit.server.generate.generation import generate
+    from wheelfit.server.generate.memory import Memory
+
+    with Bar(output, "reading") as bar:
+        return generate(
+            folder,
+            target,
+            Memory(memory, full=arguments.full),
+            wishes,
+            in_place=in_place,
+            without=without,
+            progress=bar,
+            last_run=last_run,
+        )
+
+
+def _left_out(folder: Path, place: Path | None) -> frozenset[Path]:
+    """Return the folders that are not looked into: what was generated before."""
+    from contextlib import suppress
+
+    from wheelfit.server.generate.targets import FILES, SIMPLE
+
     without = {folder / SIMPLE}
-    if place is not None and not in_place:
+    if place is not None:
         # It may be inside the folder; what is walked through is named below the folder's name.
         with suppress(ValueError):
             inside = folder / place.absolute().relative_to(folder.absolute())
             without |= {inside / SIMPLE, inside / FILES}
-    seen = fingerprint(folder, wishes, in_place=in_place, without=frozenset(without))
-    last_run = LastRun(memory, seen)
-    generated = last_run.still_stands(target)
-    if generated is None:
-        from wheelfit.server.generate.generation import generate
-        from wheelfit.server.generate.memory import Memory
+    return frozenset(without)
 
-        with Bar(output, "reading") as bar:
-            generated = generate(
-                folder,
-                target,
-                Memory(memory, full=arguments.full),
-                wishes,
-                in_place=in_place,
-                without=frozenset(without),
-                progress=bar,
-                last_run=last_run,
-            )
-    if arguments.site and generated.is_published:
-        from wheelfit.server.generate.published import PublishedIndex
-        from wheelfit.server.site.static_pages import publish_pages
-        from wheelfit.values import replace
 
-        with target.opened():
-            url = arguments.public_url
-            written = publish_pages(PublishedIndex(target), target, public_url=url)
-        generated = replace(generated, written=(*generated.written, *written))
-    _tell(generated, arguments, target, output)
-    return FAULTS if generated.refused else 0
+def _with_site(generated: Generated, arguments: Namespace, target: Target) -> Generated:
+    """Write the pages for people beside the index; return what was written besides."""
+    from wheelfit.server.generate.published import PublishedIndex
+    from wheelfit.server.site.static_pages import publish_pages
+    from wheelfit.values import replace
+
+    with target.opened():
+        url = arguments.public_url
+        written = publish_pages(PublishedIndex(target), target, public_url=url)
+    return replace(generated, written=(*generated.written, *written))
 
 
 def _release(text: str) -> tuple[NormalizedName, Version]:
