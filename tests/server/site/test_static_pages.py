@@ -92,3 +92,23 @@ def test_what_was_written_is_forgotten(run: Runner, wheels: Path) -> None:
     (wheels / "project" / "pages.json").write_text("[")
     run("index", "generate", wheels, "--site")
     assert len(pages(wheels)) == 6
+
+
+def test_many_projects_are_found_by_letter(run: Runner, tmp_path: Path) -> None:
+    """Nobody answers a search of files, so a long list has links to where each letter begins."""
+    for letter in "abc":
+        for number in range(11):
+            build_wheel(tmp_path, f"{letter}{number}", "1.0")
+    run("index", "generate", tmp_path, "--site")
+    front = pages(tmp_path)["index.html"]
+    letters = [link for link in front.links if link.startswith("#from-")]
+    assert letters == ["#from-a", "#from-b", "#from-c"]
+    text = (tmp_path / "index.html").read_text()
+    for letter in "abc":
+        place = text.index(f'id="from-{letter}"')
+        assert text.index(f"project/{letter}0/") == text.index("project/", place)
+    (tmp_path / "c0-1.0-py3-none-any.whl").unlink()
+    (tmp_path / "c1-1.0-py3-none-any.whl").unlink()
+    (tmp_path / "c2-1.0-py3-none-any.whl").unlink()
+    run("index", "generate", tmp_path, "--site")
+    assert "from-a" not in "".join(pages(tmp_path)["index.html"].links)

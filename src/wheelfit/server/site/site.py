@@ -175,12 +175,14 @@ class Site:
             search=search,
             count=len(names),
             part=part._replace(items=rows),
+            many=_PROJECTS_ON_A_PAGE,
             more=query_of_part({"q": search} if search else {}),
         )
 
     def _row(self, name: NormalizedName, enough: float) -> dict[str, Any]:
         """Return what the list tells of a project; little, if it cannot be read, or not soon."""
-        row = {"name": name, "path": f"{segment(name)}/", "newest": None, "problem": ""}
+        row: dict[str, Any] = {"name": name, "path": f"{segment(name)}/", "letter": name[:1]}
+        row |= {"newest": None, "problem": ""}
         if time.monotonic() >= enough:
             return row
         try:
