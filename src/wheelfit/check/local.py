@@ -7,7 +7,7 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from wheelfit.check import checks
 from wheelfit.check.documents import check_variant_document
@@ -23,7 +23,13 @@ from wheelfit.check.releases import (
 from wheelfit.check.wheels import WheelFacts, check_wheel
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.strict_json import DEFAULT_LIMITS
-from wheelfit.errors import FileProblem, IntegrityError, InvalidFilename, InvalidPage
+from wheelfit.errors import (
+    FileProblem,
+    IntegrityError,
+    InvalidFilename,
+    InvalidPage,
+    WheelfitError,
+)
 from wheelfit.sources.hashes import check_bytes, check_file
 from wheelfit.sources.page import VARIANTS_SUFFIX
 from wheelfit.sources.progress import NO_PROGRESS
@@ -42,7 +48,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
 
-__all__ = ["check_paths"]
+__all__ = ["CheckedWheel", "Each", "WheelToCheck", "check_paths", "look_at"]
 
 
 def __dir__() -> list[str]:
@@ -58,6 +64,28 @@ _HEAD = 1 << 10
 _MOST_THREADS = 8
 
 
+CheckedWheel: TypeAlias = "tuple[list[Finding], WheelFacts | None]"
+"""What was found in a wheel, and what is known of it."""
+
+
+class Each(Protocol):
+    """Call a function for each of some wheels."""
+
+    def __call__(
+        self,
+        function: Callable[[WheelToCheck], CheckedWheel],
+        asked: Sequence[WheelToCheck],
+        progress: Progress,
+        /,
+    ) -> Iterable[CheckedWheel | WheelfitError]:
+        """Return what comes of each, in their order; an error leaves its wheel unchecked.
+
+        :param function: raises `FileProblem`.
+        :param asked: the wheels.
+        :param progress: told of their sizes as they are done.
+        """
+
+
 def check_paths(
     paths: Sequence[Path],
     *,
@@ -66,6 +94,7 @@ def check_paths(
     profiles: frozenset[Profile] = frozenset(),
     progress: Progress = NO_PROGRESS,
     seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
+    each: Each | None = None,
 ) -> Report:
     """Check wheels, documents and folders, each by itself and those of a release together.
 
@@ -78,12 +107,96 @@ def check_paths(
     :param profiles: tools whose rules count too.
     :param progress: told of bytes as files are done.
     :param seen: is given each release, and yields what it finds there.
+    :param each: calls `look_at` for each of some wheels, wherever it likes; default: some threads.
     """
     found = _Found()
     for path in paths:
         found.add(path)
-    work = _Work(found, profiles, full=full, binaries=binaries, seen=seen)
+    work = _Work(found, profiles, full=full, binaries=binaries, seen=seen, each=each)
     return work.report(progress)
+
+
+@dataclass(frozen=True, slots=True)
+class WheelToCheck:
+    """Say which wheel is looked at, and how closely; can be pickled."""
+
+    path: Path
+    """As the user named it, which is how findings name it."""
+    size: int
+    full: bool = False
+    binaries: bool = False
+    profiles: frozenset[Profile] = frozenset()
+    promise: File | None = None
+    """What a page says of it."""
+    folder: Path | None = None
+    """The folder from which its path counts, for another process; None: the current one."""
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+def look_at(asked: WheelToCheck) -> CheckedWheel:
+    """Check one wheel by itself.
+
+    :param asked: which, and how.
+    :return: what was found, and what is known of the wheel; None if it has no valid name.
+    :raises FileProblem: it cannot be read.
+    :raises NeedsExtra: see `wheelfit.check.wheels.check_wheel`.
+    """
+    path = asked.path if asked.folder is None else asked.folder / asked.path
+    where = str(asked.path)
+    try:
+        findings, facts = check_wheel(
+            path,
+            path.name,
+            where=where,
+            full=asked.full,
+            binaries=asked.binaries,
+            profiles=asked.profiles,
+        )
+        if asked.full and asked.promise is not None:
+            findings = [*findings, *_broken_promises(asked.promise, path, where=where)]
+    except OSError as error:
+        message = f"the wheel cannot be read: {error.strerror or type(error).__name__}"
+        raise FileProblem(message, where=where) from error
+    return findings, facts
+
+
+def _broken_promises(
+    file: File, path: Path, data: bytes | None = None, *, where: str = ""
+) -> Iterator[Finding]:
+    """Yield where a file is not what a page promises of it (F-79)."""
+    where = where or str(path)
+    if not (file.hashes or file.size is not None):
+        return
+    try:
+        if data is not None:
+            check_bytes(data, file.hashes, file.size, where=where)
+        else:
+            check_file(path, file.hashes, file.size, where=where)
+    except IntegrityError as error:
+        yield wrong_hash(error, where)
+
+
+def _in_threads(
+    function: Callable[[WheelToCheck], CheckedWheel],
+    asked: Sequence[WheelToCheck],
+    progress: Progress,
+) -> Iterator[CheckedWheel | WheelfitError]:
+    """Call a function for each wheel, in some threads."""
+
+    def call(one: WheelToCheck) -> CheckedWheel | WheelfitError:
+        try:
+            return function(one)
+        except FileProblem as error:
+            return error
+
+    progress.start(sum(one.size for one in asked))
+    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
+        for one, checked in zip(asked, pool.map(call, asked), strict=True):
+            progress.advance(one.size)
+            yield checked
+    progress.done()
 
 
 @dataclass(slots=True)
@@ -186,8 +299,10 @@ class _Work:
         full: bool,
         binaries: bool = False,
         seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
+        each: Each | None = None,
     ) -> None:
         self._seen = seen
+        self._each = each or _in_threads
         self._found = found
         self._profiles = profiles
         self._full = full
@@ -278,57 +393,37 @@ class _Work:
             (self._found.wheels if path.suffix == ".whl" else self._found.index_files)[path] = None
         return True
 
-    def _promised(self, path: Path, data: bytes | None = None) -> None:
-        """Hold a file against what the page promises of it (F-79)."""
+    def _promised(self, path: Path, data: bytes) -> None:
+        """Hold an index file against what the page promises of it (F-79)."""
         file = self._promises.get(os.path.realpath(path))
-        if file is None or not (file.hashes or file.size is not None):
-            return
-        try:
-            if data is not None:
-                check_bytes(data, file.hashes, file.size, where=str(path))
-            elif self._full:
-                check_file(path, file.hashes, file.size, where=str(path))
-        except IntegrityError as error:
-            self._findings.append(wrong_hash(error, str(path)))
+        if file is not None:
+            self._findings += _broken_promises(file, path, data)
 
     # --- files ---------------------------------------------------------------------------
 
     def _wheels(self, progress: Progress) -> None:
-        paths = list(self._found.wheels)
-        sizes = [_size(path) for path in paths]
-        progress.start(sum(sizes))
-        with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
-            for path, size, checked in zip(paths, sizes, pool.map(self._wheel, paths), strict=True):
-                progress.advance(size)
-                if isinstance(checked, Unchecked):
-                    self._unchecked.append(checked)
-                    self._unread(path)
-                    continue
-                findings, facts = checked
-                self._findings += findings
-                if facts is not None:
-                    self._findings += self._beside(path, facts)
-                    release = (facts.filename.name, facts.filename.version)
-                    self._group(release, path).wheels.append(facts)
-        progress.done()
-
-    def _wheel(self, path: Path) -> tuple[list[Finding], WheelFacts | None] | Unchecked:
-        try:
-            checked = check_wheel(
+        asked = [
+            WheelToCheck(
                 path,
-                path.name,
-                where=str(path),
+                _size(path),
                 full=self._full,
                 binaries=self._binaries,
                 profiles=self._profiles,
+                promise=self._promises.get(os.path.realpath(path)),
             )
-            self._promised(path)
-        except FileProblem as error:
-            return Unchecked.because(error, str(path))
-        except OSError as error:
-            message = f"the wheel cannot be read: {error.strerror or type(error).__name__}"
-            return Unchecked(str(path), FileProblem.reference, message)
-        return checked
+            for path in self._found.wheels
+        ]
+        for one, checked in zip(asked, self._each(look_at, asked, progress), strict=True):
+            if isinstance(checked, WheelfitError):
+                self._unchecked.append(Unchecked.because(checked, str(one.path)))
+                self._unread(one.path)
+                continue
+            findings, facts = checked
+            self._findings += findings
+            if facts is not None:
+                self._findings += self._beside(one.path, facts)
+                release = (facts.filename.name, facts.filename.version)
+                self._group(release, one.path).wheels.append(facts)
 
     def _beside(self, path: Path, facts: WheelFacts) -> Iterator[Finding]:
         """Yield what is wrong with the METADATA that a page promises beside a wheel (F-95)."""

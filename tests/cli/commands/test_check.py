@@ -328,3 +328,26 @@ class TestEnvironment:
         said = run(*words, "--for", target.parent / "host.toml", code=INCOMPLETE)
         assert "its metadata file is missing, or may not be read" in said.out
         assert "fast 1.0 (gpu)" in said.out
+
+
+@pytest.mark.parametrize("options", [["-j", "1"], ["-j", "2"], ["--executor", "processes"]])
+def test_who_works_makes_no_difference(
+    spoilt: Path, run: Runner, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    """The report is the same whoever looks, also for relative paths, and what cannot be read."""
+    (spoilt / "broken-1.0-py3-none-any.whl").write_bytes(b"no archive")
+    (spoilt / "other-1.0-py3-none-any.whl").symlink_to(spoilt / "missing")
+    (spoilt / "index.html").write_text(
+        '<a href="fast-1.0-py3-none-any-null.whl#sha256=00">fast-1.0-py3-none-any-null.whl</a>'
+    )
+    monkeypatch.chdir(spoilt.parent)
+    alone = run("check", "--json", "--full", spoilt.name, code=INCOMPLETE)
+    others = run("check", "--json", "--full", *options, spoilt.name, code=INCOMPLETE)
+    assert others.out == alone.out
+    assert {"wrong-hash", "unsound-archive"} <= {one["code"] for one in alone.object["findings"]}
+
+
+def test_wrong_executors(dist: Path, run: Runner) -> None:
+    """Who works is a number of processes, or a URL that somebody answers to."""
+    for words in (["-j", "0"], ["-j", "two"], ["--executor", "spark://here:1"]):
+        assert run("check", dist, *words, code=2).err

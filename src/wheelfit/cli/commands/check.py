@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.check_report import add_reporting
+from wheelfit.cli.executing import add_executor
 from wheelfit.cli.options import add_environment, add_machine, add_sources, given
 
 if TYPE_CHECKING:
@@ -42,7 +43,13 @@ def configure(parser: ArgumentParser) -> None:
         action="store_true",
         help="compare all content with RECORD and with the hashes on pages",
     )
+    parser.add_argument(
+        "--binaries",
+        action="store_true",
+        help="hold what wheels here claim against the binaries in them (needs the extra `build`)",
+    )
     add_reporting(parser)
+    add_executor(parser, "threads of this one")
     add_sources(parser)
     add_environment(parser)
     add_machine(parser)
@@ -71,6 +78,8 @@ def _check(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> 
     from wheelfit.check.local import check_paths
     from wheelfit.check.profile import Profile
     from wheelfit.cli.check_report import Bar
+    from wheelfit.cli.executing import each_wheel
+    from wheelfit.cli.targets import named_project
 
     profiles = frozenset(map(Profile, arguments.profile))
     paths: list[Path] = []
@@ -79,43 +88,26 @@ def _check(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> 
     for text in arguments.targets:
         if text.startswith(("https://", "http://")):
             urls.append(text)
-        elif (project := _project(text)) is not None:
+        elif (project := named_project(text)) is not None:
             projects.append(project)
         else:
             paths.append(Path(text))
     report = Report()
     if paths:
-        with Bar(output, "checking") as bar:
-            report += check_paths(paths, full=arguments.full, profiles=profiles, progress=bar)
+        with each_wheel(arguments) as each, Bar(output, "checking") as bar:
+            report += check_paths(
+                paths,
+                full=arguments.full,
+                binaries=arguments.binaries,
+                profiles=profiles,
+                progress=bar,
+                each=each,
+            )
     if urls or projects:
         report += _published(arguments, output, environ, urls, projects, profiles)
     if arguments.environment:
         report += _installed(arguments, output, environ)
     return report
-
-
-def _project(text: str) -> Requirement | None:
-    """Return the project that a target names; None if it is a path.
-
-    What exists on this machine is a path, and so is what looks like one.
-    """
-    from pathlib import Path
-
-    from wheelfit.core.requirements import parse_requirement
-    from wheelfit.errors import InvalidRequirement, UsageError
-
-    if text.endswith((".whl", ".json", ".html")) or set(text) & set("/\\") or Path(text).exists():
-        return None
-    try:
-        requirement = parse_requirement(text, allow_variant_markers=False)
-    except InvalidRequirement:
-        return None
-    if requirement.url or requirement.marker or requirement.extras:
-        raise UsageError(
-            f"{text!r} is no target: name a project, or one with versions",
-            hint="as torch or torch==2.8.0",
-        )
-    return requirement
 
 
 def _published(
