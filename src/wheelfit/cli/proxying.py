@@ -48,6 +48,8 @@ def __dir__() -> list[str]:
 
 
 _LONGEST_NAME = 200
+_PATIENCE = 60.0
+"""Seconds that a page of an index may take, however slowly it comes."""
 _LOOK_AGAIN = 30.0
 """Seconds after which this machine is looked at anew: its driver may be another one."""
 
@@ -230,6 +232,7 @@ class _Upstreams:
             admits=(lambda _host, _address: False)
             if is_folder
             else Admission.of(url, arguments.link_host),
+            patience=_PATIENCE,
         )
 
 

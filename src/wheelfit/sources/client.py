@@ -15,6 +15,7 @@ from wheelfit import __version__
 from wheelfit.errors import UnexpectedStatus, Unreachable
 from wheelfit.sources.body import read_body
 from wheelfit.sources.credentials import Login
+from wheelfit.sources.hurried import Hurried
 from wheelfit.sources.retries import RETRY_STATUSES, RetryPolicy
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import (
@@ -79,6 +80,8 @@ class Client:
     :param policy: what is repeated, and when.
     :param resume_policy: the same for transfers that broke off.
     :param is_trusted: tells from host and port whether plain HTTP is fine there.
+    :param patience: seconds that a page, or anything that is read as a whole, may take; None: as
+        long as it gets on. Servers need it, for who waits holds what others could use.
     :param sleep: waits that many seconds.
     :param clock: seconds since the epoch.
     """
@@ -91,6 +94,7 @@ class Client:
         policy: RetryPolicy = _DEFAULT_POLICY,
         resume_policy: RetryPolicy = _DEFAULT_POLICY,
         is_trusted: Callable[[str, int | None], bool] = lambda _host, _port: False,
+        patience: float | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -99,6 +103,7 @@ class Client:
         self._policy = policy
         self._resume_policy = resume_policy
         self._is_trusted = is_trusted
+        self._patience = patience
         self._sleep = sleep
         self._clock = clock
         self._given_up: dict[Origin, tuple[float, Interrupted]] = {}
@@ -118,7 +123,9 @@ class Client:
 
         def read(response: Response, where: str) -> Answer:
             # The body of an error is for people; nobody here reads it.
-            body = read_body(response, limit, where=redact(where)) if response.status < 300 else b""
+            body = b""
+            if response.status < 300:
+                body = read_body(self.hurried(response), limit, where=redact(where))
             return Answer(response.status, response.headers, where, body)
 
         return self._complete(url, wanted, read)
@@ -138,7 +145,7 @@ class Client:
                 raise unexpected(response.status, where)
             extent = announced_extent(asked, response.status, response.headers, where=redact(where))
             size = extent.stop - extent.start
-            return Part(extent, read_body(response, size, where=redact(where)))
+            return Part(extent, read_body(self.hurried(response), size, where=redact(where)))
 
         headers = {"Accept-Encoding": "identity", "Range": asked.header}
         return self._complete(url, headers, read)
@@ -162,6 +169,13 @@ class Client:
             yield response, where
         finally:
             response.close()
+
+    def hurried(self, response: Response) -> Response:
+        """Return a response that takes no longer than a page may.
+
+        :param response: of which no body was read.
+        """
+        return response if self._patience is None else Hurried(response, self._patience)
 
     def wait_after(self, attempt: int, interrupted: Interrupted, url: str) -> None:
         """Wait before a broken transfer is taken up again.

@@ -153,11 +153,14 @@ def open_web(
     most: int | None = None,
     admits: Callable[[str, str], bool] = lambda _host, _address: True,
     may_ask: Callable[[str], bool] = lambda _url: True,
+    patience: float | None = None,
 ) -> Web:
     """Return what fetches pages and files under some settings; the parameters of `open_sources`.
 
     :param admits: tells from the host of a URL and the address that it led to whether anything
         may be asked there.
+    :param patience: seconds for the head of an answer, and once more for a page; None: as long as
+        bytes come.
     :raises InvalidConfiguration: a certificate cannot be read.
     """
     trusted = _TrustedHosts(settings.trusted_hosts)
@@ -168,7 +171,7 @@ def open_web(
         keyring=open_keyring(settings.keyring, environ=environ, note=note),
         is_trusted=trusted.contains,
     )
-    client = _client(settings, trusted, logins, environ, admits, may_ask)
+    client = _client(settings, trusted, logins, environ, admits, may_ask, patience)
     store = Store(usable_cache_folder(cache_folder, note) if settings.cache else None, note=note)
     pages = CachedPages(
         client,
@@ -200,6 +203,7 @@ def _client(
     environ: Mapping[str, str],
     admits: Callable[[str, str], bool],
     may_ask: Callable[[str], bool],
+    patience: float | None,
 ) -> Client:
     check_named(settings.cert, settings.client_cert, environ=environ)
     proxies = _proxy_rules(settings, environ)
@@ -217,6 +221,7 @@ def _client(
             timeout=settings.timeout,
             admits=admits,
             may_ask=may_ask,
+            patience=patience,
         )
 
     return Client(
@@ -225,6 +230,7 @@ def _client(
         policy=RetryPolicy(settings.retries),
         resume_policy=RetryPolicy(settings.resume_retries),
         is_trusted=trusted.contains,
+        patience=patience,
     )
 
 

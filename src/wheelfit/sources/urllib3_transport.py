@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import threading
 import time
 import weakref
 from contextlib import suppress
@@ -63,6 +64,8 @@ class Urllib3Transport:
         elsewhere the next time is no way round it. Of a proxy nobody knows where it connects to:
         there the host has to do as its own address.
     :param may_ask: tells from a URL whether it may be asked for at all, wherever its host leads.
+    :param patience: seconds in which the head of an answer has to be there, however its bytes are
+        spread; None: as long as they come.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class Urllib3Transport:
         connections: int = 16,
         admits: Callable[[str, str], bool] = lambda _host, _address: True,
         may_ask: Callable[[str], bool] = lambda _url: True,
+        patience: float | None = None,
     ) -> None:
         self._context = context
         self._insecure = insecure
@@ -85,6 +89,7 @@ class Urllib3Transport:
         self._connections = connections
         self._admits = admits
         self._may_ask = may_ask
+        self._patience = patience
         self._managers: dict[tuple[str | None, bool], PoolManager] = {}
         self._lines: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._is_cut = False
@@ -135,7 +140,7 @@ class Urllib3Transport:
         manager = self._managers.get(key)
         if manager is None:
             new = self._new_manager(proxy, trusted=trusted)
-            _watch(new, self._lines, self._admits if proxy is None else None)
+            _watch(new, self._lines, self._admits if proxy is None else None, self._patience)
             # Two threads may build one each; setdefault keeps one of them.
             manager = self._managers.setdefault(key, new)
         return manager
@@ -239,10 +244,12 @@ def _watch(
     manager: PoolManager,
     lines: weakref.WeakSet[socket.socket],
     admits: Callable[[str, str], bool] | None,
+    patience: float | None,
 ) -> None:
     """Let the connections of a manager, of whatever kind, note their sockets.
 
     :param admits: whether a connection that was made may be used; None: each may.
+    :param patience: seconds for the head of an answer; None: as long as bytes come.
     """
 
     def watched(pool: Any) -> Any:
@@ -262,6 +269,30 @@ def _watch(
                 self.line = self.sock
                 lines.add(self.line)
 
+            def getresponse(self) -> Any:
+                if patience is None:
+                    return super().getresponse()
+                late = threading.Event()
+
+                def end() -> None:
+                    late.set()
+                    _shut(self.line)
+
+                timer = threading.Timer(patience, end)
+                timer.daemon = True
+                timer.start()
+                try:
+                    response = super().getresponse()
+                except Exception:
+                    if late.is_set():
+                        raise _late() from None
+                    raise
+                finally:
+                    timer.cancel()
+                if late.is_set():  # what is cut off in its head passes for a whole one
+                    raise _late()
+                return response
+
         return type(pool.__name__, (pool,), {"ConnectionCls": Watched})
 
     manager.pool_classes_by_scheme = {
@@ -277,6 +308,10 @@ def _shut(line: socket.socket) -> None:
 
 def _ended() -> Interrupted:
     return Interrupted("the transfers were ended", hope="none")
+
+
+def _late() -> Interrupted:
+    return Interrupted("the answer takes too long", hope="none")
 
 
 def _not_admitted() -> Interrupted:

@@ -69,6 +69,7 @@ class Behind:
     :param cache: where things are kept; None keeps nothing.
     :param reach: of whom the index may speak; by default as near as it is itself.
     :param bridges: families that count besides those that always do; None: none count.
+    :param patience: seconds that a page may take.
     :param options: of `Proxy`.
     """
 
@@ -81,6 +82,7 @@ class Behind:
         admission: Admission | None = None,
         target: Target | None = None,
         bridges: Sequence[str] | None = None,
+        patience: float | None = None,
         **options: Any,
     ) -> None:
         self.notes: list[str] = []
@@ -93,6 +95,7 @@ class Behind:
                 environ={},
                 home=Path("/nonexistent"),
                 admits=admission or Admission.of(url),
+                patience=patience,
             )
             self.webs.append(web)
             if bridges is None:

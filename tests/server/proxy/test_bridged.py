@@ -81,7 +81,7 @@ def test_a_newer_release_costs_no_accelerator(behind: Behind) -> None:
 
 
 def test_what_pip_takes_all_the_same_is_told(index: RecordingIndex) -> None:
-    """pip puts pages together, so beside another index it takes what is held back here."""
+    """The tool puts pages together, so beside another index it takes what is held back here."""
     for mode, tool, count in (("additive", PIP, 1), ("additive", UV, 0), ("full", PIP, 0)):
         behind = Behind(index.url, supported=CUDA_12, bridges=[], mode=mode)
         try:

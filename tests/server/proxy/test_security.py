@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -234,6 +236,73 @@ class TestPages:
             asked = {one.path for one in index.requests[before:]}
             assert all(path.startswith("/simple/") and ".." not in path for path in asked)
             behind.close()
+
+
+class TestSlow:
+    """Indexes that never end, at a pace that no time for single bytes would stop."""
+
+    @pytest.fixture
+    def dripping(self, request: pytest.FixtureRequest) -> Iterator[str]:
+        """Run a server that sends something, and then a byte now and then."""
+        begin: bytes = request.param
+        over = threading.Event()
+
+        def drip(line: socket.socket) -> None:
+            with line, suppress(OSError):
+                line.recv(65536)
+                line.sendall(begin)
+                while not over.wait(0.02):
+                    line.sendall(b"a")
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    threading.Thread(target=drip, args=(listener.accept()[0],)).start()
+
+        listener = socket.create_server(("127.0.0.1", 0))
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/simple/"
+        over.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
+
+    @pytest.mark.parametrize(
+        "dripping",
+        [
+            b"",
+            b"HTTP/1.1 200 OK\r\nx-a: b",
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<a>",
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 9999999\r\n\r\n<a>",
+        ],
+        indirect=True,
+    )
+    def test_a_page_has_to_come_to_its_end(self, dripping: str) -> None:
+        """Status, headers, body: whatever of it does not end is given up, and said so."""
+        behind = Behind(dripping, mode="full", patience=0.5)
+        try:
+            answer = behind.ask("/simple/some/")
+            assert (answer.status, b"takes too long" in body(answer)) == (502, True)
+        finally:
+            behind.close()
+
+    @pytest.mark.parametrize(
+        "dripping", [b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{"], indirect=True
+    )
+    def test_so_do_documents_and_metadata(self, dripping: str, tmp_path: Path) -> None:
+        """What a page names has no more time than the page."""
+        folder = tmp_path / "index"
+        folder.mkdir()
+        release(folder, "some", {"cu129": [LINUX_TAG]})
+        with RecordingIndex(folder) as index:
+            index.faults.redirect["some-1.0-variants.json"] = f"{dripping}x"
+            behind = Behind(index.url, supported={"nvidia": CUDA}, mode="full", patience=0.5)
+            try:
+                answer = behind.ask("/simple/some/", PIP)
+                assert (answer.status, b"takes too long" in body(answer)) == (502, True)
+            finally:
+                behind.close()
 
 
 class TestSecret:

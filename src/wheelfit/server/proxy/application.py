@@ -195,8 +195,8 @@ class Proxy:
             preferred = written.listed.preferred
             if preferred is not None and asked.mode == "additive" and asker.tool == "pip":
                 self._tell(
-                    f"{normal}: pip takes a newer release from the index beside the proxy, which has "
-                    f"no build for this machine; with --full it takes {preferred}"
+                    f"{normal}: pip takes a newer release from the index beside the proxy, without "
+                    f"a build for this machine; with --full it takes {preferred}"
                 )
             return page_answer(request, media_type, written.body, _PAGE_HEADERS)
         if asked.mode == "additive":

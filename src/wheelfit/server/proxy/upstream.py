@@ -14,9 +14,10 @@ from urllib.parse import quote
 
 from wheelfit.errors import InvalidPage, UnexpectedStatus
 from wheelfit.server.memory import Memory
+from wheelfit.server.page_requests import ask_for_page
 from wheelfit.server.proxy.links import with_lasting_links
-from wheelfit.sources.cached import conditions, freshness, offline
-from wheelfit.sources.client import PAGE_LIMIT, Answer, unexpected, unreachable
+from wheelfit.sources.cached import freshness, offline
+from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
 from wheelfit.sources.page import ACCEPT, VARIANTS_SUFFIX
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.transport import Interrupted
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.server.page_requests import Found
     from wheelfit.sources.cache import Entry
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import ProjectPage
@@ -47,7 +49,6 @@ _KIND = "pages"
 _FORM = "raw 1"
 """Begins the keys of what is kept here; raised whenever an entry changes."""
 _MARK = VARIANTS_SUFFIX.encode()
-_GONE = frozenset({404, 410})
 _MOST_IN_MEMORY = 64 << 20
 _PART = 1 << 14
 
@@ -174,50 +175,36 @@ class Upstream:
             return known
         if self.web.pages.offline:
             raise offline(url)
-        headers = {"Accept": accept, "Accept-Encoding": "gzip"}
-        if known is not None:
-            headers |= conditions(known.headers, known.url)
-        attempt = 0
-        while True:
-            try:
-                page = self._answered(url, headers, known)
-                break
-            except Interrupted as interrupted:  # in the middle of the page
-                attempt += 1
-                self.web.client.wait_after(attempt, interrupted, url)
-        if page is None:
+        found = ask_for_page(
+            self.web.client,
+            url,
+            accept,
+            known=None if known is None else (known.headers, known.url),
+            read=_read,
+        )
+        if found is None:
             return None
+        page = self._page(found, known)
         self._pages.put(key, page)
         # Of what has not changed only the time would be new, which counts where it is fresh.
         if known is None or page.body is not known.body or "max-age" in str(page.headers):
             self._keep(key, page)
         return page
 
-    def _answered(
-        self, url: str, headers: Mapping[str, str], known: RawPage | None
-    ) -> RawPage | None:
-        with self.web.client.stream(url, headers=headers) as (response, where):
-            if response.status in _GONE:
-                return None
-            if response.status == 403 and not self.web.client.user_at(url):
-                return None  # as static hosts answer for what is not there
-            now = self._clock()
-            if response.status == 304 and known is not None:
-                kept = {**known.headers, **_lasting(response.headers)}
-                return replace(known, headers=kept, asked=now)
-            if response.status != 200:
-                raise unexpected(response.status, where)
-            body = _read(response, where)
-            encoding = response.headers.get("content-encoding", "").strip().lower()
-            content_type = response.headers.get("content-type", "")
-            lasting = _lasting(response.headers)
+    def _page(self, found: Found[bytes], known: RawPage | None) -> RawPage:
+        now, lasting = self._clock(), _lasting(found.headers)
+        if known is not None and found.content is None:
+            return replace(known, headers=lasting, asked=now)
+        encoding = found.headers.get("content-encoding", "").strip().lower()
         if encoding not in {"", "identity", "gzip", "x-gzip"}:
             raise UnexpectedStatus(
                 f"the page is encoded as {encoding!r}, which was not asked for",
                 status=200,
-                where=redact(where),
+                where=redact(found.url),
             )
-        return _made(body, "gzip" in encoding, content_type, where, lasting, now)
+        content_type = found.headers.get("content-type", "")
+        body = found.content or b""
+        return _made(body, "gzip" in encoding, content_type, found.url, lasting, now)
 
     # --- on disk --------------------------------------------------------------------
 

@@ -129,7 +129,6 @@ class Mirrored:
             fresh=settings.fresh,
             missing=settings.missing,
             stale=settings.stale,
-            patience=settings.patience,
             may_keep=may_keep,
             note=note,
             clock=clock,

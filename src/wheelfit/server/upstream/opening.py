@@ -187,6 +187,7 @@ def open_mirror(
         most=0,
         admits=reach.admits,
         may_ask=reach,
+        patience=settings.patience,
     )
     return Mirrored(
         settings,

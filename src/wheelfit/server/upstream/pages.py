@@ -14,25 +14,22 @@ from urllib.parse import quote
 
 from wheelfit.errors import InvalidPage, NetworkError, UnexpectedStatus, Unreachable
 from wheelfit.server.memory import Memory
+from wheelfit.server.page_requests import ask_for_page
 from wheelfit.server.upstream.crowd import Crowd
 from wheelfit.sources.body import read_body
-from wheelfit.sources.cached import conditions
-from wheelfit.sources.client import PAGE_LIMIT, Answer, unexpected
+from wheelfit.sources.client import PAGE_LIMIT, Answer
 from wheelfit.sources.page import ACCEPT
 from wheelfit.sources.parsed_pages import ParsedPages
-from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import origin, redact, split_userinfo
 from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.sources.client import Client
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import ProjectPage
-    from wheelfit.sources.transport import Response
 
 
 __all__ = ["Known", "Pages"]
@@ -45,7 +42,6 @@ def __dir__() -> list[str]:
 _KIND = "pages"
 _FORM = "mirror 1"
 """Begins the keys of what is kept; raised whenever an entry changes."""
-_GONE = frozenset({404, 410})
 _REFUSED = frozenset({401, 403, 407})
 """What is not an upstream that is down: whoever may not read a page gets no old one either."""
 _LASTING = ("content-type", "etag", "last-modified")
@@ -87,7 +83,6 @@ class Pages:
     :param fresh: seconds in which a page counts without asking.
     :param missing: seconds in which "there is no such project" counts.
     :param stale: seconds for which a page is given although the upstream is down.
-    :param patience: seconds that a whole page may take.
     :param may_keep: tells from a URL whether its page may be kept on disk.
     :param note: told of pages that are old.
     :param clock: seconds since the epoch.
@@ -103,7 +98,6 @@ class Pages:
         fresh: float = 60.0,
         missing: float = 60.0,
         stale: float = 7 * 86400.0,
-        patience: float = 60.0,
         may_keep: Callable[[str], bool] = lambda _url: True,
         note: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.time,
@@ -115,7 +109,6 @@ class Pages:
         self._fresh = fresh
         self._missing = missing
         self._stale = stale
-        self._patience = patience
         self._may_keep = may_keep
         self._note = note
         self._clock = clock
@@ -220,42 +213,25 @@ class Pages:
 
     def _ask(self, name: NormalizedName, known: Known | None) -> Known | None:
         url = f"{self._url}/{quote(name, safe='')}/"
-        headers = {"Accept": ACCEPT, "Accept-Encoding": "gzip"}
-        if known is not None:
-            headers |= conditions(known.headers, known.url)
-        attempt = 0
-        while True:
-            try:
-                found = self._answered(name, url, headers, known)
-                break
-            except Interrupted as interrupted:  # in the middle of the page
-                attempt += 1
-                self._web.client.wait_after(attempt, interrupted, url)
-        return None if found is None else self._keep(name, *found)
-
-    def _answered(
-        self, name: NormalizedName, url: str, headers: Mapping[str, str], known: Known | None
-    ) -> tuple[Known, bytes | None] | None:
-        client: Client = self._web.client
-        with client.stream(url, headers=headers) as (response, where):
-            if response.status in _GONE:
-                return None
-            if response.status == 403 and not client.user_at(url):
-                return None  # as static hosts answer for what is not there
-            now = self._clock()
-            if response.status == 304 and known is not None:
-                kept = {**known.headers, **_lasting(response.headers)}
-                return replace(known, headers=kept, asked=now), None
-            if response.status != 200:
-                raise unexpected(response.status, where)
-            hurried = _Hurried(response, self._patience)
-            body = read_body(hurried, PAGE_LIMIT, where=redact(where))
-            lasting = _lasting(response.headers)
+        found = ask_for_page(
+            self._web.client,
+            url,
+            ACCEPT,
+            known=None if known is None else (known.headers, known.url),
+            read=lambda response, where: read_body(response, PAGE_LIMIT, where=redact(where)),
+        )
+        if found is None:
+            return None
+        now, body = self._clock(), found.content
+        headers = _lasting(found.headers)
+        if known is not None and body is None:
+            return self._keep(name, replace(known, headers=headers, asked=now), None)
+        body = body or b""
         digest = hashlib.sha256(body).hexdigest()
-        if known is not None and known.digest == digest and known.url == where:
-            return replace(known, headers=lasting, asked=now), None
-        page = self._parsed(name, body, lasting, where)
-        return Known(page, digest, lasting, where, now), body
+        if known is not None and known.digest == digest and known.url == found.url:
+            return self._keep(name, replace(known, headers=headers, asked=now), None)
+        page = self._parsed(name, body, headers, found.url)
+        return self._keep(name, Known(page, digest, headers, found.url, now), body)
 
     def _parsed(
         self, name: NormalizedName, body: bytes, headers: Mapping[str, str], url: str
@@ -299,28 +275,6 @@ class Pages:
             return None
         digest = hashlib.sha256(entry.body).hexdigest()
         return Known(page, digest, headers, url, asked, asked)
-
-
-class _Hurried:
-    """Show a response whose body ends after a while, however slowly it comes."""
-
-    def __init__(self, response: Response, patience: float) -> None:
-        self._response = response
-        self._until = time.monotonic() + patience
-        self.status = response.status
-        self.headers = response.headers
-
-    def chunks(self) -> Iterator[bytes]:
-        for chunk in self._response.chunks():
-            yield chunk
-            if time.monotonic() > self._until:
-                raise Interrupted("the page takes too long", hope="none")
-
-    def close(self) -> None:
-        self._response.close()
-
-    def cut(self) -> None:
-        self._response.cut()
 
 
 def _lasting(headers: Mapping[str, str]) -> dict[str, str]:
