@@ -35,6 +35,8 @@ class LegacyIndex:
         """By name: what came with a file."""
         self.answers: dict[str, list[Answer]] = {}
         """By name: what is answered instead of taking a file, one after the other."""
+        self.pages: dict[str, Answer] = {}
+        """By path: what is answered instead of a page."""
         self.dropped: dict[str, int] = {}
         """By name: how often the connection is cut instead."""
         self.login: tuple[str, str] | None = None
@@ -65,7 +67,7 @@ class LegacyIndex:
     def answer(self, request: Request) -> Answer:
         """Answer a request."""
         if request.method != "POST":
-            return self._pages(request)
+            return self.pages.get(request.path) or self._pages(request)
         if self.login is not None:
             pair = base64.b64encode(":".join(self.login).encode()).decode()
             if request.headers.get("authorization") != f"Basic {pair}":
