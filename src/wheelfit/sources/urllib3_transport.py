@@ -290,6 +290,7 @@ def _watch(
                 finally:
                     timer.cancel()
                 if late.is_set():  # what is cut off in its head passes for a whole one
+                    response.close()
                     raise _late()
                 return response
 
