@@ -62,7 +62,7 @@ class Runner:
             assert "Traceback" not in said.out + said.err
         if "--json" in options:
             assert said.object  # exactly one: anything more would not be JSON
-            told = {"projects", "findings", "differences", "damaged"} & said.object.keys()
+            told = {"projects", "findings", "differences", "damaged", "failed"} & said.object.keys()
             assert ("error" in said.object) == (status != 0 and not told)
         if status:
             assert said.out == "" or "--json" in options or words[0] in _REPORTING

@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 import zlib
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
@@ -33,6 +33,7 @@ from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from concurrent.futures import ProcessPoolExecutor
 
     from distributed import Client
     from distributed import Future as Task
@@ -193,6 +194,7 @@ class _Processes(Executor):
 
     def _new(self) -> ProcessPoolExecutor:
         import multiprocessing  # noqa: PLC0415 - start-up
+        from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
 
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(self._count, context, initializer=_begin_process)

@@ -12,11 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from wheelfit.build.executors import Workers
+    from wheelfit.build.wheel_jobs import Done, WheelJob
+    from wheelfit.build.work import Outcome
     from wheelfit.check.local import CheckedWheel, Each, WheelToCheck
     from wheelfit.errors import WheelfitError
     from wheelfit.sources.progress import Progress
 
-__all__ = ["add_executor", "batch_for", "each_wheel", "open_workers_of"]
+__all__ = [
+    "add_executor",
+    "batch_for",
+    "do_elsewhere",
+    "each_wheel",
+    "is_executor_named",
+    "open_workers_of",
+]
 
 
 def __dir__() -> list[str]:
@@ -61,6 +70,14 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def is_executor_named(arguments: Namespace) -> bool:
+    """Tell whether somebody said who works.
+
+    :param arguments: with those of `add_executor`.
+    """
+    return arguments.jobs is not None or arguments.executor is not None
+
+
 @contextmanager
 def open_workers_of(arguments: Namespace) -> Iterator[Workers]:
     """Open who does the work.
@@ -91,7 +108,7 @@ def each_wheel(arguments: Namespace) -> Iterator[Each | None]:
 
     :param arguments: with those of `add_executor`.
     """
-    if arguments.jobs is None and arguments.executor is None:
+    if not is_executor_named(arguments):
         yield None
         return
     with open_workers_of(arguments) as workers:
@@ -136,3 +153,80 @@ class _Each:
                 yield outcome.error
             elif outcome.value is not None:
                 yield outcome.value
+
+
+# --- wheels that are written -------------------------------------------------------------------
+
+
+def do_elsewhere(
+    jobs: Sequence[WheelJob],
+    sizes: Sequence[int],
+    arguments: Namespace,
+    progress: Progress,
+    take: Callable[[int, Done | WheelfitError], None],
+) -> None:
+    """Have wheels written, and hand over what became of each in their order.
+
+    :param jobs: what is done to which wheel.
+    :param sizes: of the wheels, in bytes.
+    :param arguments: with those of `add_executor`.
+    :param progress: told of the sizes as wheels are done.
+    :param take: gets the number of a job and what became of it; what it raises ends the work.
+    """
+    from wheelfit.build.wheel_jobs import do_job
+    from wheelfit.build.work import run
+
+    with open_workers_of(arguments) as workers:
+        sent = [_sent(job) for job in jobs]
+        places = {id(job): number for number, job in enumerate(sent)}
+        sources = {job.source.parent: job.source for job in sent}
+        targets = dict.fromkeys(job.folder.parent for job in sent)
+        workers.must_see(list(sources.values())[:_PROBED], list(targets)[:_PROBED])
+        waiting: dict[int, Done | WheelfitError] = {}
+        taken = 0
+
+        def done(outcome: Outcome[WheelJob, Done]) -> None:
+            nonlocal taken
+            number = places[id(outcome.item)]
+            waiting[number] = _as_named(outcome, jobs[number])
+            while taken in waiting:
+                taken += 1
+                take(taken - 1, waiting.pop(taken - 1))
+
+        run(
+            do_job,
+            sent,
+            executor=workers.executor,
+            workers=workers.count,
+            batch=batch_for(sizes, workers),
+            progress=progress,
+            weigh=lambda job: sizes[places[id(job)]],
+            done=done,
+        )
+
+
+def _sent(job: WheelJob) -> WheelJob:
+    """Return a job for a process elsewhere.
+
+    Nothing else is written into its folder, so that what is there comes of an attempt whose
+    process died.
+    """
+    from wheelfit.values import replace
+
+    source, folder = job.source.absolute(), job.folder.absolute()
+    return replace(job, source=source, folder=folder, overwrite=True)
+
+
+def _as_named(outcome: Outcome[WheelJob, Done], job: WheelJob) -> Done | WheelfitError:
+    """Return what became of a job, with paths as the user has named them."""
+    from wheelfit.values import replace
+
+    if outcome.value is not None:
+        path = outcome.value.path if outcome.value.is_new else job.source
+        return replace(outcome.value, source=job.source, path=path)
+    error = outcome.error
+    assert error is not None  # noqa: S101 - one of the two is there
+    here = str(outcome.item.source)
+    if error.where is not None and error.where.startswith(here):
+        error.where = f"{job.source}{error.where[len(here) :]}"
+    return error

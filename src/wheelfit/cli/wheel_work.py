@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit.cli.executing import add_executor
 from wheelfit.cli.options import given
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def add_writing(parser: ArgumentParser) -> None:
         action="store_true",
         help="do not wait until the disk has the results; a power cut may cost them",
     )
+    add_executor(parser)
 
 
 def find_wheels(names: Sequence[str]) -> list[Path]:
@@ -167,7 +169,7 @@ def carry_out(
             for (source, act), place in zip(work, places, strict=True)
         ]
         results = _Results(staging, [source for source, _ in work], places, arguments)
-        _do(jobs, output, results.take)
+        _do(jobs, arguments, output, results.take)
         results.publish_rest()
         further = {} if arguments.dry_run else more(results.done)
     _tell(results, arguments, output, further)
@@ -176,16 +178,21 @@ def carry_out(
 
 def _do(
     jobs: Sequence[WheelJob],
+    arguments: Namespace,
     output: Output,
     take: Callable[[int, Done | WheelfitError], None],
 ) -> None:
-    """Do each job, and hand over what became of it."""
+    """Do each job, and hand over what became of it, in their order."""
     from wheelfit.build.wheel_jobs import do_job
     from wheelfit.cli.check_report import Bar
+    from wheelfit.cli.executing import do_elsewhere, is_executor_named
     from wheelfit.errors import WheelfitError
 
     with Bar(output, "writing") as bar:
         sizes = [job.source.stat().st_size for job in jobs]
+        if is_executor_named(arguments):
+            do_elsewhere(jobs, sizes, arguments, bar, take)
+            return
         bar.start(sum(sizes))
         for index, job in enumerate(jobs):
             try:
