@@ -190,7 +190,8 @@ def _send(
     there: Mapping[NormalizedName, Sequence[File]],
 ) -> Act:
     """Send what is missing to an index."""
-    from wheelfit.build.publishing.acts import publish_as_one, publish_in_order
+    from wheelfit.build.publishing.acts import Act, publish_as_one, publish_in_order
+    from wheelfit.build.publishing.completeness import compare
     from wheelfit.build.publishing.wire import WireSender
     from wheelfit.cli.check_report import Bar
 
@@ -203,6 +204,8 @@ def _send(
         from wheelfit.server.hosting.client import ServerAdministration
 
         base = index.base
+        if not compare(outgoing.files, _by_name(there)).new:  # nobody has to be known for that
+            return Act(there=tuple(one.filename for one in outgoing.files))
         stages = ServerAdministration(base, index.login.password if index.login else "")
         with Bar(output, "sending") as bar:
             return publish_as_one(

@@ -1,0 +1,369 @@
+"""Publishing to indexes that run: ours as one act, others file by file; then installers."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from server.running import RunningIndex, basic, clean_environ
+from server.uploading import DOCUMENT
+
+from wheelfit.build.publishing.acts import publish_as_one
+from wheelfit.build.publishing.outgoing import collect
+from wheelfit.build.publishing.wire import WireSender
+from wheelfit.errors import NetworkError
+from wheelfit.server.hosting.client import ServerAdministration
+from wheelfit.sources.credentials import Login
+from wheelfit.sources.progress import NoProgress
+from wheelfit.testing.wheels import build_large_wheel, build_wheel
+
+pytest.importorskip("twine", reason="needs the extra `publish`")
+pytest.importorskip("uvicorn", reason="needs the extra `server`")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux does")
+PYPISERVER = ("pypiserver==2.4.2", "setuptools<81")
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIndex]:
+    """Give an index of ours that is running."""
+    with RunningIndex(tmp_path_factory.mktemp("index") / "store") as running:
+        yield running
+        assert running.stop() == 0
+        assert not running.events("failure")
+
+
+def release(folder: Path, name: str) -> list[Path]:
+    """Build a release with two variants, the null variant and a wheel without label."""
+    return [
+        build_wheel(folder, name, "1.0", label=label, document=DOCUMENT if label else None)
+        for label in ("null", "mkl", "open", None)
+    ]
+
+
+def environ_of(folder: Path, token: str) -> dict[str, str]:
+    """Return an environment in which a token is known, and nothing of whoever runs the tests."""
+    return clean_environ(folder) | {
+        "WHEELFIT_INDEX_TOKEN": token,
+        "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
+    }
+
+
+def publish(
+    folder: Path, *words: str | Path, token: str = "", code: int | None = 0
+) -> dict[str, object]:
+    """Run ``wheelfit publish`` in a process of its own; return what it says."""
+    done = subprocess.run(
+        [sys.executable, "-m", "wheelfit", "publish", *map(str, words), "--json"],
+        env=environ_of(folder, token),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert code in (None, done.returncode), done.stdout + done.stderr
+    assert not token or token not in done.stdout + done.stderr
+    said = json.loads(done.stdout)
+    assert isinstance(said, dict)
+    return {**said, "code": done.returncode}
+
+
+def run(*words: object, folder: Path) -> None:
+    """Run an installer, which has to end well."""
+    done = subprocess.run(
+        list(map(str, words)),
+        env=clean_environ(folder),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def built(target: Path, name: str) -> str:
+    """Return which build is installed."""
+    return (target / name / "__init__.py").read_text().split("__variant__ = ")[1].strip()
+
+
+def install_everywhere(url: str, name: str, pip: Path, uv: Path, folder: Path) -> None:
+    """Let pip take the plain wheel, and uv and wheelfit the best variant."""
+    pips, uvs, ours = folder / "pip", folder / "uv", folder / "ours"
+    run(pip, "install", "--no-cache-dir", "--index-url", url, "--target", pips, name, folder=folder)
+    assert built(pips, name) == "None"
+    words = ("--preview-features", "wheel-variants", "--python", sys.executable)
+    run(
+        *(uv, "pip", "install", "--no-cache", "--index-url", url, *words, "--target", uvs, name),
+        folder=folder,
+    )
+    assert built(uvs, name) == "'mkl'"
+    install = (sys.executable, "-m", "wheelfit", "install", "-i", url, "--target", ours, name)
+    run(*install, folder=folder)
+    assert built(ours, name) == "'mkl'"
+
+
+# --- an index of ours ---------------------------------------------------------------------------
+
+
+def test_a_release_is_published_at_once_and_installed(
+    index: RunningIndex, pip: Path, uv: Path, tmp_path: Path
+) -> None:
+    """B-52: before it is published nobody sees a part, and afterwards every installer has it."""
+    release(tmp_path / "dist", "shown")
+    seen: set[int] = set()
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            _, _, page = index.get("/simple/shown/", accept="application/vnd.pypi.simple.v1+json")
+            seen.add(page.count(b'"filename"'))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    said = publish(tmp_path, "dist", "--to", index.origin, token=index.token)
+    over.set()
+    thread.join()
+    assert (said["way"], said["published"]) == ("stage", True)
+    assert seen <= {0, 5}
+    for to in (index.url, index.upload_url, index.url.rstrip("/")):
+        again = publish(tmp_path, "dist", "--to", to)  # nobody has to be known for nothing
+        assert isinstance(again["files"], list)
+        assert {one["state"] for one in again["files"]} == {"was there"}
+    install_everywhere(index.url, "shown", pip, uv, tmp_path)
+
+
+def test_what_is_refused_leaves_nothing(index: RunningIndex, tmp_path: Path) -> None:
+    """A wrong token, and a set that contradicts what is published, change nothing."""
+    release(tmp_path / "dist", "steady")
+    error = publish(tmp_path, "dist", "--to", index.url, token="wheelfit-wrong", code=7)["error"]
+    assert isinstance(error, dict)
+    assert "token" in error["message"]
+    said = publish(tmp_path, "dist", "--to", index.url, code=1)  # none at all
+    assert "WHEELFIT_INDEX_TOKEN" in str(said["error"])
+    assert index.get("/simple/steady/")[0] == 404
+    plain = tmp_path / "dist" / "steady-1.0-py3-none-any.whl"
+    mkl = tmp_path / "dist" / "steady-1.0-py3-none-any-mkl.whl"
+    publish(tmp_path, plain, mkl, "--to", index.url, token=index.token)
+    contrary = {**DOCUMENT, "variants": {"mkl": {"blas": {"library": ["openblas"]}}}}
+    other = [
+        build_wheel(tmp_path / "other", "steady", "1.0", tag="py2-none-any", label=label,
+                    document=contrary if label else None)
+        for label in (None, "mkl")
+    ]  # fmt: skip
+    before = index.get("/simple/steady/")[2]
+    said = publish(tmp_path, *other, "--to", index.url, token=index.token, code=1)
+    assert "inconsistent-variants" in str(said["error"])
+    assert index.get("/simple/steady/")[2] == before
+    _, _, body = index.get("/-/api/stages", authorization=basic(index.token))
+    assert json.loads(body) == {"stages": []}
+
+
+def waiting(index: RunningIndex) -> list[list[str]]:
+    """Return the names of the files that wait in each stage."""
+    _, _, body = index.get("/-/api/stages", authorization=basic(index.token))
+    stages = json.loads(body)["stages"]
+    return [[file["filename"] for file in stage["files"]] for stage in stages]
+
+
+def test_a_publisher_that_is_killed_is_gone_on_with(tmp_path: Path) -> None:
+    """Killed in the middle nothing is seen; the same command sends the rest, and shows it all."""
+    dist = tmp_path / "dist"
+    release(dist, "killed")
+    build_large_wheel(dist, "killed", "1.0", 80_000_000, label="open", tag="py3-none-win_amd64",
+                      document=DOCUMENT)  # fmt: skip
+    with RunningIndex(tmp_path / "store") as index:
+        command = [sys.executable, "-m", "wheelfit", "publish", str(dist), "--to", index.url]
+        process = subprocess.Popen(
+            [*command, "-q"], env=environ_of(tmp_path, index.token), cwd=tmp_path
+        )
+        while process.poll() is None and sum(map(len, waiting(index))) < 3:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert index.get("/simple/killed/")[0] == 404
+        (left,) = waiting(index)
+        assert 3 <= len(left) < 5
+        said = publish(tmp_path, dist, "--to", index.url, token=index.token)
+        assert said["resumed"] is True
+        _, _, page = index.get("/simple/killed/", accept="application/vnd.pypi.simple.v1+json")
+        assert page.count(b'"filename"') == 6
+        assert len([one for one in index.events("upload") if one.get("stage")]) <= 5
+        assert waiting(index) == []
+
+
+class Ending(NoProgress):
+    """End a server when so many bytes are on their way."""
+
+    def __init__(self, index: RunningIndex, after: int) -> None:
+        self._index = index
+        self._left = after
+
+    def advance(self, count: int) -> None:
+        """Count, and end it."""
+        self._left -= count
+        if self._left < 0:
+            self._index.stop(signal.SIGKILL)
+
+
+def test_a_server_that_goes_away_has_lost_nothing(tmp_path: Path) -> None:
+    """Gone in the middle: an error says what to do, and the server that comes back goes on."""
+    release(tmp_path / "dist", "back")
+    files = collect([tmp_path / "dist"]).files
+    store = tmp_path / "store"
+
+    def act(index: RunningIndex, progress: NoProgress, token: str) -> int:
+        login = Login("__token__", token)
+        act = publish_as_one(
+            files,
+            ServerAdministration(index.origin, token),
+            lambda stage: WireSender(
+                f"{index.origin}/stage/{stage}/legacy/", login, pause=lambda _: None
+            ),
+            dict,
+            progress,
+        )
+        assert act.is_resumed
+        return len(act.sent)
+
+    with RunningIndex(store) as index:
+        token = index.token
+        size = files[0].size + files[1].size
+        with pytest.raises(NetworkError) as caught:
+            act(index, Ending(index, size + 3000), token)
+        assert "run the same command again" in str(caught.value.hint)
+        assert token not in str(vars(caught.value))
+    with RunningIndex(store) as index:
+        assert index.get("/simple/back/")[0] == 404
+        assert 0 < act(index, NoProgress(), token) < len(files)
+        _, _, page = index.get("/simple/back/", accept="application/vnd.pypi.simple.v1+json")
+        assert page.count(b'"filename"') == 5
+    said = publish(tmp_path, "dist", "--to", index.origin, token=token, code=5)
+    assert "cannot be reached" in str(said["error"])
+
+
+def test_several_who_publish_at_once(index: RunningIndex, tmp_path: Path) -> None:
+    """Four of the same succeed, or say that the names are taken; it is there once and whole."""
+    release(tmp_path / "dist", "crowd")
+    command = [sys.executable, "-m", "wheelfit", "publish", "dist", "--to", index.url, "--json"]
+    processes = [
+        subprocess.Popen(
+            command, env=environ_of(tmp_path, index.token), cwd=tmp_path, stdout=subprocess.PIPE
+        )
+        for _ in range(4)
+    ]
+    outputs = [process.communicate()[0] for process in processes]
+    ended = [process.returncode for process in processes]
+    assert 0 in ended
+    for code, output in zip(ended, outputs, strict=True):
+        assert code == 0 or json.loads(output)["error"]["code"] == "upload-refused", output
+    _, _, page = index.get("/simple/crowd/", accept="application/vnd.pypi.simple.v1+json")
+    assert page.count(b'"filename"') == 5
+    publish(tmp_path, "dist", "--to", index.url)
+    assert waiting(index) == []
+
+
+# --- others -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pypiserver(environment_with: Callable[..., Path], tmp_path: Path) -> Iterator[str]:
+    """Serve a folder with pypiserver, which takes uploads of one user, and no index files."""
+    python = environment_with(*PYPISERVER)
+    passwords = tmp_path / "passwords"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    passwords.touch()
+    process = subprocess.Popen(
+        [python.parent / "pypi-server", "run", "-i", "127.0.0.1", "-p", str(port), "-P", ".", "-a",
+         ".", "--overwrite", "--server", "wsgiref", packages],
+        env=clean_environ(tmp_path),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    for _ in range(600):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+    yield f"http://127.0.0.1:{port}/"
+    process.terminate()
+    process.wait()
+
+
+def test_pypiserver(pypiserver: str, pip: Path, tmp_path: Path) -> None:
+    """An index of somebody else's gets the wheels in order, and is asked what it has."""
+    release(tmp_path / "dist", "elsewhere")
+    said = publish(tmp_path, "dist", "--to", pypiserver)
+    assert (said["way"], said["published"]) == ("one-by-one", True)
+    assert "elsewhere-1.0-variants.json is refused" in str(said["refused_index_files"])
+    again = publish(tmp_path, "dist", "--to", pypiserver)
+    assert isinstance(again["files"], list)
+    assert {one["state"] for one in again["files"]} == {"was there"}
+    url = f"{pypiserver}simple/"
+    target = tmp_path / "target"
+    words = ("install", "--no-cache-dir", "--index-url", url, "--target", target, "elsewhere")
+    run(pip, *words, folder=tmp_path)
+    assert built(target, "elsewhere") == "None"
+    ours = tmp_path / "ours"
+    install = (sys.executable, "-m", "wheelfit", "install", "-i", url, "--target", ours)
+    run(*install, "--read-unlisted", "elsewhere", folder=tmp_path)
+    assert built(ours, "elsewhere") == "'mkl'"
+    build_wheel(tmp_path / "other", "elsewhere", "1.0", requires=["x"])
+    said = publish(tmp_path, "other", "--to", pypiserver, code=9)
+    assert "name-taken" in str(said["findings"])
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serve files as any plain server does, and say nothing."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_a_static_index(pip: Path, uv: Path, tmp_path: Path) -> None:
+    """A folder behind a plain web server is what every installer takes the release from."""
+    release(tmp_path / "dist", "still")
+    publish(tmp_path, "dist", "--to", "./public")
+    handler = functools.partial(Quiet, directory=str(tmp_path / "public"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/simple/"
+        install_everywhere(url, "still", pip, uv, tmp_path)
+        server.shutdown()
+        thread.join()
+
+
+def test_two_who_write_one_folder(tmp_path: Path) -> None:
+    """Two releases that go into one static index at once are both there, or one is told to wait."""
+    for name in ("one", "two"):
+        release(tmp_path / name, name)
+    command = [sys.executable, "-m", "wheelfit", "publish", "--to", "./public", "--json"]
+    processes = [
+        subprocess.Popen(
+            [*command, name], env=environ_of(tmp_path, ""), cwd=tmp_path, stdout=subprocess.PIPE
+        )
+        for name in ("one", "two")
+    ]
+    for name, process in zip(("one", "two"), processes, strict=True):
+        output, _ = process.communicate()
+        if process.returncode:
+            assert json.loads(output)["error"]["code"] == "environment-busy"
+            publish(tmp_path, name, "--to", "./public")
+    for name in ("one", "two"):
+        page = json.loads((tmp_path / "public/simple" / name / "index.json").read_text())
+        assert len(page["files"]) == 5
+    assert not os.path.lexists(tmp_path / "public/simple/.staging")
