@@ -14,7 +14,18 @@ import pytest
 
 from wheelfit.cli.main import Command, main, make_parser, module_of
 
-_REPORTING = ("cache", "check", "check-env", "demo", "doctor", "explain", "host", "index", "publish")
+_REPORTING = (
+    "cache",
+    "check",
+    "check-env",
+    "demo",
+    "doctor",
+    "explain",
+    "host",
+    "index",
+    "publish",
+    "wheel",
+)
 """Commands that have a result even where they fail."""
 
 __all__ = ["Runner", "Said", "arguments", "tree"]

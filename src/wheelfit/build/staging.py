@@ -172,13 +172,20 @@ def _remove_abandoned(folder: Path) -> None:
     except ImportError:
         return
     for stage in folder.glob(f"{_PREFIX}*"):
-        with suppress(OSError):
+        try:
             number = os.open(stage / _LOCK, os.O_RDWR)
-            try:
-                flock(number, LOCK_EX | LOCK_NB)  # refused while its owner lives
-                shutil.rmtree(stage, ignore_errors=True)
-            finally:
-                os.close(number)
+        except FileNotFoundError:  # it was being removed: it gets its name when it has a lock
+            shutil.rmtree(stage, ignore_errors=True)
+            continue
+        except OSError:
+            continue  # of another user
+        try:
+            flock(number, LOCK_EX | LOCK_NB)  # refused while its owner lives
+            shutil.rmtree(stage, ignore_errors=True)
+        except OSError:
+            pass
+        finally:
+            os.close(number)
 
 
 def _sync(folder: Path) -> None:

@@ -57,6 +57,7 @@ def add_document(parser: ArgumentParser) -> None:
     source = group.add_mutually_exclusive_group()
     source.add_argument(
         "--project",
+        dest="table",
         type=given,
         metavar="PATH",
         help="take them from the [variant] table of this project: its folder or pyproject.toml",
@@ -193,8 +194,8 @@ def open_table(arguments: Namespace) -> ProjectTable:
     from wheelfit.core.project_table import ProjectTable
 
     table = ProjectTable((), {})
-    if arguments.project is not None:
-        table = _of_project(Path(arguments.project))
+    if arguments.table is not None:
+        table = _of_project(Path(arguments.table))
     elif arguments.document is not None:
         table = _of_document(Path(arguments.document))
     return _with_options(table, arguments)

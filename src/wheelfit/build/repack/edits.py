@@ -121,10 +121,11 @@ def apply_edits(data: bytes, edits: Edits, filename: WheelFilename, *, where: st
     kept: set[str] = set()
 
     def is_kept(text: str) -> bool:
-        if edits.remove and _name_of(text, where) in edits.remove:
+        # What would be added again stays where it is, so that doing it twice changes nothing.
+        if edits.remove and text not in edits.add and _name_of(text, where) in edits.remove:
             removed.append(text)
             return False
-        kept.add(text.strip())
+        kept.add(text)
         return True
 
     changed = core_metadata.edited(
@@ -136,9 +137,8 @@ def apply_edits(data: bytes, edits: Edits, filename: WheelFilename, *, where: st
     added = [text for text in dict.fromkeys(edits.add) if text not in kept]
     if added:
         changed = core_metadata.edited(changed, added=added)
-    again = [text for text in removed if text in added]
-    notes += [f"it no longer needs {text}" for text in removed if text not in again]
-    notes += [f"it needs {text}" for text in added if text not in again]
+    notes += [f"it no longer needs {text}" for text in removed]
+    notes += [f"it needs {text}" for text in added]
     return Edited(changed, canonicalize_name(new_name), version, tuple(notes))
 
 

@@ -1,0 +1,11 @@
+"""Find everything that is wrong with wheels: the same as `wheelfit check`, by another name."""
+
+from __future__ import annotations
+
+from wheelfit.cli.commands.check import configure, run
+
+__all__ = ["configure", "run"]
+
+
+def __dir__() -> list[str]:
+    return __all__

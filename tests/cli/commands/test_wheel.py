@@ -1,0 +1,745 @@
+"""``wheelfit wheel make|relabel|unmake|convert|repack|show|check``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.running import Runner, tree
+
+from wheelfit.core.core_metadata import read_metadata
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import add_member, build_large_wheel, build_wheel, release_document
+from wheelfit.wheels.archive import WheelArchive
+
+STATIC = ("--static", "blas :: library :: openblas, mkl")
+MKL = ("-p", "blas :: library :: mkl", "--label", "mkl", *STATIC)
+TABLE = """
+[variant.default-priorities]
+namespace = ["blas", "x86_64"]
+[variant.providers.blas.static-properties]
+library = ["openblas", "mkl"]
+[variant.providers.x86_64]
+requires = ["x86-64-variant-provider<1"]
+plugin-api = "x86_64_variant_provider"
+[variant.variants.mkl]
+blas.library = ["mkl"]
+"""
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """Build a plain wheel."""
+    return build_wheel(tmp_path / "in", "fast", "1.0", requires=["numpy"])
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Name a folder for results, which is not there."""
+    return tmp_path / "out"
+
+
+def document(path: Path) -> dict[str, Any]:
+    """Return what a variant wheel says, after comparing all of it with RECORD."""
+    with WheelArchive(path) as wheel:
+        wheel.verify()
+        found: dict[str, Any] = json.loads(wheel.variant_document() or b"")
+        return found
+
+
+def names(folder: Path) -> list[str]:
+    """Return what is in a folder, hidden files too."""
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def spoiled(path: Path, name: str, content: bytes) -> Path:
+    """Replace a member of a wheel and leave RECORD as it was."""
+    with zipfile.ZipFile(path) as archive:
+        members = {one: archive.read(one) for one in archive.namelist()}
+    assert name in members
+    with zipfile.ZipFile(path, "w") as archive:
+        for one, data in members.items():
+            add_member(archive, one, content if one == name else data)
+    return path
+
+
+class TestMake:
+    """``wheel make``."""
+
+    def test_of_a_plain_wheel(self, wheel: Path, out: Path, run: Runner) -> None:
+        """B-32, B-33: properties and a label make a variant; the source stays as it was."""
+        before = tree(wheel.parent)
+        said = run("wheel", "make", wheel, "-o", out, *MKL)
+        (path,) = out.iterdir()
+        assert said.out == f"{path}\n"
+        assert path.name == "fast-1.0-py3-none-any-mkl.whl"
+        found = document(path)
+        assert found["variants"] == {"mkl": {"blas": {"library": ["mkl"]}}}
+        assert found["providers"] == {
+            "blas": {"static-properties": {"library": ["openblas", "mkl"]}}
+        }
+        assert tree(wheel.parent) == before
+
+    def test_reproducible(
+        self, wheel: Path, out: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """B-39: equal arguments give equal bytes; SOURCE_DATE_EPOCH dates what is written."""
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+        run("wheel", "make", wheel, "-o", out, *MKL)
+        first = tree(out)
+        run("wheel", "make", wheel, "-o", out, *MKL, "--overwrite")
+        assert tree(out) == first
+        with zipfile.ZipFile(next(out.iterdir())) as archive:
+            info = archive.getinfo("fast-1.0.dist-info/variant.json")
+        assert info.date_time == (2023, 11, 14, 22, 13, 20)
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", "soon")
+        said = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=1)
+        assert "SOURCE_DATE_EPOCH" in said.error["where"]
+
+    def test_json(self, wheel: Path, out: Path, run: Runner) -> None:
+        """What was made is one object."""
+        said = run("wheel", "make", wheel, "-o", out, *MKL, "--json").object
+        assert said == {
+            "version": 1,
+            "dry_run": False,
+            "wheels": [
+                {
+                    "source": str(wheel),
+                    "path": str(out / "fast-1.0-py3-none-any-mkl.whl"),
+                    "label": "mkl",
+                    "changed": True,
+                    "content_verified": True,
+                    "layout": None,
+                    "notes": [],
+                }
+            ],
+            "failed": [],
+        }
+
+    def test_derived_label(self, wheel: Path, run: Runner) -> None:
+        """F-141: without a label it is derived; a second variant lies beside the first."""
+        run("wheel", "make", wheel, "-p", "x86_64::level::v3", "--provider", "x86_64")
+        assert "fast-1.0-py3-none-any-fa7c1393.whl" in names(wheel.parent)
+        run("wheel", "make", wheel, "--null", "--provider", "x86_64")
+        assert "fast-1.0-py3-none-any-null.whl" in names(wheel.parent)
+        run("wheel", "make", wheel, "--null", "--provider", "x86_64", code=1)
+
+    def test_published_spelling(self, wheel: Path, run: Runner, out: Path) -> None:
+        """F-153: a provider that wheelfit knows is spelled as other tools want it."""
+        words = ("-p", "nvidia :: sm_arch :: 90_real", "--provider", "nvidia", "--label", "gpu")
+        run("wheel", "make", wheel, "-o", out, *words)
+        assert document(out / "fast-1.0-py3-none-any-gpu.whl")["providers"]["nvidia"] == {
+            "requires": ["nvidia-variant-provider>=0.0.1,<1"],
+            "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+        }
+
+    def test_own_plugin(self, wheel: Path, run: Runner, out: Path) -> None:
+        """B-7, B-25: another plugin is named with its requirement, and nobody could validate."""
+        words = ("-p", "gpu :: kind :: big", "--provider", "gpu=gpu-plugin>=1::gpu_plugin:Plugin")
+        said = run("wheel", "make", wheel, "-o", out, *words, "--label", "big", *STATIC,
+                   "--priority", "blas")  # fmt: skip
+        assert "gpu are not validated" in said.err
+        found = document(out / "fast-1.0-py3-none-any-big.whl")
+        assert found["default-priorities"]["namespace"] == ["blas", "gpu"]
+        assert found["providers"]["gpu"] == {
+            "requires": ["gpu-plugin>=1"],
+            "plugin-api": "gpu_plugin:Plugin",
+        }
+
+    def test_of_a_table(self, wheel: Path, out: Path, tmp_path: Path, run: Runner) -> None:
+        """B-2, B-16: a label alone is an entry of the table; all its providers are written."""
+        (tmp_path / "pyproject.toml").write_text(TABLE)
+        run("wheel", "make", wheel, "-o", out, "--project", tmp_path, "--label", "mkl")
+        found = document(out / "fast-1.0-py3-none-any-mkl.whl")
+        assert set(found["providers"]) == {"blas", "x86_64"}
+        other = ("-p", "blas :: library :: openblas", "--label", "mkl")
+        said = run(
+            "wheel", "make", wheel, "-o", out, "--project", tmp_path, *other, "--json", code=1
+        )
+        assert said.error["code"] == "invalid-label"
+        said = run(
+            "wheel",
+            "make",
+            wheel,
+            "-o",
+            out,
+            "--project",
+            tmp_path,
+            "--label",
+            "x",
+            "--json",
+            code=1,
+        )
+        assert "there are: mkl" in said.error["message"]
+        assert len(names(out)) == 1
+
+    def test_of_a_document(self, wheel: Path, out: Path, tmp_path: Path, run: Runner) -> None:
+        """B-16: an index file says the same as a table."""
+        content = release_document(
+            {"null": {}, "mkl": {"blas": {"library": ["mkl"]}}},
+            static={"blas": {"library": ["openblas", "mkl"]}},
+        )
+        path = tmp_path / "fast-1.0-variants.json"
+        path.write_text(json.dumps(content))
+        for label in ("mkl", "null"):
+            run("wheel", "make", wheel, "-o", out, "--document", path, "--label", label)
+            assert list(document(out / f"fast-1.0-py3-none-any-{label}.whl")["variants"]) == [label]
+
+    def test_build_requires(self, wheel: Path, tmp_path: Path, run: Runner) -> None:
+        """B-22: a plugin that a build asks is not asked here, and that is said."""
+        table = TABLE.replace(
+            '.static-properties]\nlibrary = ["openblas", "mkl"]', ']\nbuild-requires = ["plugin"]'
+        )
+        (tmp_path / "pyproject.toml").write_text(table)
+        words = ("--project", tmp_path, "--label", "mkl", "--json")
+        said = run("wheel", "make", wheel, *words, code=1)
+        assert said.error["faults"][0]["rule"] == "B-22"
+        assert "wheelfit build" in said.error["hint"]
+
+    def test_old_table(self, wheel: Path, tmp_path: Path, run: Runner) -> None:
+        """B-4: a table of an old layout that does not say so is refused with what to write."""
+        table = TABLE.replace("requires = [", "enable-if = 'os_name == \"nt\"'\nrequires = [", 1)
+        (tmp_path / "pyproject.toml").write_text(table)
+        words = ("--project", tmp_path, "--label", "mkl", "--json")
+        assert "v0.0.3.json" in run("wheel", "make", wheel, *words, code=1).error["hint"]
+
+    def test_unknown_values(self, wheel: Path, out: Path, run: Runner) -> None:
+        """B-25: what the provider does not know is refused, unless that is wanted."""
+        words = ("-p", "x86_64 :: level :: v9", "--label", "v9", "--provider", "x86_64")
+        said = run("wheel", "make", wheel, "-o", out, *words, "--json", code=1)
+        assert "--no-validate" in said.error["hint"]
+        assert not out.exists()
+        run("wheel", "make", wheel, "-o", out, *words, "--no-validate")
+        assert names(out) == ["fast-1.0-py3-none-any-v9.whl"]
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            (),
+            ("--null", "--label", "x"),
+            ("--null", "-p", "a :: b :: c"),
+            ("--null", "--priority", "a"),
+            ("--null", "--provider", "unheard_of"),
+            ("--null", "--static", "a :: b"),
+            ("--null", "--static", "a :: b :: c,,d"),
+        ],
+    )
+    def test_usage(self, wheel: Path, run: Runner, words: tuple[str, ...]) -> None:
+        """Options that contradict each other are told before anything is written."""
+        before = tree(wheel.parent)
+        assert run("wheel", "make", wheel, *words, "--json", code=2).error["code"] == "usage"
+        assert tree(wheel.parent) == before
+
+    def test_namespace_without_provider(self, wheel: Path, run: Runner) -> None:
+        """B-6, B-7: every namespace needs a provider."""
+        said = run("wheel", "make", wheel, "-p", "a :: b :: c", "--json", code=1)
+        assert "B-7" in {fault["rule"] for fault in said.error["faults"]}
+
+
+class TestMany:
+    """All results or none."""
+
+    @pytest.fixture
+    def wheels(self, tmp_path: Path) -> Path:
+        """Build three wheels, the second of which is broken."""
+        folder = tmp_path / "in"
+        for name in ("a", "b", "c"):
+            build_wheel(folder / name, name, "1.0")
+        spoiled(folder / "b/b-1.0-py3-none-any.whl", "b/__init__.py", b"evil = True\n")
+        return folder
+
+    def test_all_or_none(self, wheels: Path, out: Path, run: Runner) -> None:
+        """One that fails leaves nothing of the others."""
+        before = tree(wheels)
+        said = run("wheel", "make", wheels, "-o", out, *MKL, "--json", code=4)
+        assert said.error["code"] == "invalid-wheel"
+        assert "b-1.0" in said.error["where"]
+        assert not out.exists()
+        assert tree(wheels) == before
+
+    def test_keep_going(self, wheels: Path, out: Path, run: Runner) -> None:
+        """``--keep-going`` keeps the others, and tells of the one that failed."""
+        said = run("wheel", "make", wheels, "-o", out, *MKL, "--keep-going", "--json", code=9)
+        assert names(out) == ["a-1.0-py3-none-any-mkl.whl", "c-1.0-py3-none-any-mkl.whl"]
+        (failed,) = said.object["failed"]
+        assert failed["source"].endswith("b-1.0-py3-none-any.whl")
+        assert failed["error"]["code"] == "invalid-wheel"
+        said = run("wheel", "make", wheels, *MKL, "--keep-going", code=9)
+        assert "1 wheel could not be done" in said.err
+
+    def test_mended(self, wheels: Path, out: Path, run: Runner) -> None:
+        """B-34: a RECORD that is wrong is written anew on request, and that is told."""
+        said = run("wheel", "make", wheels, "-o", out, *MKL, "--accept-record-errors")
+        assert "RECORD was wrong about 'b/__init__.py'" in said.err
+        assert "b" in [document(path) and path.name[0] for path in out.iterdir()]
+
+    def test_dry_run(self, wheels: Path, out: Path, run: Runner) -> None:
+        """``--dry-run`` finds what would fail, and leaves nothing behind."""
+        run("wheel", "make", wheels, "-o", out, *MKL, "--dry-run", code=4)
+        words = ("--accept-record-errors", "--dry-run", "--json")
+        said = run("wheel", "make", wheels, "-o", out, *MKL, *words).object
+        assert said["dry_run"]
+        assert len(said["wheels"]) == 3
+        assert not out.exists()
+        before = tree(wheels)
+        run("wheel", "make", wheels, *MKL, "--accept-record-errors", "--dry-run")
+        assert tree(wheels) == before
+
+    def test_two_of_one_name(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """Two results that would have one name stop it."""
+        for folder in ("one", "two"):
+            build_wheel(tmp_path / folder, "a", "1.0")
+        wheels = (tmp_path / "one", tmp_path / "two")
+        said = run("wheel", "make", *wheels, "-o", out, *MKL, "--json", code=1)
+        assert "a-1.0-py3-none-any-mkl.whl" in said.error["message"]
+        assert not out.exists()
+
+    def test_label_of_other_properties(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """F-143: a label stands for one property set in a release, also beside other files."""
+        one = build_wheel(tmp_path, "a", "1.0")
+        two = build_wheel(tmp_path, "a", "1.0", tag="cp313-cp313-linux_x86_64", files={"a.so": ""})
+        run("wheel", "make", one, "-o", out, *MKL)
+        before = tree(out)
+        words = ("-p", "blas :: library :: openblas", "--label", "mkl", *STATIC, "--json")
+        said = run("wheel", "make", two, "-o", out, *words, code=1)
+        assert said.error["code"] == "inconsistent-documents"
+        assert tree(out) == before
+        # What lies there and is no wheel at all is another matter.
+        (out / "a-1.0-py2-none-any-x.whl").write_bytes(b"")
+        run("wheel", "make", two, "-o", out, *MKL)
+
+    def test_existing(self, wheel: Path, out: Path, run: Runner) -> None:
+        """B-31: a file gives way to ``--overwrite`` only."""
+        out.mkdir()
+        there = out / "fast-1.0-py3-none-any-mkl.whl"
+        there.write_text("precious")
+        said = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=1)
+        assert said.error["code"] == "file-problem"
+        assert tree(out) == {there.name: hashlib.sha256(b"precious").hexdigest()}
+        run("wheel", "make", wheel, "-o", out, *MKL, "--overwrite")
+        assert document(there)
+
+    def test_in_place(self, wheel: Path, run: Runner) -> None:
+        """B-31: a variant wheel is written over itself without further words."""
+        run("wheel", "make", wheel, *MKL)
+        path = wheel.with_name("fast-1.0-py3-none-any-mkl.whl")
+        words = ("-p", "blas :: library :: mkl", "--label", "mkl")
+        run("wheel", "make", path, *words, "--static", "blas :: library :: mkl, other")
+        assert document(path)["providers"]["blas"]["static-properties"]["library"][-1] == "other"
+        assert names(wheel.parent) == [path.name, wheel.name]
+
+    @pytest.mark.parametrize("place", ["nowhere.whl", "empty", "text.txt"])
+    def test_nothing_to_do(self, tmp_path: Path, run: Runner, place: str) -> None:
+        """What is no wheel is an error."""
+        (tmp_path / "empty").mkdir()
+        (tmp_path / "text.txt").touch()
+        run("wheel", "make", tmp_path / place, *MKL, code=2 if place == "text.txt" else 1)
+
+    def test_folder_that_is_a_file(self, wheel: Path, run: Runner) -> None:
+        """A place where nothing can be written is an error, and nothing is left."""
+        said = run("wheel", "make", wheel, "-o", wheel, *MKL, "--json", code=1)
+        assert said.error["code"] == "file-problem"
+        said = run("wheel", "make", wheel, "-o", "/proc/1", *MKL, "--json", code=1)
+        assert said.error["code"] == "file-problem"
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
+    def test_read_only(self, wheel: Path, out: Path, run: Runner) -> None:
+        """A folder that may not be written is an error."""
+        out.mkdir(mode=0o555)
+        said = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=1)
+        assert said.error["code"] == "file-problem"
+
+    def test_large(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """B-38: content of a large wheel is compared on request only, and that is told."""
+        wheel = build_large_wheel(tmp_path, "large", "1.0", 70_000_000)
+        said = run("wheel", "make", wheel, "-o", out, *MKL)
+        assert "70 MB of content are as they were" in said.err
+        words = ("wheel", "make", wheel, "-o", out, *MKL, "--overwrite", "--json")
+        (made,) = run(*words, "--verify-content").object["wheels"]
+        assert made["content_verified"]
+        (made,) = run(*words, "--no-verify-content", "--no-sync").object["wheels"]
+        assert not made["content_verified"]
+        with wheel.open("r+b") as file:
+            file.seek(1000)
+            file.write(b"x")
+        run(*words)
+        assert run(*words, "--verify-content", code=4).error["code"] == "invalid-wheel"
+
+
+class TestOdd:
+    """Wheels that other tools stumble over."""
+
+    def test_names_and_ends(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """B-35, B-36: commas, quotes and umlauts, and a last line without an end, survive."""
+        files = {"a/x,y.py": "", 'a/"q".py': "", "a/ü, ß.py": "1"}
+        wheel = build_wheel(tmp_path, "a", "1.0", files=files)
+        with zipfile.ZipFile(wheel) as archive:
+            record = archive.read("a-1.0.dist-info/RECORD")
+        spoiled(wheel, "a-1.0.dist-info/RECORD", record.rstrip(b"\n"))
+        run("wheel", "make", wheel, "-o", out, *MKL)
+        with WheelArchive(next(out.iterdir())) as made:
+            made.verify()
+            assert set(files) < set(made.names())
+
+    @pytest.mark.parametrize(
+        ("member", "content", "message"),
+        [
+            ("RECORD", b'"', "CSV"),
+            ("RECORD", b"a/__init__.py,sha256=x\n", "columns"),
+            ("RECORD", b"a-1.0.dist-info/RECORD,,\n", "does not name"),
+            ("RECORD", b"\xff", "UTF-8"),
+            ("METADATA", b"Name: b\nVersion: 1.0\n", "name"),
+            ("WHEEL", b"Wheel-Version: 2.0\n", "unsupported"),
+        ],
+    )
+    def test_broken(
+        self, tmp_path: Path, out: Path, run: Runner, member: str, content: bytes, message: str
+    ) -> None:
+        """B-34: a wheel that is broken stops it; nothing is written, and the wheel stays."""
+        wheel = build_wheel(tmp_path, "a", "1.0")
+        spoiled(wheel, f"a-1.0.dist-info/{member}", content)
+        before = tree(tmp_path)
+        said = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=4)
+        assert message in json.dumps(said.error)
+        assert tree(tmp_path) == before
+
+    def test_broken_record_is_mended(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """B-34: even a RECORD that cannot be read is written anew on request."""
+        wheel = build_wheel(tmp_path, "a", "1.0")
+        spoiled(wheel, "a-1.0.dist-info/RECORD", b'b.py,sha256=x,1\nb.py,,\n"')
+        said = run("wheel", "make", wheel, "-o", out, *MKL, "--accept-record-errors")
+        assert "written anew" in said.err
+        assert document(next(out.iterdir()))
+        spoiled(wheel, "a-1.0.dist-info/RECORD", b"b.py,sha256=x,1\nb.py,,\n")
+        words = ("--accept-record-errors", "--overwrite")
+        said = run("wheel", "make", wheel, "-o", out, *MKL, *words)
+        assert "twice" in said.err
+        assert "which is not there" in said.err
+
+    def test_wrong_dist_info(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """B-34: a dist-info folder of another release stops it."""
+        wheel = build_wheel(tmp_path, "a", "1.0")
+        wheel = wheel.rename(wheel.with_name("a-2.0-py3-none-any.whl"))
+        said = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=4)
+        assert "a-1.0.dist-info" in said.error["message"]
+
+    def test_no_archive(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """What is no archive stops it."""
+        wheel = tmp_path / "a-1.0-py3-none-any.whl"
+        wheel.write_bytes(b"PK")
+        assert run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=4).error
+        wheel = wheel.rename(tmp_path / "a.whl")
+        run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=1)
+
+    def test_signature(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """B-37: a signature of the old RECORD goes, and that is told."""
+        wheel = build_wheel(tmp_path, "a", "1.0")
+        with zipfile.ZipFile(wheel, "a") as archive:
+            archive.writestr("a-1.0.dist-info/RECORD.jws", "{}")
+        said = run("wheel", "make", wheel, "-o", out, *MKL)
+        assert "RECORD.jws was removed" in said.err
+
+
+class TestOthers:
+    """``relabel``, ``unmake`` and ``convert``."""
+
+    @pytest.fixture
+    def variant(self, tmp_path: Path) -> Path:
+        """Build a variant wheel."""
+        content = release_document(
+            {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
+        )
+        requires = ["numpy", 'only_plain; variant_label == ""', 'mkl; "blas" in variant_namespaces']
+        return build_wheel(
+            tmp_path / "in", "fast", "1.0", label="mkl", document=content, requires=requires
+        )
+
+    def test_relabel(self, variant: Path, run: Runner) -> None:
+        """B-32, F-141: the properties stay; without a label it is derived."""
+        run("wheel", "relabel", variant, "--label", "intel")
+        path = variant.with_name("fast-1.0-py3-none-any-intel.whl")
+        assert document(path)["variants"] == {"intel": {"blas": {"library": ["mkl"]}}}
+        said = run("wheel", "relabel", path, "--json").object
+        assert said["wheels"][0]["label"] == "f5674d30"
+        run("wheel", "relabel", path, "--label", "null", code=1)
+        run("wheel", "relabel", path, "--label", "A", code=1)
+
+    def test_relabel_null(self, tmp_path: Path, run: Runner) -> None:
+        """F-6: what has no properties is called null, and a plain wheel has no label."""
+        content = release_document({"null": {}}, static={"blas": {"library": ["mkl"]}})
+        path = build_wheel(tmp_path, "fast", "1.0", label="null", document=content)
+        run("wheel", "relabel", path, "--label", "x", code=1)
+        run("wheel", "relabel", build_wheel(tmp_path, "a", "1"), "--label", "x", code=1)
+
+    def test_unmake(self, variant: Path, out: Path, run: Runner) -> None:
+        """B-32, B-40: label and document go, and markers are resolved."""
+        run("wheel", "unmake", variant, "-o", out)
+        with WheelArchive(out / "fast-1.0-py3-none-any.whl") as wheel:
+            wheel.verify()
+            assert wheel.variant_document() is None
+            assert read_metadata(wheel.metadata(), "").requires_texts == ("numpy", "only_plain")
+
+    def test_unmake_if_any(self, variant: Path, out: Path, run: Runner) -> None:
+        """B-32: a plain wheel is an error, unless that is allowed; then it is copied."""
+        plain = build_wheel(variant.parent, "other", "1.0")
+        run("wheel", "unmake", variant.parent, "-o", out, code=1)
+        assert not out.exists()
+        run("wheel", "unmake", variant.parent, "-o", out, "--if-any")
+        assert names(out) == ["fast-1.0-py3-none-any.whl", plain.name]
+        assert (out / plain.name).read_bytes() == plain.read_bytes()
+        said = run("wheel", "unmake", plain, "--if-any", "--json").object
+        assert said["wheels"][0]["changed"] is False
+
+    def test_convert(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """F-53, F-56: a folder of old wheels becomes one of current ones, complete."""
+        old = {
+            "$schema": "https://variants-schema.wheelnext.dev/v0.0.3.json",
+            "default-priorities": {"namespace": ["blas"]},
+            "providers": {"blas": {"install-time": False}},
+            "static-properties": {"blas": {"library": ["openblas", "mkl"]}},
+            "variants": {"00000000": {}, "mkl": {"blas": {"library": ["mkl"]}}},
+        }
+        for label in (None, "00000000", "mkl"):
+            build_wheel(
+                tmp_path / "in", "fast", "1.0", label=label, document=old if label else None
+            )
+        said = run("wheel", "convert", tmp_path / "in", "-o", out, "--json").object
+        assert [(one["label"], one["layout"]) for one in said["wheels"]] == [
+            ("null", "L3"),
+            ("mkl", "L3"),
+            (None, None),
+        ]
+        assert len(names(out)) == 3
+        for label in ("mkl", "null"):
+            assert "peps/850" in document(out / f"fast-1.0-py3-none-any-{label}.whl")["$schema"]
+        again = run("wheel", "convert", out, "--json").object
+        assert not any(one["changed"] for one in again["wheels"])
+        run("wheel", "check", out)
+
+    def test_losses(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """F-56: what the current layout cannot say goes with consent only."""
+        old = {
+            "$schema": "https://variants-schema.wheelnext.dev/v0.0.3.json",
+            "default-priorities": {"namespace": ["n"], "feature": {"n": ["f"]}},
+            "providers": {"n": {"requires": ["p"]}},
+            "variants": {"x": {"n": {"f": ["1"]}}},
+        }
+        wheel = build_wheel(tmp_path, "fast", "1.0", label="x", document=old)
+        said = run("wheel", "convert", wheel, "-o", out, "--json", code=1)
+        assert said.error["faults"][0]["rule"] == "F-56"
+        said = run("wheel", "convert", wheel, "-o", out, "--accept-losses", "--json")
+        assert any(text.startswith("lost: ") for text in said.object["wheels"][0]["notes"])
+
+
+CONFIG = """
+[metadata.fast]
+rename = {fast-cu12 = "fast"}
+strip-local-version = true
+remove = ["nvidia-cublas-cu12"]
+add = ["nvidia-cublas; 'x86_64' in variant_namespaces"]
+[variants.v3]
+properties = ["x86_64 :: level :: v3"]
+metadata = "fast"
+[variants.mkl]
+metadata = "fast"
+[[wheels]]
+match = "*+cu126-*"
+variant = "v3"
+[[wheels]]
+match = "*+mkl-*"
+variant = "mkl"
+[[wheels]]
+match = "fast-1.0+cpu-*"
+metadata = "fast"
+"""
+
+
+class TestRepack:
+    """``wheel repack``."""
+
+    @pytest.fixture
+    def release(self, tmp_path: Path) -> Path:
+        """Build a release whose variants are told apart by names and local versions."""
+        folder = tmp_path / "in"
+        needs = ["numpy", "nvidia-cublas-cu12==12.6", "nvidia-cublas-cu12-extra"]
+        build_wheel(folder, "fast-cu12", "1.0+cu126", requires=needs, files={"fast/a.py": ""})
+        build_wheel(folder, "fast", "1.0+mkl", requires=["numpy"], files={"fast/a.py": ""})
+        build_wheel(folder, "fast", "1.0+cpu", requires=["numpy"], files={"fast/a.py": ""})
+        (tmp_path / "repack.toml").write_text(CONFIG)
+        (tmp_path / "pyproject.toml").write_text(TABLE)
+        return folder
+
+    def test_release(self, release: Path, tmp_path: Path, out: Path, run: Runner) -> None:
+        """B-42, B-43, B-44: a folder of a release becomes one of its variants, by rules."""
+        words = ("--config", tmp_path / "repack.toml", "--project", tmp_path, "--index-file")
+        said = run("wheel", "repack", release, "-o", out, *words, "--json").object
+        assert names(out) == [
+            "fast-1.0-py3-none-any-mkl.whl",
+            "fast-1.0-py3-none-any-v3.whl",
+            "fast-1.0-py3-none-any.whl",
+            "fast-1.0-variants.json",
+        ]
+        assert said["index_files"] == [str(out / "fast-1.0-variants.json")]
+        with WheelArchive(out / "fast-1.0-py3-none-any-v3.whl") as wheel:
+            assert read_metadata(wheel.metadata(), "").requires_texts == (
+                "numpy",
+                "nvidia-cublas-cu12-extra",
+                "nvidia-cublas; 'x86_64' in variant_namespaces",
+            )
+        run("wheel", "check", out, "--full")
+
+    def test_from_an_index(self, release: Path, tmp_path: Path, out: Path, run: Runner) -> None:
+        """A release of an index is fetched and repacked as a folder is."""
+        words = ("--config", tmp_path / "repack.toml", "--project", tmp_path)
+        run("wheel", "repack", release, "-o", tmp_path / "wanted", *words)
+        with RecordingIndex(release) as index:
+            where = ("--index-url", index.url)
+            run("wheel", "repack", "fast==1.0", "-o", out, *words, *where)
+            run("wheel", "repack", "fast-cu12==1.0", "-o", out, *words, *where)
+            run("wheel", "repack", "fast==2", "-o", out, *words, *where, code=3)
+            run("wheel", "repack", "fast==1.0", *words, *where, code=2)
+        assert tree(out) == tree(tmp_path / "wanted")
+
+    def test_of_variant_repack(self, release: Path, tmp_path: Path, out: Path, run: Runner) -> None:
+        """B-44: a file of variant-repack does what it did, without what was wrong with it."""
+        (tmp_path / "config.toml").write_text(
+            "[metadata_configs.m]\nnormalize_package_name = true\nnormalize_version = true\n"
+            'deps_remove_list = ["nvidia-cublas-cu12"]\ndeps_add_list = ["nvidia-cublas"]\n'
+            '[variant_configs.v]\nvariant_label = "v3"\n'
+            'properties = [{namespace = "x86_64", feature = "level", value = "v3"}]\n'
+        )
+        wheel = release / "fast_cu12-1.0+cu126-py3-none-any.whl"
+        words = ("--config", tmp_path / "config.toml", "--edits", "m", "--variant", "v")
+        run("wheel", "repack", wheel, "-o", out, *words, "--project", tmp_path)
+        (path,) = out.iterdir()
+        assert path.name == "fast-1.0-py3-none-any-v3.whl"
+        with WheelArchive(path) as made:
+            made.verify()
+            requires = read_metadata(made.metadata(), "").requires_texts
+        assert requires == ("numpy", "nvidia-cublas-cu12-extra", "nvidia-cublas")
+
+    def test_options(self, release: Path, out: Path, run: Runner) -> None:
+        """B-42, B-43: the same by options; markers are resolved on request."""
+        wheel = release / "fast_cu12-1.0+cu126-py3-none-any.whl"
+        run(
+            "wheel", "repack", wheel, "-o", out, "--rename", "fast-cu12=Fast", "--set-version", "2",
+            "--remove-dependency", "NVIDIA_cublas.cu12", "--add-dependency",
+            'a; "blas" in variant_namespaces', *MKL, "--resolve-markers",
+        )  # fmt: skip
+        with WheelArchive(out / "fast-2-py3-none-any-mkl.whl") as made:
+            made.verify()
+            text = made.metadata().decode()
+        assert "Name: Fast\n" in text
+        assert "Requires-Dist: a\n" in text
+
+    def test_plain_stays_plain(self, release: Path, out: Path, run: Runner) -> None:
+        """Without a variant nothing but what is said is edited."""
+        wheel = release / "fast-1.0+cpu-py3-none-any.whl"
+        run("wheel", "repack", wheel, "-o", out, "--strip-local-version")
+        assert names(out) == ["fast-1.0-py3-none-any.whl"]
+
+    def test_collision(self, release: Path, out: Path, run: Runner) -> None:
+        """Wheels that lose what told them apart stop it, and nothing is written."""
+        said = run("wheel", "repack", release, "-o", out, "--name", "fast",
+                   "--strip-local-version", "--json", code=1)  # fmt: skip
+        assert "fast-1.0-py3-none-any.whl" in said.error["message"]
+        assert not out.exists()
+
+    def test_unmatched(self, release: Path, tmp_path: Path, out: Path, run: Runner) -> None:
+        """A wheel that no rule is for stops it, unless it may be left out."""
+        build_wheel(release, "stranger", "1.0")
+        words = ("--config", tmp_path / "repack.toml", "--project", tmp_path, "-o", out)
+        said = run("wheel", "repack", release, *words, "--json", code=2)
+        assert "stranger" in said.error["message"]
+        said = run("wheel", "repack", release, *words, "--skip-unmatched")
+        assert "stranger-1.0-py3-none-any.whl is left out" in said.err
+        assert len(names(out)) == 3
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            (),
+            ("--edits", "m"),
+            ("--rename", "a"),
+            ("--name", "-"),
+            ("--remove-dependency", "!"),
+            ("--set-version", "x"),
+            ("--add-dependency", "a;\nos_name == 'nt'"),
+        ],
+    )
+    def test_usage(self, wheel: Path, run: Runner, words: tuple[str, ...]) -> None:
+        """What cannot be meant is told."""
+        before = tree(wheel.parent)
+        assert run("wheel", "repack", wheel, *words, "--json", code=2).error["code"] == "usage"
+        assert tree(wheel.parent) == before
+
+    def test_config_that_is_not_there(self, wheel: Path, tmp_path: Path, run: Runner) -> None:
+        """A file that cannot be read, or has faults, is an error."""
+        run("wheel", "repack", wheel, "--config", tmp_path / "x.toml", code=1)
+        (tmp_path / "x.toml").write_text("[metadata.a]\nadd = 1")
+        said = run("wheel", "repack", wheel, "--config", tmp_path / "x.toml", "--json", code=1)
+        assert said.error["faults"][0]["path"] == "metadata.a.add"
+        (tmp_path / "x.toml").write_text("[variants.a]\nproperties = []")
+        words = ("--config", tmp_path / "x.toml", "--variant", "b", "--json")
+        assert "there are: a" in run("wheel", "repack", wheel, *words, code=1).error["message"]
+        both = ("--config", tmp_path / "x.toml", "--variant", "a", "--null")
+        run("wheel", "repack", wheel, *both, code=2)
+
+
+class TestShow:
+    """``wheel show`` and ``wheel check``."""
+
+    def test_variant(self, wheel: Path, run: Runner) -> None:
+        """What a wheel says of itself, for people and for programs."""
+        run("wheel", "make", wheel, *MKL)
+        said = run("wheel", "show", wheel.parent)
+        assert "blas :: library :: mkl" in said.out
+        assert "blas: a list: library: openblas, mkl" in said.out
+        assert "none: it is a plain wheel" in said.out
+        variant, plain = run("wheel", "show", wheel.parent, "--json").object["wheels"]
+        assert variant["properties"] == ["blas :: library :: mkl"]
+        assert (variant["label"], variant["derived_label"], variant["layout"]) == (
+            "mkl",
+            "f5674d30",
+            "L7",
+        )
+        assert variant["document"]["default-priorities"] == {"namespace": ["blas"]}
+        assert plain["label"] is plain["document"] is None
+        assert plain["requires"] == ["numpy"]
+
+    def test_raw(self, wheel: Path, run: Runner) -> None:
+        """METADATA or the dependencies alone, of several wheels with their names."""
+        said = run("wheel", "show", wheel, "--metadata")
+        assert said.out.startswith("Metadata-Version: 2.1\nName: fast\n")
+        run("wheel", "make", wheel, *MKL)
+        said = run("wheel", "show", wheel.parent, "--dependencies")
+        assert said.out.splitlines()[1::2] == ["numpy", "numpy"]
+
+    def test_url(self, wheel: Path, run: Runner) -> None:
+        """Of a URL parts are read."""
+        words = ("-p", "x86_64 :: level :: v3", "--provider", "x86_64", "--label", "v3")
+        run("wheel", "make", wheel, *words)
+        with RecordingIndex(wheel.parent) as index:
+            url = f"{index.url.removesuffix('simple/')}files/fast-1.0-py3-none-any-v3.whl"
+            said = run("wheel", "show", url, "--json").object["wheels"][0]
+        assert said["properties"] == ["x86_64 :: level :: v3"]
+        assert said["size"]
+
+    def test_null(self, wheel: Path, run: Runner) -> None:
+        """The null variant has no properties, and says so."""
+        run("wheel", "make", wheel, "--null", "--provider", "abi_dependency")
+        path = wheel.with_name("fast-1.0-py3-none-any-null.whl")
+        said = run("wheel", "show", path)
+        assert "the null variant" in said.out
+        assert "built in: abi_dependency" in said.out
+
+    def test_check(self, wheel: Path, run: Runner) -> None:
+        """B-54: the same as ``wheelfit check``."""
+        spoiled(wheel, "fast/__init__.py", b"evil")
+        words = (wheel, "--full", "--json")
+        assert run("wheel", "check", *words, code=9).object == run("check", *words, code=9).object
