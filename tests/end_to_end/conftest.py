@@ -14,10 +14,11 @@ import pytest
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the slow clients to those who ask for them."""
-    if "clients_long" in config.option.markexpr:
-        return
-    long = [item for item in items if item.get_closest_marker("clients_long")]
+    """Leave the slow clients and backends to those who ask for them."""
+    left = [
+        mark for mark in ("clients_long", "backends_long") if mark not in config.option.markexpr
+    ]
+    long = [item for item in items if any(map(item.get_closest_marker, left))]
     if long:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]

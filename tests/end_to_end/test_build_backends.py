@@ -1,0 +1,252 @@
+"""``wheelfit build`` through real build backends, with the reference library as the oracle."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from end_to_end.backends import FLIT, HATCHLING, MESON, SCIKIT, SETUPTOOLS, write
+
+from wheelfit.build.index_file import read_wheel_document
+from wheelfit.core.metadata import to_mapping
+from wheelfit.testing.wheels import build_wheel
+
+pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]
+
+Build = Callable[..., dict[str, Any]]
+PROJECTS = {
+    "hatchling": HATCHLING,
+    "flit-core": FLIT,
+    "setuptools": SETUPTOOLS,
+    "meson-python": MESON,
+    "scikit-build-core": SCIKIT,
+}
+PACKAGES = {
+    "setuptools": "set_demo",
+    "meson-python": "meson_demo",
+    "scikit-build-core": "scikit_demo",
+}
+"""Of the projects that have something to compile."""
+LABELS = [None, "null", "v3", "v1"]
+
+
+@pytest.fixture
+def build(wheelfit: Callable[..., str], tmp_path: Path) -> Build:
+    """Return what builds a project of a backend into a folder ``dist``, and returns its JSON."""
+
+    def run(files: dict[str, str], *words: str | Path, more: str = "") -> dict[str, Any]:
+        project = write(tmp_path / "project", files, more)
+        said = wheelfit("build", project, "-o", tmp_path / "dist", "--json", *words)
+        found: dict[str, Any] = json.loads(said)
+        return found
+
+    return run
+
+
+def by_label(said: Mapping[str, Any]) -> dict[str | None, Any]:
+    """Return the wheels of a result by their labels."""
+    return {wheel["label"]: wheel for wheel in said["wheels"]}
+
+
+def instructions(wheel: Mapping[str, Any], folder: Path) -> str:
+    """Return what the compiled module of a wheel does."""
+    program = shutil.which("objdump")
+    if program is None:
+        pytest.skip("needs objdump, which comes with compilers")
+    with zipfile.ZipFile(wheel["path"]) as archive:
+        (name,) = [one for one in archive.namelist() if one.endswith(".so")]
+        path = archive.extract(name, folder / f"{wheel['label']}")
+    return subprocess.run([program, "-d", path], capture_output=True, text=True, check=True).stdout
+
+
+def total(wheel: Mapping[str, Any], package: str) -> int:
+    """Run the compiled function of a wheel."""
+    code = f"from {package}.fast import total; print(total(3))"
+    with zipfile.ZipFile(wheel["path"]) as archive:
+        place = Path(wheel["path"]).with_suffix(".unpacked")
+        archive.extractall(place)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=place, capture_output=True, text=True, check=True
+    )
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize("backend", PROJECTS)
+def test_every_backend(backend: str, build: Build, tmp_path: Path, variantlib_python: Path) -> None:
+    """B-17: none of them knows variants, and variantlib reads the wheels that come of them."""
+    said = build(PROJECTS[backend], "--all", "--flags")
+    wheels = by_label(said)
+    assert list(wheels) == LABELS
+    assert said["backend"].startswith(f"{backend} ")
+    assert {wheel["how"] for wheel in said["wheels"]} == {"plain", "converted"}
+    assert wheels["v3"]["validated"] == {"x86_64": "built-in provider"}
+    assert wheels["v1"]["flags"] == ["-march=x86-64"]
+    names = {path.name for path in (tmp_path / "dist").glob("*.whl")}
+    assert names == {wheel["filename"] for wheel in said["wheels"]}
+    theirs = read_by_variantlib(variantlib_python, tmp_path / "dist")
+    levels = {label: {"x86_64": {"level": [label]}} for label in ("v1", "v3")}
+    assert theirs["variants"] == {"null": {}, **levels}
+    ours = to_mapping(read_wheel_document(Path(wheels["v3"]["path"])))
+    assert {**theirs, "variants": ours["variants"], "$schema": ours["$schema"]} == ours
+    if backend in PACKAGES:
+        check_levels(said, PACKAGES[backend], tmp_path / "code")
+    else:
+        (text,) = [text for text in said["warnings"] if "-march=x86-64-v3" in text]
+        assert "have the same contents" in text  # there is nothing to compile
+
+
+def read_by_variantlib(python: Path, folder: Path) -> dict[str, Any]:
+    """Let the reference library write the index file of the wheels in a folder."""
+    program = python.parent / "variantlib"
+    words = [str(program), "generate-index-json", "--directory", str(folder)]
+    subprocess.run(words, check=True, capture_output=True)
+    (path,) = folder.glob("*-variants.json")
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def check_levels(said: Mapping[str, Any], package: str, folder: Path) -> None:
+    """B-26: the wheel for v3 has vectors of 256 bits, and those for older machines have none."""
+    wheels = by_label(said)
+    code = {label: instructions(wheels[label], folder) for label in LABELS}
+    # Arithmetic on integers of 256 bits is AVX2, not AVX.
+    assert re.search(r"vp(mulld|addd) .*%ymm", code["v3"])
+    for label in (None, "null", "v1"):
+        assert "%ymm" not in code[label]
+        assert re.search(r"\bp(muludq|addd) .*%xmm", code[label])
+    assert not said["warnings"]
+    assert total(wheels[None], package) == 6048
+
+
+LONG = pytest.mark.backends_long
+
+
+@pytest.mark.parametrize("backend", ["setuptools", pytest.param("scikit-build-core", marks=LONG)])
+def test_no_build_takes_up_another(backend: str, build: Build, tmp_path: Path) -> None:
+    """What lies in the project of a build without flags is not in a wheel that has some."""
+    project = tmp_path / "project"
+    build(PROJECTS[backend])
+    if backend == "setuptools":  # as whoever works there has it
+        subprocess.run(
+            [sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "x", project],
+            check=True,
+            capture_output=True,
+        )
+        assert list(project.glob("build/**/*.o"))
+    said = build(PROJECTS[backend], "--variant", "v3", "--flags")
+    assert "%ymm" in instructions(by_label(said)["v3"], tmp_path / "code")
+
+
+def test_without_flags_one_build_is_enough(build: Build, tmp_path: Path) -> None:
+    """B-26: unasked no flag is given; all wheels have the code of the plain one."""
+    said = build(SETUPTOOLS, "--all")
+    contents = set()
+    for wheel in said["wheels"]:
+        with zipfile.ZipFile(wheel["path"]) as archive:
+            contents.add(archive.read(next(n for n in archive.namelist() if n.endswith(".so"))))
+        assert wheel["flags"] == []
+    assert len(contents) == 1
+    assert "%ymm" not in instructions(said["wheels"][0], tmp_path / "code")
+
+
+@pytest.mark.parametrize(
+    ("words", "label", "told"),
+    [
+        pytest.param(["-C", "variant-name=x86_64::level::v3"], "fa7c1393", [""], marks=LONG),
+        (["-C", "variant=x86_64::level::v3"], "fa7c1393", ["x86_64 :: level :: v3"]),
+        pytest.param(
+            ["--variant", "v3", "--hand-over"], "v3", ["x86_64 :: level :: v3"], marks=LONG
+        ),
+        pytest.param(["-C", "null-variant"], "null", [""], marks=LONG),
+    ],
+)
+def test_meson_is_told(build: Build, words: list[str], label: str, told: list[str]) -> None:
+    """A-33: with ``variant=`` the build system gets the properties, with ``variant-name=`` not."""
+    (wheel,) = build(MESON, *words)["wheels"]
+    assert wheel["filename"].endswith(f"-{label}.whl")
+    found: dict[str, Any] = {}
+    with zipfile.ZipFile(wheel["path"]) as archive:
+        exec(archive.read("meson_demo/__init__.py"), found)
+    assert found["TOLD"] == told
+
+
+@LONG
+def test_settings_of_a_variant(build: Build) -> None:
+    """A table of the project decides how one variant is built, here by an option of Meson."""
+    more = '[tool.wheelfit.build.variants.v3]\nconfig-settings.setup-args = ["-Dvariant=own"]\n'
+    said = build(MESON, "--all", more=more)
+    found: dict[str, Any] = {}
+    for wheel in said["wheels"]:
+        with zipfile.ZipFile(wheel["path"]) as archive:
+            exec(archive.read("meson_demo/__init__.py"), found)
+        assert found["TOLD"] == (["own"] if wheel["label"] == "v3" else [""])
+
+
+SCIKIT_ON = {
+    **SCIKIT,
+    "pyproject.toml": SCIKIT["pyproject.toml"].replace(
+        "[tool.scikit-build]", "[tool.scikit-build]\nexperimental = true"
+    ),
+}
+
+
+def test_scikit_build_core_without_what_it_calls(build: Build) -> None:
+    """B-18: what it asks for is published without a function it calls, so it is not asked."""
+    said = build(SCIKIT_ON, "--variant", "v3")
+    assert said["wheels"][0]["how"] == "converted"
+
+
+def test_scikit_build_core_natively(build: Build, tmp_path: Path) -> None:
+    """Where it has what it calls, it builds the variant, whose document is written anew (B-18).
+
+    No registry has a release like that, so a small stand-in writes what the one it wants wrote.
+    """
+    build_wheel(tmp_path / "links", "variantlib", "0.0.9", files=VARIANTLIB)
+    said = build(SCIKIT_ON, "--variant", "v3", "--plain", "--find-links", tmp_path / "links")
+    wheels = by_label(said)
+    assert {label: wheel["how"] for label, wheel in wheels.items()} == {
+        None: "plain",
+        "v3": "native",
+    }
+    document = to_mapping(read_wheel_document(Path(wheels["v3"]["path"])))
+    assert document["$schema"] == "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json"
+    assert document["providers"] == {"x86_64": {"requires": ["x86-64-variant-provider<1"]}}
+
+
+VARIANTLIB = {
+    "variantlib/__init__.py": "",
+    "variantlib/errors.py": "class ValidationError(ValueError):\n    pass\n",
+    "variantlib/models/__init__.py": "",
+    "variantlib/models/variant.py": """
+class VariantProperty(tuple):
+    @classmethod
+    def from_str(cls, text):
+        return cls(part.strip() for part in text.split("::"))
+class VariantDescription(list):
+    pass
+""",
+    "variantlib/pyproject_toml.py": "class VariantPyProjectToml(dict):\n    pass\n",
+    "variantlib/api.py": """
+import json
+def get_variant_label(variant, label):
+    return label or "null"
+def make_variant_dist_info(variant, *, variant_info, variant_label):
+    found = {}
+    for namespace, feature, value in variant:
+        found.setdefault(namespace, {}).setdefault(feature, []).append(value)
+    return json.dumps({
+        "$schema": "https://variants-schema.wheelnext.dev/v0.0.3.json",
+        "default-priorities": {"namespace": ["x86_64"]},
+        "providers": {"x86_64": {"requires": ["x86-64-variant-provider"], "install-time": True}},
+        "variants": {variant_label: found},
+    })
+""",
+}
