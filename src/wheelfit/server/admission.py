@@ -9,6 +9,8 @@ that name leads the next time.
 from __future__ import annotations
 
 import ipaddress
+import re
+import socket
 from typing import TYPE_CHECKING
 
 from wheelfit.sources.urls import is_loopback, origin
@@ -26,6 +28,7 @@ def __dir__() -> list[str]:
 
 
 _PUBLIC, _PRIVATE, _THIS_MACHINE, _NEVER = range(4)
+_OLD_FORM = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+)){0,3}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +70,39 @@ def _distance(address: str) -> int:
     """Say how near an address is; a name that means nothing special is far."""
     if is_loopback(address):
         return _THIS_MACHINE
+    text = address.strip("[]").partition("%")[0].rstrip(".")
     try:
-        found = ipaddress.ip_address(address.strip("[]").partition("%")[0])
+        found = ipaddress.ip_address(text)
     except ValueError:
-        return _PUBLIC
+        old = _old_form(text)
+        if old is None:
+            return _PUBLIC
+        found = old
     found = getattr(found, "ipv4_mapped", None) or found
     if found.is_loopback:
         return _THIS_MACHINE
-    if found.is_link_local or found.is_unspecified or found.is_multicast:
+    if found.is_link_local or found.is_unspecified or found.is_multicast or found in _METADATA:
         return _NEVER
     # Ways from IPv6 into IPv4 networks lead wherever their last bytes say.
     embedded = getattr(found, "sixtofour", None)
-    if embedded is not None or not found.is_global:
-        return _PRIVATE
-    return _PRIVATE if found in _NEAR else _PUBLIC
+    if embedded is None and found in _TRANSLATED:
+        embedded = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+    if embedded is not None:
+        return max(_PRIVATE, _distance(str(embedded)))
+    return _PUBLIC if found.is_global and found not in _NEAR else _PRIVATE
+
+
+def _old_form(text: str) -> ipaddress.IPv4Address | None:
+    """Read an address as resolvers do that are older than rules: ``127.1``, ``0x7f000001``.
+
+    Who sends requests through a proxy never sees which address it finds.
+    """
+    if _OLD_FORM.fullmatch(text) is None:
+        return None
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(text))
+    except OSError:
+        return None
 
 
 class _Networks:
@@ -93,7 +115,12 @@ class _Networks:
         return any(address in network for network in self._networks)
 
 
-# What Pythons of some age take for public: what is translated into other networks, what belonged to
-# one site, and whom two clouds tell their secrets (192.0.0.192, 168.63.129.16).
-_NEAR = _Networks("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96", "fec0::/10",
-                  "192.0.0.0/24", "168.63.129.16/32")  # fmt: skip
+_TRANSLATED = _Networks("64:ff9b::/96", "64:ff9b:1::/96", "::/96", "::ffff:0:0:0/96")
+"""Networks whose last four bytes are an address of the other kind."""
+_METADATA = _Networks(
+    *("169.254.0.0/16", "fd00:ec2::254/128", "100.100.100.200/32"),
+    *("192.0.0.192/32", "168.63.129.16/32"),
+)
+"""Whom clouds tell their secrets; nobody serves wheels there."""
+_NEAR = _Networks("64:ff9b:1::/48", "fec0::/10", "192.0.0.0/24")
+"""What Pythons of some age take for public."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ class Behind:
         supported: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
         others: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] | None = None,
         cache: Path | None = None,
-        admission: Admission | None = None,
+        admission: Callable[[str, str], bool] | None = None,
         target: Target | None = None,
         bridges: Sequence[str] | None = None,
         patience: float | None = None,

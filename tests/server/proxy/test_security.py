@@ -55,6 +55,19 @@ class TestAdmission:
             "168.63.129.16",
             "224.0.0.1",
             "255.255.255.255",
+            "2130706433",
+            "017700000001",
+            "0x7f000001",
+            "0x7f.1",
+            "127.1",
+            "0xa9.0xfe.0xa9fe",
+            "[::]",
+            "127.0.0.1.",
+            "::127.0.0.1",
+            "::ffff:0:127.0.0.1",
+            "64:ff9b:1::7f00:1",
+            "fd00:ec2::254",
+            "100.100.100.200",
         ],
     )
     def test_a_public_index_names_public_addresses(self, address: str) -> None:
@@ -73,7 +86,16 @@ class TestAdmission:
         here = Admission.of("http://127.0.0.1:3141/simple/")
         assert here("localhost", "127.0.0.1")
         for admits in (private, here):
-            assert not admits("metadata", "169.254.169.254")
+            for address in ("169.254.169.254", "2852039166", "fd00:ec2::254", "168.63.129.16"):
+                assert not admits("metadata", address)
+            for address in ("64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::", "::ffff:169.254.169.254"):
+                assert not admits("metadata", address)
+
+    def test_numbers_that_are_public(self) -> None:
+        """An old spelling of a public address is as far away as the new one."""
+        admits = Admission.of("https://index.example/simple/")
+        for address in ("1572395042", "0x5db8d822", "93.184.55330", "192.88.99.1"):
+            assert admits("files.example", address)
 
     def test_hosts_can_be_named(self) -> None:
         """What the operator names may be named by pages wherever it is."""
@@ -155,6 +177,114 @@ class TestSentElsewhere:
                 fresh.close()
             behind.close()
         assert requests == []
+
+    def test_a_name_that_leads_elsewhere_the_second_time(
+        self, internal: tuple[str, list[Request]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """DNS rebinding: what a name meant when it was looked at does not count."""
+        origin, requests = internal
+        port = int(origin.rpartition(":")[2])
+        answers = iter(["127.0.0.2", "127.0.0.1"])
+        real = socket.getaddrinfo
+
+        def resolver(host: str, *rest: object, **more: object) -> object:
+            """Be a name server of somebody who wants in."""
+            if host != "files.evil.example":
+                return real(host, *rest, **more)  # type: ignore[arg-type]
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers), port))]
+
+        monkeypatch.setattr(socket, "getaddrinfo", resolver)
+        seen: list[str] = []
+
+        def admits(_host: str, address: str) -> bool:
+            """Stand for what is public: the address that the name has first."""
+            seen.append(address)
+            return address == "127.0.0.2"
+
+        page = Answer.of(200, b"", {"content-type": "text/html", "connection": "close"})
+        with LoopbackServer(lambda _request: page, host="127.0.0.2", port=port):
+            url = f"http://files.evil.example:{port}/simple/"
+            behind = Behind(url, admission=admits, mode="full")
+            try:
+                assert [behind.ask("/simple/some/").status for _ in range(2)] == [200, 502]
+            finally:
+                behind.close()
+        assert seen == ["127.0.0.2", "127.0.0.1"]  # connected to, looked at, and told nothing
+        assert requests == []
+
+    @pytest.mark.parametrize(
+        "location",
+        [
+            "file:///etc/passwd",
+            "gopher://127.0.0.1:70/x",
+            "ftp://127.0.0.1/x",
+            "http://169.254.169.254/latest/meta-data/",
+            "http://index.example@169.254.169.254/",
+            "http://[::ffff:169.254.169.254]/",
+            "http://2852039166/",
+            "http://0/",
+            "//[::]/",
+            "http://127.1/",
+            "http://x\r\nX-Evil: yes/",
+        ],
+    )
+    def test_redirects_of_every_kind(self, location: str) -> None:
+        """Other schemes, old spellings, logins in front of hosts, line ends: none is followed."""
+        paths: list[str] = []
+
+        def answer(request: Request) -> Answer:
+            paths.append(request.path)
+            return Answer(302, {"location": location.replace("\r\n", "%0d%0a")})
+
+        with RecordingIndex(answer) as index:
+            url = index.url.replace("127.0.0.1", "localhost")
+            behind = Behind(url, mode="full", admission=Admission(frozenset({"localhost"}), 0))
+            try:
+                assert behind.ask("/simple/some/").status == 502
+            finally:
+                behind.close()
+        assert set(paths) == {"/simple/some/"}
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "file:///etc/passwd",
+            "file://localhost/etc/passwd",
+            "gopher://127.0.0.1:70/x",
+            "data:text/plain,x",
+            "bridge:cupy/x",
+            "FILE:///etc/passwd",
+        ],
+    )
+    @pytest.mark.parametrize("kind", ["json", "html", "base"])
+    def test_links_of_other_schemes(self, url: str, kind: str) -> None:
+        """A page of a server names files of servers: nothing of this machine is read."""
+        names = (
+            f"some-1.0-{LINUX_TAG}-cu129.whl",
+            "some-1.0-variants.json",
+            "some-1.0-py3-none-any.whl",
+        )
+        if kind == "json":
+            files = [
+                {"filename": name, "url": url, "hashes": {}, "core-metadata": True}
+                for name in names
+            ]
+            page = json.dumps({"meta": {"api-version": "1.0"}, "name": "some", "files": files})
+        else:
+            base = f'<base href="{url}">' if kind == "base" else ""
+            links = (f'<a href="{name if base else url}">{name}</a>' for name in names)
+            page = f"<!doctype html><head></head>{base}" + "".join(links)
+        form = {"content-type": JSON if kind == "json" else "text/html"}
+        with RecordingIndex(lambda _request: Answer.of(200, page.encode(), form)) as index:
+            behind = Behind(index.url, supported={"nvidia": CUDA}, mode="full")
+            try:
+                answer = behind.ask("/simple/some/", PIP)
+                if answer.status == 200:
+                    assert json.loads(body(answer))["files"] == []
+                else:
+                    assert answer.status == 502
+            finally:
+                behind.close()
 
 
 class TestPages:
