@@ -317,6 +317,21 @@ class TestPages:
             assert (answer.status, body(answer)) == (200, page)
             behind.close()
 
+    def test_a_small_wheel_that_is_something_else(self, tmp_path: Path) -> None:
+        """What is known to be wrong before its first byte is sent is an error, and no cut line."""
+        folder = tmp_path / "index"
+        folder.mkdir()
+        release(folder, "some", {"cu129": [LINUX_TAG]}, requires=('x; variant_label == "cu129"',))
+        with RecordingIndex(folder) as index:
+            index.faults.wrong_hash.add(f"some-1.0-{LINUX_TAG}-cu129.whl")
+            behind = Behind(index.url, supported={"nvidia": CUDA}, mode="full")
+            try:
+                (file,) = behind.page("some", PIP).values()
+                answer = behind.ask(behind.path_of(file))
+                assert (answer.status, b"sha256" in body(answer).lower()) == (502, True)
+            finally:
+                behind.close()
+
     def test_locations_have_no_line_ends(self) -> None:
         """What a page puts into a URL cannot add headers to an answer."""
         name = f"some-1.0-{LINUX_TAG}-cu129.whl"

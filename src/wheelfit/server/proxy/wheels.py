@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import HashMismatch
 from wheelfit.server.memory import Memory
 from wheelfit.server.messages import Disconnect
 from wheelfit.server.proxy.naming import fingerprint
@@ -19,7 +20,7 @@ from wheelfit.server.proxy.originals import KeptOriginal, RemoteOriginal
 from wheelfit.sources.local_files import path_of
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.remote import RangeUnsupported
+from wheelfit.wheels.remote import FIRST_REQUEST, RangeUnsupported
 from wheelfit.wheels.virtual import with_metadata
 
 if TYPE_CHECKING:
@@ -156,7 +157,12 @@ class Rewriting:
         :param file: the original.
         :raises NetworkError: it cannot be read.
         """
-        make = lambda: Served(self._original(upstream, file))  # noqa: E731
+
+        def make() -> Served:
+            original = self._original(upstream, file)
+            _check_small(original, file)
+            return Served(original)
+
         return self._served.get((file.url, fingerprint(file)), make)
 
     def with_metadata(self, upstream: Upstream, file: File, metadata: bytes) -> Served:
@@ -166,12 +172,14 @@ class Rewriting:
         :param file: the original.
         :param metadata: what takes the place of its own.
         :raises NetworkError: it cannot be read.
+        :raises HashMismatch: it is small, and not what was promised.
         :raises InvalidWheel: it is not sound.
         """
         digest = hashlib.sha256(metadata).hexdigest()
 
         def make() -> Served:
             original = self._original(upstream, file)
+            _check_small(original, file)
             filename = parse_wheel_filename(file.filename)
             with WheelArchive(original, filename, where=redact(file.url)) as archive:
                 wheel = with_metadata(archive, metadata)
@@ -223,6 +231,21 @@ class Rewriting:
         folder = Path(self._scratch.name, fingerprint(file))
         folder.mkdir(exist_ok=True)
         return KeptOriginal(upstream.web.files.download(file, folder))
+
+
+def _check_small(original: Original, file: File) -> None:
+    """Compare what is read at once anyway with what was promised, before anything is sent.
+
+    :raises HashMismatch: it is something else.
+    """
+    promised = file.hashes.get("sha256")
+    if promised is None or original.size > FIRST_REQUEST:
+        return
+    actual = hashlib.sha256(original.read_at(0, original.size)).hexdigest()
+    if actual != promised:
+        raise HashMismatch(
+            algorithm="sha256", expected=[promised], actual=actual, where=redact(file.url)
+        )
 
 
 def _key(file: File, digest: str) -> str:
