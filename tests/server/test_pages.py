@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from urllib.parse import urlsplit
 
 import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.server.pages import choose_type, write_project, write_projects, write_site
-from wheelfit.sources.page import ACCEPT, File, ProjectPage
+from wheelfit.sources.page import ACCEPT, File, OtherPages, ProjectPage
 from wheelfit.sources.simple_api import parse_page
 
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -93,6 +95,36 @@ def test_json() -> None:
     assert wheel["core-metadata"] == wheel["dist-info-metadata"] == {"sha256": "2" * 64}
     assert wheel["yanked"] == '"bad" & <wrong>'
     assert set(sdist) == {"filename", "url", "hashes"}
+
+
+@pytest.mark.parametrize("media_type", [JSON, HTML])
+def test_where_a_project_is_besides(media_type: str) -> None:
+    """PEP 708: written and read in both forms, hostile ones left out; else nothing is said."""
+    elsewhere = OtherPages(("https://a.example/x/?a=1&b=2",), ("https://b.example/x/",))
+    body = write_project(replace(PAGE, elsewhere=elsewhere), media_type)
+    assert parse_page(body, media_type, URL, NAME).elsewhere == elsewhere
+    assert b'"1.2"' in body
+    hostile = ("javascript:alert(1)", "file:///etc/passwd", "https://u:p@c.example/x/", '"><b>')
+    body = write_project(replace(PAGE, elsewhere=OtherPages(hostile, hostile)), media_type)
+    assert b"<b>" not in body or media_type == JSON
+    read = parse_page(body, media_type, URL, NAME).elsewhere
+    assert {url.split("/")[2] for url in (*read.tracks, *read.alternates)} <= {
+        "c.example", urlsplit(URL).netloc,
+    }  # fmt: skip
+    assert "u:p" not in str(read)
+    plain = write_project(PAGE, media_type)
+    assert b"tracks" not in plain
+    assert b"alternate" not in plain
+
+
+@pytest.mark.parametrize("said", ["x", 1, {"a": "b"}, [1, None, ["x"]], None])
+def test_nonsense_about_other_pages_hides_no_file(said: object) -> None:
+    """PEP 708: what cannot be read says nothing, and the page counts all the same."""
+    document = json.loads(write_project(PAGE, JSON))
+    document["alternate-locations"] = document["meta"]["tracks"] = said
+    page = parse_page(json.dumps(document).encode(), JSON, URL, NAME)
+    assert len(page.files) == len(PAGE.files)
+    assert not page.elsewhere
 
 
 def test_index_file_has_no_attributes() -> None:

@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.errors import InvalidPage
 from wheelfit.sources.cache import Store
 from wheelfit.sources.client import Answer
+from wheelfit.sources.page import OtherPages
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.simple_api import parse_page
 
@@ -48,6 +49,17 @@ def test_the_same_page_comes_back(tmp_path: Path) -> None:
     for _ in range(2):
         assert ParsedPages(Store(tmp_path)).page(answer(LARGE), A, source="s") == expected
     assert list((tmp_path / "parsed-1").rglob("*"))
+
+
+def test_where_a_project_is_besides_comes_back(tmp_path: Path) -> None:
+    """PEP 708: it is remembered with the files."""
+    said = (
+        '<meta name="pypi:tracks" content="https://a.example/a/">'
+        '<meta name="pypi:alternate-locations" content="https://b.example/a/">'
+    )
+    for _ in range(2):
+        page = ParsedPages(Store(tmp_path)).page(answer(said + LARGE), A, source="s")
+        assert page.elsewhere == OtherPages(("https://a.example/a/",), ("https://b.example/a/",))
 
 
 def test_it_belongs_to_the_page(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.filename import parse_index_file_name, release_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from wheelfit.sources.page import File, ProjectPage
 
@@ -22,6 +22,8 @@ def __dir__() -> list[str]:
 
 
 API_VERSION = "1.1"
+_WITH_ELSEWHERE = "1.2"
+"""Of pages that say where their project is besides (PEP 708)."""
 
 JSON = "application/vnd.pypi.simple.v1+json"
 HTML = "application/vnd.pypi.simple.v1+html"
@@ -85,11 +87,20 @@ def write_project(page: ProjectPage, media_type: str) -> bytes:
     :param page: its files, in the order of the page.
     :param media_type: what `choose_type` returned.
     """
+    elsewhere = page.elsewhere
     if media_type != JSON:
-        return _html(f"Links for {page.name}", map(_link, page.files))
+        said = [("pypi:tracks", url) for url in elsewhere.tracks]
+        said += [("pypi:alternate-locations", url) for url in elsewhere.alternates]
+        return _html(f"Links for {page.name}", map(_link, page.files), said)
+    meta: dict[str, object] = {**_meta()}
+    if elsewhere:
+        meta["api-version"] = _WITH_ELSEWHERE
+    if elsewhere.tracks:
+        meta["tracks"] = list(elsewhere.tracks)
     content = {
-        "meta": _meta(),
+        "meta": meta,
         "name": page.name,
+        **({"alternate-locations": list(elsewhere.alternates)} if elsewhere.alternates else {}),
         "versions": _versions(page.files),
         "files": [_entry(file) for file in page.files],
     }
@@ -173,11 +184,13 @@ def _anchor(url: str, attributes: Mapping[str, str], text: str) -> str:
     return f'<a href="{escape(url)}"{shown}>{escape(text)}</a><br>'
 
 
-def _html(title: str, lines: Iterable[str]) -> bytes:
+def _html(title: str, lines: Iterable[str], said: Sequence[tuple[str, str]] = ()) -> bytes:
+    version = _WITH_ELSEWHERE if said else API_VERSION
+    more = "".join(f'<meta name="{name}" content="{escape(text)}">\n' for name, text in said)
     head = (
         "<!DOCTYPE html>\n<html>\n<head>\n"
         '<meta charset="utf-8">\n'
-        f'<meta name="pypi:repository-version" content="{API_VERSION}">\n'
-        f"<title>{escape(title)}</title>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
+        f'<meta name="pypi:repository-version" content="{version}">'
+        f"\n{more}<title>{escape(title)}</title>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
     )
     return "".join([head, *(f"{line}\n" for line in lines), "</body>\n</html>\n"]).encode("utf-8")

@@ -41,6 +41,10 @@ class HtmlPage:
     """Content of ``<meta name="pypi:repository-version">`` (PEP 629)."""
     links: tuple[Link, ...]
     """In the order of the page."""
+    tracks: tuple[str, ...] = ()
+    """Content of each ``<meta name="pypi:tracks">`` (PEP 708)."""
+    alternates: tuple[str, ...] = ()
+    """Content of each ``<meta name="pypi:alternate-locations">`` (PEP 708)."""
 
 
 # Possessive quantifiers everywhere: a page that does not match is given up at
@@ -96,7 +100,13 @@ def read_links(text: str) -> HtmlPage:
         if scan.attributes is not None:
             scan.words.append(text[position:])
     scan.end_anchor()
-    return HtmlPage(scan.base, scan.version, tuple(scan.links))
+    return HtmlPage(
+        scan.base,
+        scan.version,
+        tuple(scan.links),
+        tuple(scan.said["pypi:tracks"]),
+        tuple(scan.said["pypi:alternate-locations"]),
+    )
 
 
 class _Scan:
@@ -106,6 +116,7 @@ class _Scan:
         self.base: str | None = None
         self.version: str | None = None
         self.links: list[Link] = []
+        self.said: dict[str, list[str]] = {"pypi:tracks": [], "pypi:alternate-locations": []}
         self.attributes: dict[str, str] | None = None
         self.words: list[str] = []
 
@@ -120,6 +131,8 @@ class _Scan:
             attributes = _attributes(text)
             if attributes.get("name") == "pypi:repository-version":
                 self.version = attributes.get("content")
+            elif attributes.get("name") in self.said:
+                self.said[attributes["name"]].append(attributes.get("content", ""))
 
     def end_anchor(self) -> None:
         """Take the end of an anchor, by its tag, by another anchor or by the end of the page."""

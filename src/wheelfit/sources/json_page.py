@@ -17,6 +17,7 @@ def __dir__() -> list[str]:
 
 class _Meta(msgspec.Struct, rename="kebab"):
     api_version: str = "1.0"
+    tracks: object = None
 
 
 class _Status(msgspec.Struct):
@@ -45,6 +46,7 @@ class JsonPage(msgspec.Struct, rename="kebab"):
     files: list[JsonFile]
     meta: _Meta = msgspec.field(default_factory=_Meta)
     project_status: _Status | None = None
+    alternate_locations: object = None
 
 
 _decoder = msgspec.json.Decoder(JsonPage)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+from wheelfit.errors import InvalidConfiguration
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -22,7 +24,9 @@ __all__ = [
     "VARIANTS_SUFFIX",
     "File",
     "Origin",
+    "OtherPages",
     "ProjectPage",
+    "check_page_url",
     "time_of_upload",
 ]
 
@@ -42,6 +46,22 @@ VARIANTS_SUFFIX = "-variants.json"
 """End of the name of an index-level variants file (F-70)."""
 NO_HASHES: Mapping[str, str] = MappingProxyType({})
 """What a file carries whose hash nobody has promised."""
+
+
+def check_page_url(url: str, *, where: str) -> None:
+    """Check that a page of a project can be there (PEP 708).
+
+    :param url: from somebody who declares it.
+    :param where: where that is said.
+    :raises InvalidConfiguration: it cannot.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("https", "http") or not parts.hostname or "@" in parts.netloc:
+        raise InvalidConfiguration(
+            f"{url[:200]!r} is no page of a project",
+            where=where,
+            hint="as https://index.example.org/simple/torch/",
+        )
 
 
 def time_of_upload(file: File) -> datetime | None:
@@ -123,6 +143,19 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherPages:
+    """Say where an index says that the same project is besides (PEP 708): URLs of its pages."""
+
+    tracks: tuple[str, ...] = ()
+    """Pages whose project this one adds to, by its own word."""
+    alternates: tuple[str, ...] = ()
+    """Pages of indexes whose files of that name are of the same project."""
+
+    def __bool__(self) -> bool:
+        return bool(self.tracks or self.alternates)
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectPage:
     """List the files of one project at one source."""
 
@@ -136,3 +169,5 @@ class ProjectPage:
     """What was ignored on the page and why (F-136), one sentence each."""
     bridge: Family | None = None
     """The family whose members are listed as its variants; None: it is what it is."""
+    elsewhere: OtherPages = OtherPages()
+    """What the index says of the same project on other ones; nothing here follows from it."""

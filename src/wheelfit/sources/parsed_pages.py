@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit import __version__
 from wheelfit.core.digests import sha256_of
-from wheelfit.sources.page import NO_HASHES, File, ProjectPage
+from wheelfit.sources.page import NO_HASHES, File, OtherPages, ProjectPage
 from wheelfit.sources.simple_api import parse_page
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def __dir__() -> list[str]:
 
 _WORTH = 16 << 10  # bytes; a smaller page is parsed in no time
 _KIND = "parsed"
-_FORM = 3  # raised whenever a row changes
+_FORM = 4  # raised whenever a row changes
 _Row: TypeAlias = tuple[
     str,
     str,
@@ -43,6 +43,8 @@ _Row: TypeAlias = tuple[
     str | None,
     tuple[str, ...] | None,
 ]
+
+_Kept: TypeAlias = tuple[list[_Row], list[str], tuple[str, ...], tuple[str, ...]]
 
 
 class ParsedPages:
@@ -98,18 +100,18 @@ def _encoded(page: ProjectPage) -> bytes:
     ]
     from msgspec.msgpack import encode  # noqa: PLC0415 - 15 ms, for large pages
 
-    return encode((rows, page.notes))
+    return encode((rows, page.notes, page.elsewhere.tracks, page.elsewhere.alternates))
 
 
 @cache
-def _decoder() -> Decoder[tuple[list[_Row], list[str]]]:
+def _decoder() -> Decoder[_Kept]:
     from msgspec.msgpack import Decoder  # noqa: PLC0415
 
-    return Decoder(tuple[list[_Row], list[str]])
+    return Decoder(_Kept)
 
 
 def _decoded(data: bytes, project: NormalizedName, source: str) -> ProjectPage:
-    rows, notes = _decoder().decode(data)
+    rows, notes, tracks, alternates = _decoder().decode(data)
     files = tuple(
         File(
             filename=filename,
@@ -137,7 +139,8 @@ def _decoded(data: bytes, project: NormalizedName, source: str) -> ProjectPage:
             forbidden,
         ) in rows
     )
-    return ProjectPage(project, files, source, tuple(notes))
+    elsewhere = OtherPages(tracks, alternates)
+    return ProjectPage(project, files, source, tuple(notes), elsewhere=elsewhere)
 
 
 def _frozen(hashes: dict[str, str] | None) -> Mapping[str, str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wheelfit.errors import InvalidPage
 from wheelfit.patterns import pattern
-from wheelfit.sources.page import NO_HASHES, VARIANTS_SUFFIX, File, ProjectPage
+from wheelfit.sources.page import NO_HASHES, VARIANTS_SUFFIX, File, OtherPages, ProjectPage
 from wheelfit.sources.urls import join, last_segment, origin, redact, split_userinfo
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def parse_page(
     :raises InvalidPage: it is neither JSON nor HTML of API version 1.
     """
     source = source or redact(url)
-    files, notes = parse_links(body, content_type, url, source=source)
-    return ProjectPage(project, files, source, notes)
+    files, notes, elsewhere = _read(body, content_type, url, source)
+    return ProjectPage(project, files, source, notes, elsewhere=elsewhere)
 
 
 def parse_links(
@@ -82,6 +82,14 @@ def parse_links(
     :returns: the files, and notes on what was left out.
     :raises InvalidPage: it is neither JSON nor HTML of API version 1.
     """
+    return _read(body, content_type, url, source)[:2]
+
+
+_Read: TypeAlias = tuple[tuple[File, ...], tuple[str, ...], OtherPages]
+"""Files, notes, and where the project is besides."""
+
+
+def _read(body: bytes, content_type: str, url: str, source: str) -> _Read:
     kind, charset = _kind(content_type, body)
     if kind == "json":
         return _from_json(body, url, source)
@@ -228,9 +236,7 @@ def _joiner(base: str) -> Callable[[str], str]:
 # --- HTML -----------------------------------------------------------------------
 
 
-def _from_html(
-    body: bytes, charset: str, url: str, source: str
-) -> tuple[tuple[File, ...], tuple[str, ...]]:
+def _from_html(body: bytes, charset: str, url: str, source: str) -> _Read:
     try:
         text = body.decode(charset, errors="replace")
     except LookupError:
@@ -255,7 +261,7 @@ def _from_html(
             metadata_hashes=_html_metadata(advertised),
             provenance=attributes.get("data-provenance"),
         )
-    return entries.result()
+    return *entries.result(), _other_pages(page.tracks, page.alternates, url)
 
 
 def _html_name(link: Link) -> Callable[[str], str | None]:
@@ -297,13 +303,13 @@ _DEFAULTS: dict[str, dict[str, str]] = {"hashes": {}}
 _ACTIVE = {"status": "active"}
 
 
-def _from_json(body: bytes, url: str, source: str) -> tuple[tuple[File, ...], tuple[str, ...]]:
+def _from_json(body: bytes, url: str, source: str) -> _Read:
     entries = _Entries(url, source)
     rows = _plain_rows(body) if len(body) < _SMALL else None
     if rows is not None:
         for row in rows:
             _add_json(entries, *row)
-        return entries.result()
+        return *entries.result(), _NOWHERE
     from wheelfit.sources.json_page import decoded  # noqa: PLC0415 - 20 ms, for large pages
 
     try:
@@ -332,7 +338,7 @@ def _from_json(body: bytes, url: str, source: str) -> tuple[tuple[File, ...], tu
         status, reason = page.project_status.status, page.project_status.reason
         words = _one_line(f"{status}: {reason}" if reason else status)
         entries.notes.append(f"the project is {words}")  # PEP 792
-    return entries.result()
+    return *entries.result(), _other_pages(page.meta.tracks, page.alternate_locations, url)
 
 
 def _refuse(constant: str) -> None:
@@ -359,7 +365,8 @@ def _plain_rows(body: bytes) -> list[list[Any]] | None:
     try:
         page = _plain_json.decode(body.decode())
         files, is_active = page["files"], page.get("project-status", _ACTIVE) == _ACTIVE
-        is_plain = is_active and type(files) is list
+        is_alone = "alternate-locations" not in page and "tracks" not in page["meta"]
+        is_plain = is_active and is_alone and type(files) is list
         if not (is_plain and page["meta"]["api-version"].startswith("1.")):
             return None
         rows = [[file.get(key, _DEFAULTS.get(key)) for key in _TYPES] for file in files]
@@ -442,6 +449,27 @@ def _one_line(words: str) -> str:
 
 
 # --- both -----------------------------------------------------------------------
+
+
+_NOWHERE = OtherPages()
+_MOST_PLACES = 50
+
+
+def _other_pages(tracks: object, alternates: object, url: str) -> OtherPages:
+    """Read where a project is besides (PEP 708); what is no URL of a page is left out."""
+    return OtherPages(_places(tracks, url), _places(alternates, url))
+
+
+def _places(said: object, url: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for text in said[:_MOST_PLACES] if isinstance(said, (list, tuple)) else ():
+        try:
+            place = split_userinfo(join(url, text))[0] if isinstance(text, str) else ""
+            if _PLAIN_HOST.match(place) and place.isprintable():
+                found[place] = None
+        except ValueError:
+            continue
+    return tuple(found)
 
 
 def _check_version(version: str, url: str) -> None:

@@ -66,6 +66,27 @@ def test_refusals(run: Runner, dist: Path) -> None:
     assert (dist / "simple/fast/index.html").exists()
 
 
+def test_where_projects_are_besides(run: Runner, dist: Path) -> None:
+    """PEP 708: pages say it as long as it is asked for; releases of others leave it so."""
+    url, page = "https://a.example/simple/fast/", dist / "simple/fast/index.json"
+
+    def said() -> tuple[object, object]:
+        document = json.loads(page.read_bytes())
+        return document["meta"].get("tracks"), document.get("alternate-locations")
+
+    run("index", "generate", dist, "--tracks", f"Fast={url}", "--alternate", f"fast={url}")
+    assert said() == ([url], [url])
+    assert url in (dist / "simple/fast/index.html").read_text()
+    again = run("index", "generate", dist, "--tracks", f"Fast={url}", "--alternate", f"fast={url}")
+    assert "nothing has changed" in again.out
+    build_release(dist, "other", labels=(None,))
+    run("index", "generate", dist, "--release", "other==1.0")
+    assert said() == ([url], [url])
+    run("index", "generate", dist)
+    assert said() == (None, None)
+    run("index", "generate", dist, "--tracks", "fast=a.example", code=1)
+
+
 def test_an_address_that_is_none(run: Runner, dist: Path) -> None:
     """What would stand in commands to copy is looked at before anything is written."""
     said = run("index", "generate", dist, "--site", "--public-url", "wheels.example.org", code=2)

@@ -9,6 +9,7 @@ import pytest
 
 from wheelfit.errors import FileProblem, InvalidConfiguration
 from wheelfit.server.hosting.settings import read_settings
+from wheelfit.sources.page import OtherPages
 
 
 def test_flags_count_most_then_variables_then_the_file(tmp_path: Path) -> None:
@@ -54,3 +55,19 @@ def test_files_have_no_other_keys(tmp_path: Path) -> None:
         read_settings({}, {}, str(file))
     with pytest.raises(FileProblem):
         read_settings({}, {}, str(tmp_path / "none.toml"))
+
+
+def test_where_projects_are_besides(tmp_path: Path) -> None:
+    """PEP 708: tables of one URL or several for each project; a URL that is none is told."""
+    file = tmp_path / "serve.toml"
+    file.write_text(
+        '[tracks]\nTorch = "https://a.example/torch/"\n'
+        '[alternate-locations]\ntorch = ["https://a.example/torch/", "https://b.example/torch/"]\n'
+    )
+    (declared,) = read_settings({}, {}, str(file)).elsewhere.items()
+    tracked = ("https://a.example/torch/",)
+    assert declared == ("torch", OtherPages(tracked, (*tracked, "https://b.example/torch/")))
+    for wrong in ('tracks = "x"', "[tracks]\ntorch = 1", '[tracks]\ntorch = "file:///x"'):
+        file.write_text(wrong)
+        with pytest.raises(InvalidConfiguration):
+            read_settings({}, {}, str(file))

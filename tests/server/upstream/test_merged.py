@@ -11,6 +11,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from server.upstream.mirroring import Mirroring, read
 
 from wheelfit.errors import InvalidConfiguration, NetworkError
+from wheelfit.server.declared import Declared
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.index import Content
 from wheelfit.server.messages import Request
@@ -19,7 +20,7 @@ from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.merged import Merged, Owners, Source
 from wheelfit.server.upstream.opening import Mirrors, open_mirrors
 from wheelfit.server.upstream.settings import MirrorSettings
-from wheelfit.sources.page import ProjectPage
+from wheelfit.sources.page import OtherPages, ProjectPage
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 
@@ -173,6 +174,20 @@ class TestShared:
         assert content.size == (own / "small-1.0-py3-none-any.whl").stat().st_size
         assert index.content("small-2.0-py3-none-any.whl") is not None
         assert index.content("small-9.0-py3-none-any.whl") is None
+
+    def test_where_it_is_besides(self, own: Path, mirrored: Mirroring) -> None:
+        """PEP 708: a page of several says what each says; alone each says its own."""
+        urls = ("https://a.example/small/", "https://b.example/small/")
+        declared = Declared(FolderIndex(own), {SMALL: OtherPages(urls[:1], urls)})
+        other = Declared(mirrored.index, {SMALL: OtherPages(urls[1:], urls)})
+        sources = [Source("own", declared, is_own=True), Source("pypi", other)]
+        page = Merged(sources).project(SMALL)
+        assert page is not None
+        assert page.elsewhere == OtherPages(urls[:1], urls)
+        assert names(page) == names(FolderIndex(own).project(SMALL))  # nothing follows from it
+        page = Merged(sources, Owners({SMALL: ("own", "pypi")})).project(SMALL)
+        assert page is not None
+        assert page.elsewhere == OtherPages(urls, urls)
 
     def test_variants_of_a_release_are_of_one_source(
         self, own: Path, mirrored: Mirroring, wheels: Path

@@ -46,6 +46,19 @@ class TestPages:
         assert list(entry["core-metadata"]) == ["sha256"]
         assert entry["url"] == f"../../files/{SMALL}"
 
+    def test_where_a_project_is_besides(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """PEP 708: what the upstream says of other indexes is passed on, and never followed."""
+        said = {"alternate-locations": ["https://other.example/simple/small/"]}
+        page = {"meta": {"api-version": "1.2", "tracks": ["https://first.example/small/"]}}
+        files: list[object] = [{"filename": SMALL, "url": f"../../files/{SMALL}", "hashes": {}}]
+        document = {**page, **said, "name": "small", "files": files}
+        upstream.faults.content["/simple/small/"] = json.dumps(document).encode()
+        body = b"".join(mirror().ask("/simple/small/").body)
+        served = json.loads(body)
+        assert served["alternate-locations"] == said["alternate-locations"]
+        assert served["meta"] == page["meta"]
+        assert list(mirror().page("small")) == [SMALL]
+
     def test_upload_times_and_attestations(self, mirror: Opener) -> None:
         """They are passed on, the attestations under an address of the mirror."""
         page = {

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.server.generate.targets import Target
     from wheelfit.server.generate.wishes import Generated
+    from wheelfit.sources.page import OtherPages
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -69,6 +70,13 @@ def configure(parser: ArgumentParser) -> None:
         action="store_true",
         help="remove all projects of the index if DIR has nothing to publish",
     )
+    for flag, text in (
+        ("--tracks", "say that this project adds to the one of that page (PEP 708)"),
+        ("--alternate", "say that the project of that page on another index is the same (PEP 708)"),
+    ):
+        parser.add_argument(
+            flag, type=given, action="append", default=[], metavar="PROJECT=URL", help=text
+        )
     parser.add_argument(
         "--site",
         action="store_true",
@@ -139,6 +147,7 @@ def _generate(
         prune=arguments.prune,
         allow_empty=arguments.allow_empty,
         full=arguments.full,
+        elsewhere=_elsewhere(arguments),
     )
     if arguments.memory:
         memory = Path(arguments.memory)
@@ -168,6 +177,25 @@ def _generate(
             progress=bar,
             last_run=last_run,
         )
+
+
+def _elsewhere(arguments: Namespace) -> dict[str, OtherPages]:
+    """Read what ``--tracks`` and ``--alternate`` say."""
+    from packaging.utils import canonicalize_name
+
+    from wheelfit.sources.page import OtherPages, check_page_url
+
+    found: dict[str, dict[str, list[str]]] = {}
+    for flag, texts in (("tracks", arguments.tracks), ("alternate", arguments.alternate)):
+        for text in texts:
+            name, _, url = text.partition("=")
+            check_page_url(url, where=f"--{flag} {text}")
+            project = found.setdefault(canonicalize_name(name), {"tracks": [], "alternate": []})
+            project[flag].append(url)
+    return {
+        name: OtherPages(tuple(said["tracks"]), tuple(said["alternate"]))
+        for name, said in found.items()
+    }
 
 
 def _left_out(folder: Path, place: Path | None) -> frozenset[Path]:

@@ -155,6 +155,7 @@ def generate(
             before,
             generated,
             only=wishes.releases,
+            elsewhere=wishes.elsewhere,
             prune=wishes.prune,
             progress=progress,
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.errors import FileProblem
-from wheelfit.sources.page import File
+from wheelfit.sources.page import File, OtherPages
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class Manifest:
     """Those of the parts that no page named any more when it was written."""
     gone: Mapping[str, str] = field(default_factory=dict)
     """By name: the SHA-256 of files that were published once and are listed no more; for good."""
+    elsewhere: Mapping[str, OtherPages] = field(default_factory=dict)
+    """By project what its page says of it on other indexes; those alone that say something."""
 
     def known(self) -> dict[str, str]:
         """Return by name the SHA-256 of all that was ever published, index files left out."""
@@ -77,6 +79,10 @@ def read_manifest(data: bytes | None, *, where: str) -> Manifest:
             dict(known["parts"]),
             frozenset(known["left"]),
             dict(known.get("gone", {})),
+            {
+                project: OtherPages(tuple(said["tracks"]), tuple(said["alternates"]))
+                for project, said in known.get("elsewhere", {}).items()
+            },
         )
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise FileProblem(
@@ -88,7 +94,7 @@ def read_manifest(data: bytes | None, *, where: str) -> Manifest:
 
 def write_manifest(manifest: Manifest) -> bytes:
     """Return its bytes: equal ones for equal content."""
-    document = {
+    document: dict[str, Any] = {
         "version": _VERSION,
         "projects": {
             project: [_mapping(file) for file in manifest.files[project]]
@@ -99,6 +105,11 @@ def write_manifest(manifest: Manifest) -> bytes:
         "left": sorted(manifest.left),
         "gone": dict(sorted(manifest.gone.items())),
     }
+    if manifest.elsewhere:
+        document["elsewhere"] = {
+            project: {"tracks": said.tracks, "alternates": said.alternates}
+            for project, said in sorted(manifest.elsewhere.items())
+        }
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -15,6 +16,7 @@ from wheelfit.server.generate.manifest import MANIFEST, Manifest, read_manifest,
 from wheelfit.server.generate.targets import SIMPLE, Part
 from wheelfit.server.generate.wishes import Generated, Standing
 from wheelfit.server.pages import HTML, JSON, write_project, write_projects
+from wheelfit.sources.page import OtherPages, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.values import replace
 
@@ -37,6 +39,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
+NOWHERE_ELSE: Mapping[str, OtherPages] = MappingProxyType({})
 _KINDS = {"index.html": HTML, "index.json": JSON}
 
 
@@ -48,6 +51,7 @@ def publish(
     generated: Generated,
     *,
     only: frozenset[Release] = frozenset(),
+    elsewhere: Mapping[str, OtherPages] = NOWHERE_ELSE,
     prune: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> Generated:
@@ -59,6 +63,8 @@ def publish(
     :param before: what is published.
     :param generated: what is known of it so far.
     :param only: change the entries of these releases alone; empty: of all.
+    :param elsewhere: by project what its page says of it on other indexes (PEP 708); with
+        ``only``, of others it stays what it says.
     :param prune: remove what no page names, before and after.
     :param progress: told of bytes.
     """
@@ -69,7 +75,9 @@ def publish(
     with target.turning():
         before = read_manifest(target.read(MANIFEST), where=target.name)
         listed = _together(before.files, files, only)
-        pages, digests = _pages(listed, before, target)
+        said = {**(before.elsewhere if only else {}), **elsewhere}
+        said = {name: said[name] for name in listed if said.get(name)}
+        pages, digests = _pages(listed, said, before, target)
         put = {**before.parts, **{part.path: part.sha256 for part in parts}}
         named = {
             path for name, of in listed.items() for file in of for path in paths_of(name, file)
@@ -84,6 +92,7 @@ def publish(
             {path: digest for path, digest in put.items() if path not in gone},
             frozenset(left.difference(gone)),
             {name: digest for name, digest in before.known().items() if name not in names},
+            said,
         )
         target.put_pages(pages)
         if vanished:
@@ -137,7 +146,10 @@ def by_version(file: File) -> tuple[Version, str]:
 
 
 def _pages(
-    listed: Mapping[str, tuple[File, ...]], before: Manifest, target: Target
+    listed: Mapping[str, tuple[File, ...]],
+    said: Mapping[str, OtherPages],
+    before: Manifest,
+    target: Target,
 ) -> tuple[list[tuple[str, bytes]], dict[str, str]]:
     """Return the pages that have to be written, the list of projects last, and all digests.
 
@@ -156,11 +168,10 @@ def _pages(
         if digests[path] != digest or not target.has_page(path, digests[path]):
             pages.append((path, data))
 
-    from wheelfit.sources.page import ProjectPage  # noqa: PLC0415 - beside its only use
-
     for name, files in listed.items():
-        is_same = before.files.get(name) == files
-        page = ProjectPage(canonicalize_name(name), files, source="")
+        is_same = before.files.get(name) == files and before.elsewhere.get(name) == said.get(name)
+        elsewhere = said.get(name, OtherPages())
+        page = ProjectPage(canonicalize_name(name), files, source="", elsewhere=elsewhere)
         for file, kind in _KINDS.items():
             path = f"{SIMPLE}/{name}/{file}"
             add(path, is_same=is_same, write=partial(write_project, page, kind))

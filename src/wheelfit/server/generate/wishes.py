@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.check.findings import Finding
+    from wheelfit.sources.page import OtherPages
 
     Release = tuple[NormalizedName, Version]
 
@@ -40,6 +41,8 @@ class Wishes:
     """Remove all projects of an index if the folder has none: it may not be mounted otherwise."""
     full: bool = False
     """Compare all content of new wheels with RECORD."""
+    elsewhere: Mapping[str, OtherPages] = field(default_factory=dict, hash=False)
+    """By project what its page says of it on other indexes (PEP 708)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import InvalidConfiguration, WheelfitError
 from wheelfit.server.asgi import AsgiApplication
+from wheelfit.server.declared import Declared
 from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log
@@ -81,6 +82,9 @@ def run_server(
         _cleaning(store, log),
         _mirroring(settings, environ, store, log) as mirrored,
     ):
+        index: Index = StoredIndex(store) if mirrored is None else mirrored
+        if settings.elsewhere:
+            index = Declared(index, settings.elsewhere)
         token_file = _first_token(store, settings.folder)
         origin = settings.public_url or origin_of(listener)
         hosted = HostedIndex(
@@ -88,11 +92,8 @@ def run_server(
             log=log,
             metrics=metrics,
             rules=settings.rules,
-            site=Site(
-                StoredIndex(store) if mirrored is None else mirrored,
-                public_url=settings.public_url,
-            ),
-            index=mirrored,
+            site=Site(index, public_url=settings.public_url),
+            index=index,
             # What upstreams change nobody tells: pages of all are looked at now and then.
             generation=None
             if mirrored is None

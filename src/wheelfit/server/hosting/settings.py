@@ -22,10 +22,13 @@ from wheelfit.server.upstream.settings import (
     mirror_of_table,
     mirror_of_text,
 )
-from wheelfit.values import dataclass, replace
+from wheelfit.sources.page import OtherPages, check_page_url
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from packaging.utils import NormalizedName
 
 
 __all__ = ["PREFIX", "ServerSettings", "read_settings", "unknown_variables"]
@@ -64,6 +67,8 @@ class ServerSettings:
     """Other indexes whose projects are served too, the most important first."""
     owners: Owners = Owners()
     """Who supplies which project, where the first that knows it shall not."""
+    elsewhere: Mapping[NormalizedName, OtherPages] = field(default_factory=dict, hash=False)
+    """By project what its page says of it on other indexes (PEP 708)."""
     mirror_storage: str | None = None
     """Where mirrored files are kept; None: in the folder."""
 
@@ -117,6 +122,7 @@ def read_settings(
         ),
         mirrors=_mirrors(values["mirror"], tables.get("mirror"), values["mirror-most"], str(file)),
         owners=_owners(values["reserved"], tables, str(file)),
+        elsewhere=_elsewhere(tables, str(file)),
         mirror_storage=values["mirror-storage"],
     )
 
@@ -160,9 +166,23 @@ def _owners(reserved: tuple[str, ...] | None, tables: Mapping[str, object], wher
     return Owners(named, patterns)
 
 
+def _elsewhere(tables: Mapping[str, object], where: str) -> Mapping[NormalizedName, OtherPages]:
+    """Return what the tables ``tracks`` and ``alternate-locations`` declare of projects."""
+    said: dict[NormalizedName, dict[str, tuple[str, ...]]] = {}
+    for key, name in (("tracks", "tracks"), ("alternate-locations", "alternates")):
+        for project, urls in _table(tables.get(key, {}), where).items():
+            given = _texts([urls] if isinstance(urls, str) else urls, project, where)
+            for url in given:
+                check_page_url(url, where=where)
+            said.setdefault(canonicalize_name(project), {})[name] = given
+    return {project: OtherPages(**urls) for project, urls in said.items()}
+
+
 def _table(value: object, where: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidConfiguration("owners and mirrors are tables", where=where)
+        raise InvalidConfiguration(
+            "owners, mirrors, tracks and alternate-locations are tables", where=where
+        )
     return value
 
 
@@ -245,8 +265,9 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-_TABLES = ("mirror", "owners", "reserved")
-"""What a file says in tables and lists; of these, ``owners`` it alone can say."""
+_TABLES = ("mirror", "owners", "reserved", "tracks", "alternate-locations")
+"""What a file says in tables and lists; of these, only ``mirror`` and ``reserved`` can be said
+elsewhere too."""
 _KEYS = cast(
     "Mapping[str, tuple[Callable[[str], object], str | None]]",
     {

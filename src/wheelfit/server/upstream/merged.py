@@ -13,7 +13,7 @@ from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, 
 from wheelfit.errors import InvalidFilename
 from wheelfit.server.memory import Memory
 from wheelfit.server.upstream.settings import fits
-from wheelfit.sources.page import ProjectPage
+from wheelfit.sources.page import OtherPages, ProjectPage
 from wheelfit.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -179,7 +179,12 @@ class Merged:
                 "of files with one name, and of variants of one release, those of the "
                 "first source count"
             )
-        return ProjectPage(name, kept, ", ".join(page.source for page in known), tuple(notes))
+        elsewhere = OtherPages(
+            tuple(dict.fromkeys(url for page in known for url in page.elsewhere.tracks)),
+            tuple(dict.fromkeys(url for page in known for url in page.elsewhere.alternates)),
+        )
+        source = ", ".join(page.source for page in known)
+        return ProjectPage(name, kept, source, tuple(notes), elsewhere=elsewhere)
 
     def _content_together(
         self, name: NormalizedName, filename: str, suffix: str

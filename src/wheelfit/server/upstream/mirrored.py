@@ -243,7 +243,13 @@ class Mirrored:
         if self._settings.documents:
             originals |= documents_of(originals.values())
         files = tuple(self._entry(file) for file in originals.values())
-        page = ProjectPage(name, files, self.name, tuple(dict.fromkeys(notes)))
+        page = ProjectPage(
+            name,
+            files,
+            self.name,
+            tuple(dict.fromkeys(notes)),
+            elsewhere=known.page.elsewhere,
+        )
         for sentence in page.notes:
             self._note(f"{name} of {self.name}: {sentence}")
         return _Shown(page, MappingProxyType(originals), stamp)
