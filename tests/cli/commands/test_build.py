@@ -77,6 +77,7 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
     return write(folder, STEM + "-py3-none-any-" + label + ".whl", files)
 '''
 
+MORE_FLAGS = '[tool.wheelfit.build.variants.good]\nflags = ["-O3"]\n'
 EMPTY = """def build_wheel(folder, *a, **k):
     name = STEM + "-py3-none-any.whl"
     open(os.path.join(folder, name), "w").close()
@@ -335,6 +336,13 @@ def build_sdist(folder, config_settings=None):
         assert [one.name for one in (project / "dist").iterdir()] == ["demo-1.0-py3-none-any.whl"]
         assert yard.build(project=project / "pyproject.toml").code == 0
 
+    def test_before_pyproject(self, yard: Yard) -> None:
+        """A project with a ``setup.py`` alone is built by setuptools (PEP 517), which lacks here."""
+        project = yard.folder / "old"
+        project.mkdir()
+        (project / "setup.py").write_text("")
+        assert "setuptools" in yard.build(project=project, code=3).err
+
     def test_nothing_there(self, yard: Yard) -> None:
         """A folder without a project is an error that names it."""
         assert "no project in it" in yard.build(project=yard.index, code=1).err
@@ -437,7 +445,10 @@ class Plugin:
         return Plugin("tech-provider", "1.5", "tech", "tech_provider.plugin:Plugin", files)
 
     def test_at_build_time(self, yard: Yard) -> None:
-        """B-20, B-22: its answer becomes the list of every wheel, in its order; it is named."""
+        """B-20, B-22: its answer becomes the list of every wheel, in its order; it is named.
+
+        B-12: it is installed for the build, though [build-system] does not ask for it.
+        """
         plugin = self.asked()
         plugin.wheel(yard.index)
         yard.project(self.table_with(plugin, "build-requires"))
@@ -467,6 +478,15 @@ class Plugin:
         yard.project(self.table_with(made, "build-requires"))
         assert message in yard.build("--variant", "good", code=1).err
         assert (yard.count(), yard.dist.exists()) == (0, False)
+
+    def test_two_answers(self, yard: Yard) -> None:
+        """B-24: a plugin that answers each build differently makes no release."""
+        plugin = self.asked(values="['a', 'x%s' % __import__('os').urandom(8).hex()]")
+        plugin.wheel(yard.index)
+        yard.project(self.table_with(plugin, "build-requires") + MORE_FLAGS)
+        said = yard.build("--variant", "good", "--null", code=1)
+        assert "inconsistent-documents" in said.err
+        assert (yard.count(), yard.dist.exists()) == (2, False)
 
     def test_no_plugin(self, yard: Yard) -> None:
         """B-23: a plugin that cannot be had is a build requirement that cannot be had."""
@@ -566,6 +586,11 @@ config-settings = { a = [1], variant-name = "x" }
         monkeypatch.chdir(yard.project(TABLE + "[tool.wheelfit.build]\nflags = true\n"))
         assert "flags = true" in yard._run("config").out
         assert "build" not in yard._run("config", "show", "install").out
+
+    def test_of_no_variant(self, yard: Yard) -> None:
+        """A recipe of a label that there is not is told; it may be a slip."""
+        yard.project(TABLE + "[tool.wheelfit.build.variants.v33]\nflags = true\n")
+        assert "tool.wheelfit.build.variants.v33 is of no variant" in yard.build().err
 
     def test_other_machines(self, yard: Yard) -> None:
         """Flags for a machine that this is not are refused before the backend runs."""

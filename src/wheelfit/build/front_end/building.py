@@ -259,7 +259,9 @@ class _Work:
     def sdist(self) -> Path:
         place = self._place()
         recipe = self._order.recipe
-        return self._run(place, recipe.config_settings, {**place.environ, **recipe.environment})
+        environ = {**place.environ, **recipe.environment}
+        self._prepare(place, recipe.config_settings, environ)
+        return self._run(place, recipe.config_settings, environ)
 
     def _new_folder(self, what: str) -> Path:
         return Path(mkdtemp(prefix=f"{what}-", dir=self._folder))
@@ -350,10 +352,8 @@ class _Work:
         """Let a backend that knows variants build one; None: what it calls for that is missing."""
         recipe = self._order.recipe
         settings = {**recipe.config_settings, **asked}
-        place.add(
-            self._backend(place, settings, place.environ).further_requires(self._order.kind),
-            self._source.name,
-        )
+        environ = self._environ_of(choice.properties, place, look)
+        self._prepare(place, settings, environ)
         if dialect.calls is not None and not self._look(place).has_what_it_calls:
             missing = dialect.calls[0]
             self._tell(
@@ -363,7 +363,6 @@ class _Work:
             return None
         words = " ".join(f"{key}={value}" for key, value in asked.items())
         self._tell(f"building {choice} with {look.backend}: {words}")
-        environ = self._environ_of(choice.properties, place, look)
         raw = look_into(self._run(place, settings, environ), self._source.name)
         if raw.document is None or raw.label is None:
             raise BuildFailed(
@@ -401,6 +400,7 @@ class _Work:
         many = "" if len(choices) == 1 else f" for {len(choices)} wheels"
         self._tell(f"building a plain wheel{many} with {look.backend}")
         environ = self._environ_of(properties, place, look)
+        self._prepare(place, settings, environ)
         raw = look_into(self._run(place, settings, environ), self._source.name)
         if raw.label is not None:
             raise BuildFailed(  # B-10
@@ -429,13 +429,16 @@ class _Work:
             echo=self._echo,
         )
 
+    def _prepare(self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]) -> None:
+        """Install what the backend needs besides for what it is told (B-12)."""
+        backend = self._backend(place, settings, environ)
+        place.add(backend.further_requires(self._order.kind), self._source.name)
+
     def _run(self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]) -> Path:
         kind = self._order.kind
         if kind == "wheel":
             settings, environ = self._afresh(settings, environ)
-        backend = self._backend(place, settings, environ)
-        place.add(backend.further_requires(kind), self._source.name)
-        return backend.build(kind, self._new_folder("built"))
+        return self._backend(place, settings, environ).build(kind, self._new_folder("built"))
 
     def _afresh(
         self, settings: ConfigSettings, environ: Mapping[str, str]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit.cli.executing import add_executor
 from wheelfit.cli.options import add_interpreter, add_sources, given
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.build.front_end.building import BuildOrder, BuiltWheel
     from wheelfit.build.front_end.recipes import Recipe
     from wheelfit.build.front_end.variants import Choice, Wanted
+    from wheelfit.build.jobs import JobResult
     from wheelfit.cli.output import Output
     from wheelfit.projects.backend import ConfigSettings
 
@@ -36,6 +38,8 @@ def configure(parser: ArgumentParser) -> None:
     )
     _add_wheels(parser)
     _add_ways(parser)
+    _add_matrix(parser)
+    add_executor(parser)
     add_interpreter(parser)
     add_sources(parser)
     add_hidden_defaults(parser)
@@ -92,6 +96,20 @@ def _add_wheels(parser: ArgumentParser) -> None:
         default="dist",
         metavar="DIR",
         help="where wheels go; those of the same name give way (default: dist)",
+    )
+
+
+def _add_matrix(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("matrix (with --all, and [tool.wheelfit.matrix])")
+    group.add_argument(
+        "--only-python",
+        action="append",
+        default=[],
+        metavar="VERSION",
+        help="leave out other Pythons",
+    )
+    group.add_argument(
+        "--rebuild", action="store_true", help="build again what an earlier run has built"
     )
 
 
@@ -177,8 +195,10 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.build.front_end.recipes import read_recipes
     from wheelfit.build.front_end.source import open_source
     from wheelfit.build.front_end.variants import choose
+    from wheelfit.cli.build_jobs import do_jobs, jobs_for, tell_jobs
     from wheelfit.cli.build_places import open_build_places
     from wheelfit.cli.scratch import scratch_folder
+    from wheelfit.core.labels import NULL
     from wheelfit.values import replace
 
     wanted, settings, hand_over = _wanted(arguments)
@@ -186,11 +206,15 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     with scratch_folder() as scratch:
         source = open_source(_project(arguments), scratch, _providers(arguments))
         recipes = read_recipes(source.pyproject, where=source.where)
-        choices = choose(wanted, None if source.table is None else source.table.variants)
+        labels = None if source.table is None else source.table.variants
+        choices = choose(wanted, labels)
         order = _order(arguments, environ, arguments.dialect or recipes.dialect)
         _check(order, choices, is_sdist_wanted=arguments.sdist)
         for note in () if source.table is None else source.table.notes:
             output.detail(f"{source.where}: {note}")
+        known = {NULL, *(labels or ()), *(choice.label for choice in choices)}
+        for label in sorted(recipes.variants.keys() - known):
+            output.warn(f"{source.where}: tool.wheelfit.build.variants.{label} is of no variant")
 
         def new_folder(what: str) -> Path:
             return Path(mkdtemp(prefix=f"{what}-", dir=scratch))
@@ -198,25 +222,36 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         def tell(text: str) -> None:
             output.say(text, "dim")
 
+        jobs = jobs_for(arguments, environ, source, choices)
         echo = output.say if arguments.debug or output.verbosity > 0 else None
         sdist = None
         wheels: list[BuiltWheel] = []
         with open_build_places(arguments, environ, output) as places:
-            if arguments.sdist:
+            if arguments.sdist or (jobs is not None and order.project.is_dir()):
                 sdist = build_sdist(
                     order.project, recipes.of(None, more), places, new_folder("sdist"),
                     environ=environ, tell=tell, echo=echo,
                 )  # fmt: skip
                 order = replace(order, project=sdist)
-            for one in orders_for(order, choices, recipes, more):
+            for one in orders_for(order, choices, recipes, more) if jobs is None else ():
                 wheels += build_wheels(
                     one, places, new_folder("order"), environ=environ, tell=tell, echo=echo
                 )
+        results: list[JobResult] = []
+        built = [] if sdist is None or not arguments.sdist else [sdist]
+        if jobs is not None:
+            results = do_jobs(
+                jobs, lambda those: orders_for(order, those, recipes, more),
+                source, arguments, environ, output,
+            )  # fmt: skip
+            wheels += [one.wheel for one in results if one.wheel is not None]
         odd = check_together(wheels)
-        built = [] if sdist is None else [sdist]
-        files = deliver([*built, *(wheel.path for wheel in wheels)], Path(arguments.folder))
-    _report(source.name, wheels, files, odd, output)
-    return 0
+        new = [] if jobs is not None else [wheel.path for wheel in wheels]
+        files = deliver([*built, *new], Path(arguments.folder))
+    if jobs is not None:
+        files = (*files, *dict.fromkeys(wheel.path for wheel in wheels))
+    _report(source.name, wheels, files, odd, output, results)
+    return tell_jobs(results, output) if results else 0
 
 
 def _project(arguments: Namespace) -> Path:
@@ -327,6 +362,7 @@ def _report(
     files: Sequence[Path],
     odd: Sequence[str],
     output: Output,
+    results: Sequence[JobResult] = (),
 ) -> None:
     """Say what there is now, and what nobody could vouch for."""
     notes = [*(f"{wheel.path.name}: {note}" for wheel in wheels for note in wheel.notes), *odd]
@@ -360,6 +396,7 @@ def _report(
                 _to_mapping(by_name[path.name], path) for path in files if path.name in by_name
             ],
             "warnings": notes,
+            **({"jobs": [one.to_mapping() for one in results]} if results else {}),
         }
     )
 

@@ -1,7 +1,7 @@
 """Say what a build environment has: its backend, what that knows, and some packages.
 
 Run by the interpreter of the environment, with a question as JSON; the answer is JSON too.
-Nothing of what is looked at is imported.
+Nothing of what is looked at is imported. Must run on CPython 3.9.
 """
 
 import importlib.metadata
@@ -60,10 +60,10 @@ def _has(module: str, text: str) -> bool:
 
 def _distribution(top: str) -> list[str]:
     """Return name and version of what a module belongs to; the module's name where nobody says."""
-    for name in importlib.metadata.packages_distributions().get(top, ()):
-        version = _version(name)
-        if version is not None:
-            return [name, version]
+    for one in importlib.metadata.distributions():
+        listed = (one.read_text("top_level.txt") or "").split()
+        if top in (listed or {str(path).partition("/")[0] for path in one.files or ()}):
+            return [one.metadata["Name"], one.version]
     return [top, ""]
 
 
