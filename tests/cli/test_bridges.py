@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from cli.running import Runner
+from cli.running import Runner, tree
 from jsonschema import validate
 
 from wheelfit.sources.bridges.shelf import shipped_names
@@ -223,6 +223,37 @@ class TestOwnTheSameFiles:
             "magika": "1",
             "onnxruntime": "1.26.0:cuda12",
         }
+
+    @pytest.mark.parametrize(
+        ("machine", "there", "wanted", "code"),
+        [
+            (CUDA_13, ["onnxruntime", "--no-bridges"], ["onnxruntime-gpu"], 4),
+            (CPU, ["onnxruntime"], ["onnxruntime-gpu"], 4),
+            (CPU, ["onnxruntime"], ["greedy"], 4),
+            (CPU, ["onnxruntime-gpu"], ["onnxruntime"], 3),
+            (CPU, ["onnxruntime-gpu"], ["magika"], 3),
+            (CUDA_13, ["onnxruntime"], ["greedy"], 0),
+            (CUDA_13, ["cupy"], ["cupy-cuda12x"], 4),
+            (CUDA_13, [], ["cupy-cuda12x", "cupy-cuda13x"], 4),
+            (CUDA_13, [], ["greedy", "magika", "--no-bridges"], 4),
+        ],
+    )
+    def test_whatever_is_there_and_however_it_is_named(
+        self, bridges: Bridges, machine: str, there: list[str], wanted: list[str], code: int
+    ) -> None:
+        """One after the other, by dependents, by other names, without bridges: never two of them.
+
+        What is refused changes nothing.
+        """
+        target = ["--for", machine, "--target", str(bridges.folder), *bridges.sources()]
+        if there:
+            bridges.run("install", *there, *target)
+        before = tree(bridges.folder)
+        bridges.run("install", *wanted, *target, code=code)
+        assert code == 0 or tree(bridges.folder) == before
+        records = [path.read_text() for path in bridges.folder.glob("*.dist-info/RECORD")]
+        for module in ("onnxruntime", "cupy"):
+            assert sum(f"{module}/__init__.py," in record for record in records) <= 1
 
 
 def test_really_installed_and_exchanged(bridges: Bridges) -> None:
