@@ -85,23 +85,26 @@ def check_consistency(wheels: Mapping[Path, Path]) -> None:
     :param wheels: place of each wheel, and where it is meanwhile.
     :raises InconsistentDocuments: two contradict each other.
     """
-    documents: dict[Release, list[tuple[str, VariantDocument]]] = {}
+    meant: dict[Release, list[tuple[str, Path]]] = {}
     for place, path in wheels.items():
         filename = _filename(place)
-        if filename is not None and filename.label is not None:
-            found = documents.setdefault((filename.name, filename.version), [])
-            found.append((place.name, read_wheel_document(path)))
-    for folder in {place.parent for place in wheels} if documents else ():
+        if filename is not None and filename.is_variant:
+            meant.setdefault((filename.name, filename.version), []).append((place.name, path))
+    beside: dict[Release, list[Path]] = {}
+    for folder in {place.parent for place in wheels} if meant else ():
         for path in folder.glob("*.whl"):
             filename = _filename(path)
-            if filename is None or filename.label is None or path in wheels:
-                continue
-            if (filename.name, filename.version) in documents:
-                with suppress(InvalidWheel, FileProblem):  # that it is broken is another matter
-                    found = documents[filename.name, filename.version]
-                    found.append((path.name, read_wheel_document(path)))
-    for found in documents.values():
-        combine(found)
+            if filename is not None and filename.is_variant and path not in wheels:
+                beside.setdefault((filename.name, filename.version), []).append(path)
+    for release, found in meant.items():
+        others = beside.get(release, [])
+        if len(found) + len(others) == 1:
+            continue  # there is nothing that it could contradict
+        documents = [(name, read_wheel_document(path)) for name, path in found]
+        for path in others:
+            with suppress(InvalidWheel, FileProblem):  # that it is broken is another matter
+                documents.append((path.name, read_wheel_document(path)))
+        combine(documents)
 
 
 def _releases(folder: Path) -> Mapping[Release, list[Path]]:

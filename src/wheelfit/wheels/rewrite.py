@@ -49,6 +49,7 @@ def __dir__() -> list[str]:
 
 _LEVEL = 6
 _SMALL = 1 << 18  # pieces up to this are collected, larger ones copied by the kernel
+_LARGE = 16 << 20  # bytes for which the disk sets room aside
 _BUFFER = 1 << 20
 _UNIX = 3
 _MODE = 0o100644 << 16
@@ -83,7 +84,7 @@ def copy_wheel(
         ZipArchive(source, where=str(source)) as archive,
         new_file(destination, overwrite=overwrite, sync=sync or destination.exists()) as file,
     ):
-        archive.copy_bytes(0, archive.size, file)
+        archive.copy_bytes(0, archive.size, file, begin_writing=sync)
 
 
 def rewrite(
@@ -134,7 +135,10 @@ def rewrite(
         with WheelArchive(source) if opened is None else nullcontext(opened) as archive:
             changes = _Changes(archive, replace_members, frozenset(remove), rename_folders)
             plan = _plan(changes, epoch, repair_record=repair_record)
-            output = _Output(file)
+            output = _Output(file, begin_writing=sync)
+            packed_size = sum(member.compressed_size for member, _ in plan.kept)
+            if sync and packed_size > _LARGE:
+                archive.make_room(packed_size, file)
             for member, name in plan.kept:
                 output.copy(archive, member, name)
             for member, packed in plan.written:
@@ -301,8 +305,9 @@ def new_member(
 class _Output:
     """Write members one behind the other, and the directory at the end."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, *, begin_writing: bool) -> None:
         self._file = file
+        self._begin_writing = begin_writing
         self._members: list[Member] = []
         self._buffer = bytearray()
         self._position = 0
@@ -368,7 +373,7 @@ class _Output:
             self._write(archive.read_bytes(start, length))
         else:
             self._flush()
-            archive.copy_bytes(start, length, self._file)
+            archive.copy_bytes(start, length, self._file, begin_writing=self._begin_writing)
             self._position += length
 
     def _write(self, data: bytes) -> None:

@@ -9,6 +9,7 @@ import ctypes
 import errno
 import os
 import platform
+import struct
 import sys
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "clone_file",
     "exchange",
+    "make_room",
     "move_exclusively",
     "share_bytes",
     "start_writing",
@@ -38,7 +40,9 @@ _UNSUPPORTED = frozenset(
 _HERE = -100  # AT_FDCWD of Linux
 _LINUX_NO_REPLACE, _LINUX_EXCHANGE = 1, 2
 _MACOS_SWAP, _MACOS_EXCLUSIVE = 2, 4
-_FICLONE = 0x40049409
+_FICLONE, _FICLONERANGE = 0x40049409, 0x4020940D
+_FALLOC_FL_KEEP_SIZE = 1
+_BLOCK = 1 << 16  # a multiple of the blocks of any file system
 _SYNC_FILE_RANGE_WRITE = 2
 # For C libraries without a function of that name.
 _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "ppc64le": 357, "s390x": 347, "riscv64": 276}
@@ -109,6 +113,38 @@ def share_bytes(reading: int, writing: int) -> None:
     from fcntl import ioctl  # noqa: PLC0415  # not on Windows
 
     ioctl(writing, _FICLONE, reading)
+
+
+def make_room(reading: int, writing: int, length: int) -> None:
+    """Let the disk set room aside for a copy, unless the copy will take none.
+
+    A large file that is begun so is written a third faster. Where there is no such call nothing
+    happens.
+
+    :param reading: number of the file that is copied.
+    :param writing: number of the empty one.
+    :param length: bytes that will be written at least.
+    :raises OSError: there is not that much room.
+    """
+    call = _fallocate() if sys.platform == "linux" else None
+    if call is None or _can_share(reading, writing):
+        return
+    if call(writing, _FALLOC_FL_KEEP_SIZE, 0, length) != 0:
+        number = ctypes.get_errno()
+        if number in (errno.ENOSPC, errno.EDQUOT):
+            raise OSError(number, os.strerror(number))
+
+
+def _can_share(reading: int, writing: int) -> bool:
+    """Try whether two files can share bytes; the empty one is empty afterwards."""
+    from fcntl import ioctl  # noqa: PLC0415  # not on Windows
+
+    try:
+        ioctl(writing, _FICLONERANGE, struct.pack("=qQQQ", reading, 0, _BLOCK, 0))
+    except OSError:
+        return False
+    os.ftruncate(writing, 0)
+    return True
 
 
 def sync_file_system(folder: str) -> bool:
@@ -189,6 +225,15 @@ def _function(name: str, arguments: int) -> Callable[..., int] | None:
     found.argtypes = kinds[arguments]
     found.restype = ctypes.c_int
     return found  # type: ignore[no-any-return]
+
+
+@cache
+def _fallocate() -> Callable[..., int] | None:
+    found = getattr(_library(), "fallocate", None)
+    if found is not None:
+        found.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+        found.restype = ctypes.c_int
+    return found
 
 
 @cache

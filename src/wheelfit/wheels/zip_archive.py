@@ -284,23 +284,40 @@ class ZipArchive:
             raise InvalidWheel("the archive is cut off", where=self.where)
         return data
 
-    def copy_bytes(self, start: int, length: int, target: BinaryIO) -> None:
+    def make_room(self, length: int, target: BinaryIO) -> None:
+        """Let the disk set room aside for bytes that `copy_bytes` will write.
+
+        :param length: how many, at least.
+        :param target: an empty file.
+        :raises OSError: there is not that much room.
+        """
+        if sys.platform == "linux" and isinstance(self._source, LocalFile):
+            from wheelfit.wheels.system_calls import make_room  # noqa: PLC0415  # ctypes
+
+            make_room(self._source.fileno(), target.fileno(), length)
+
+    def copy_bytes(
+        self, start: int, length: int, target: BinaryIO, *, begin_writing: bool = False
+    ) -> None:
         """Write bytes of the archive as they are to a file on disk.
 
-        The kernel copies where it can; on some file systems that moves no byte at all. The disk
-        begins with what has been written, so that nobody waits for all of it in the end.
+        The kernel copies where it can; on some file systems that moves no byte at all.
 
         :param start: position of the first one.
         :param length: how many.
         :param target: a file without a buffer.
+        :param begin_writing: whether the disk shall begin with what is there already, for
+            somebody will wait for all of it in the end.
         :raises InvalidWheel: the archive ends before.
         """
-        copied = self._copy_in_kernel(start, length, target)
+        copied = self._copy_in_kernel(start, length, target, begin_writing=begin_writing)
         for position in range(start + copied, start + length, _PIECE):
             piece = self.read_bytes(position, min(_PIECE, start + length - position))
             write_all(target, piece)
 
-    def _copy_in_kernel(self, start: int, length: int, target: BinaryIO) -> int:
+    def _copy_in_kernel(
+        self, start: int, length: int, target: BinaryIO, *, begin_writing: bool
+    ) -> int:
         """Copy as much as the kernel wants to; return how much that was."""
         copied = 0
         if sys.platform == "linux" and isinstance(self._source, LocalFile):
@@ -313,7 +330,7 @@ class ZipArchive:
                     if not count:
                         break
                     copied += count
-                    if length > _KERNEL_PIECE:
+                    if begin_writing and length > _KERNEL_PIECE:
                         from wheelfit.wheels.system_calls import start_writing  # noqa: PLC0415
 
                         start_writing(target_number, target.tell() - count, count)
