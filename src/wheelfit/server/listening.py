@@ -84,6 +84,7 @@ def serve(
     *,
     ready: Callable[[], None],
     stop_within: int = 60,
+    give_up: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until the process is asked to end (SIGTERM, SIGINT), then finish what is begun.
 
@@ -92,6 +93,7 @@ def serve(
     :param limits: what connections may take.
     :param ready: called once they are answered.
     :param stop_within: seconds that are left to requests that are under way at the end.
+    :param give_up: called after that: breaks off what threads may still wait for.
     :raises NeedsExtra: the libraries are not installed.
     """
     try:
@@ -146,4 +148,5 @@ def serve(
     try:
         Server(config).run([listener])
     finally:
+        give_up()
         application.close()

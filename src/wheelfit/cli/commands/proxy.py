@@ -94,7 +94,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             output.say(f"for another machine: {base}/for/PRESET/simple/", "dim")
 
         try:
-            _serve(application, arguments, ready, output)
+            _serve(application, arguments, ready, output, opened.cut)
         finally:
             opened.cut()
     output.say("stopped", "dim")
@@ -106,6 +106,7 @@ def _serve(
     arguments: Namespace,
     ready: Callable[[str], None],
     output: Output,
+    cut: Callable[[], None],
 ) -> None:
     """Serve until interrupted; without the extra, for this machine only, by a small server."""
     import threading
@@ -117,7 +118,9 @@ def _serve(
 
     host, port = arguments.listen_at, arguments.port
     try:
-        serve_to_others(application, host=host, port=port, ready=ready, failed=output.warn)
+        serve_to_others(
+            application, host=host, port=port, ready=ready, failed=output.warn, give_up=cut
+        )
     except NeedsExtra:
         if not is_loopback(host):
             raise
@@ -125,3 +128,4 @@ def _serve(
             ready(server.origin)
             with suppress(KeyboardInterrupt):
                 threading.Event().wait()
+            cut()

@@ -23,6 +23,8 @@ def __dir__() -> list[str]:
 
 _LIMITS = Limits(body=0, threads=64)
 """Nobody sends a body. Who waits for an index behind the proxy holds a thread."""
+_STOP_WITHIN = 5
+"""Somebody is waiting at a terminal, most often."""
 _HEADERS = (("x-content-type-options", "nosniff"),)
 
 
@@ -33,6 +35,7 @@ def serve_to_others(
     port: int,
     ready: Callable[[str], None],
     failed: Callable[[str], None],
+    give_up: Callable[[], None],
     limits: Limits = _LIMITS,
 ) -> None:
     """Serve until the process is asked to end (SIGTERM, SIGINT), then finish what is begun.
@@ -42,6 +45,7 @@ def serve_to_others(
     :param port: 0 takes a free one.
     :param ready: told what URLs begin with, once they are answered.
     :param failed: told of answers that failed, without what was asked for: it may be secret.
+    :param give_up: breaks off what is fetched, for nobody waits at the end for a silent index.
     :param limits: what connections may take.
     :raises InvalidConfiguration: it cannot listen there.
     :raises NeedsExtra: the libraries are not installed.
@@ -56,4 +60,11 @@ def serve_to_others(
         asgi = AsgiApplication(
             application, limits=limits, origin=origin, tell=tell, headers=_HEADERS
         )
-        serve(asgi, listener, limits, ready=lambda: ready(origin))
+        serve(
+            asgi,
+            listener,
+            limits,
+            ready=lambda: ready(origin),
+            stop_within=_STOP_WITHIN,
+            give_up=give_up,
+        )

@@ -1,0 +1,61 @@
+"""Claims about the end of a proxy."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from wheelfit.server.messages import Answer, Request
+from wheelfit.testing.index import RecordingIndex
+
+pytest.importorskip("uvicorn", reason="needs the extra `server`")
+
+
+@pytest.fixture
+def silent() -> Iterator[tuple[RecordingIndex, threading.Event]]:
+    """Give an index that says nothing, and what is set once it was asked."""
+    asked, over = threading.Event(), threading.Event()
+
+    def answer(request: Request) -> Answer:
+        asked.set()
+        over.wait(100)
+        return Answer.text(404, request.path)
+
+    with RecordingIndex(answer) as index:
+        yield index, asked
+        over.set()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_it_ends_although_an_index_says_nothing(
+    silent: tuple[RecordingIndex, threading.Event], tmp_path: Path
+) -> None:
+    """Whoever asks it to end waits for no time-out and for no repetition."""
+    index, asked = silent
+    words = ["proxy", "--index-url", index.url, "--port", "0", "--cache-dir", str(tmp_path)]
+    words += ["--timeout", "300"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "wheelfit", *words], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+
+        def ask() -> None:
+            with pytest.raises((URLError, OSError)), urlopen(f"{url}some/", timeout=90):
+                pass
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        assert asked.wait(30)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) in (0, -signal.SIGTERM)
+        asking.join()
