@@ -288,7 +288,7 @@ def judge(outgoing: Set, profiles: frozenset[Profile], progress: Progress) -> Re
     :param profiles: tools whose rules count too.
     :param progress: told of bytes.
     """
-    report = check_paths(outgoing.paths, profiles=profiles).without(_OWN)
+    report = check_paths(outgoing.checked, profiles=profiles).without(_OWN)
     known = {(one.where, one.code) for one in report.findings}
     progress.start(sum(one.size for one in outgoing.files))
     findings: list[Finding] = []

@@ -16,6 +16,7 @@ from wheelfit.cli.upload_logins import find_login
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.server.messages import Answer
 from wheelfit.sources.settings import SourceSettings
+from wheelfit.testing.projects import write_archive
 from wheelfit.testing.wheels import build_large_wheel, build_wheel
 
 pytest.importorskip("twine", reason="needs the extra `publish`")
@@ -60,6 +61,13 @@ def dist(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def source(dist: Path) -> Path:
+    """Add a source distribution to the release."""
+    metadata = "Metadata-Version: 2.1\nName: fast\nVersion: 1.0\n"
+    return write_archive(dist / "fast-1.0.tar.gz", {"fast-1.0/PKG-INFO": metadata})
+
+
+@pytest.fixture
 def legacy(tmp_path: Path) -> Iterator[LegacyIndex]:
     """Give an index that shows every file as it comes."""
     with LegacyIndex(tmp_path / "index") as running:
@@ -89,6 +97,18 @@ def test_a_release_is_sent_in_order(run: Runner, dist: Path, legacy: LegacyIndex
     assert len(legacy.uploads) == count
     said = run("publish", dist, "--to", legacy.url, "--dry-run", "--json")
     assert {one["state"] for one in said.object["files"]} == {"is there"}
+
+
+def test_a_source_distribution_goes_first(run: Runner, source: Path, legacy: LegacyIndex) -> None:
+    """B-52: it is looked at as an index does, goes before all wheels, and leaves nothing beside."""
+    before = tree(source.parent)
+    run("publish", source.parent, "--to", legacy.url, "--strict")
+    assert legacy.uploads[0] == source.name
+    assert legacy.fields[source.name]["filetype"] == ("sdist",)
+    assert tree(source.parent) == before
+    write_archive(source, {"slow-1.0/PKG-INFO": "Metadata-Version: 2.1\nName: slow\nVersion: 1\n"})
+    said = run("publish", source, "--to", legacy.url, "--json", code=9).object
+    assert {"wrong-folder", "wrong-metadata", "name-taken"} <= set(codes(said))
 
 
 def test_a_dry_run_sends_nothing(run: Runner, dist: Path, legacy: LegacyIndex) -> None:

@@ -89,9 +89,10 @@ class Set:
         return tuple(sorted({one.release for one in self.files}))
 
     @property
-    def paths(self) -> tuple[Path, ...]:
-        """Every file that has to be looked at."""
-        return (*(one.path for one in self.files), *self.index_files, *self.strange)
+    def checked(self) -> tuple[Path, ...]:
+        """What `wheelfit check` has an opinion about: all but source distributions."""
+        wheels = (one.path for one in self.files if one.kind is not Kind.SOURCE)
+        return (*wheels, *self.index_files, *self.strange)
 
     def of(self, release: Release) -> tuple[Outgoing, ...]:
         """Return the files of a release.

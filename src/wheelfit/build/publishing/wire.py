@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+import zlib
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from packaging.metadata import parse_email
@@ -18,6 +19,7 @@ from wheelfit.core.filename import index_file_name
 from wheelfit.errors import (
     AttestationProblem,
     InvalidConfiguration,
+    InvalidSource,
     NeedsExtra,
     PolicyRefusal,
     UnexpectedStatus,
@@ -48,6 +50,7 @@ def __dir__() -> list[str]:
 _PATIENCE = (30.0, 300.0)
 """Seconds for a connection, and for an answer when all is sent."""
 _LONGEST = 500
+_MOST_METADATA = 16 << 20
 _TAG = pattern(r"<[^>]{0,300}>")
 
 
@@ -264,12 +267,23 @@ def _one_field(key: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _metadata(path: Path) -> bytes:
+    """Return METADATA of a wheel or PKG-INFO of a source distribution; both were looked at."""
     if path.suffix == ".whl":
         with WheelArchive(path) as wheel:
             return wheel.metadata()
-    from twine.sdist import SDist  # noqa: PLC0415 - an extra
+    import tarfile  # noqa: PLC0415 - few send a source distribution
+    import zipfile  # noqa: PLC0415 - likewise
 
-    return SDist(str(path)).read()
+    member = f"{path.name.removesuffix('.zip').removesuffix('.tar.gz')}/PKG-INFO"
+    try:
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive, archive.open(member) as file:
+                return file.read(_MOST_METADATA)
+        with tarfile.open(path) as source:
+            content = source.extractfile(member)
+            return b"" if content is None else content.read(_MOST_METADATA)
+    except (OSError, KeyError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
+        raise InvalidSource(f"its {member} cannot be read: {error}", where=str(path)) from None
 
 
 def _adapter(context: ssl.SSLContext) -> Any:

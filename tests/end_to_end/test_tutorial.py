@@ -1,0 +1,138 @@
+"""The tutorial for maintainers is run: its files, its commands, and what it says they print."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from server.running import RunningIndex
+
+from wheelfit.platforms.discovery import Machine
+from wheelfit.testing.drivers import find_compiler
+
+pytestmark = [pytest.mark.network]
+
+PAGE = Path(__file__).parents[2] / "docs" / "tutorial" / "publish-variants.md"
+SERVER = "http://127.0.0.1:8942"
+_BLOCK = re.compile(
+    r"(?:^`(?P<name>[\w./]+)`\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
+
+def can_run() -> str | None:
+    """Say why the page cannot be followed here; None if it can."""
+    if sys.platform != "linux":
+        return "is for Linux"
+    detected = Machine().detect("x86_64")
+    levels = [one.values for one in detected.features if one.name == "level"] if detected else []
+    if not any("v3" in values for values in levels):
+        return "needs an x86-64 processor of level v3"
+    if find_compiler() is None or shutil.which("bash") is None:
+        return "needs a C compiler and bash"
+    if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
+        return "needs the headers of Python"
+    return None
+
+
+def plain(text: str) -> str:
+    """Return words without what differs from day to day: sizes, versions of tools, of Python."""
+    text = re.sub(r"\d+(\.\d+)? (B|kB|MB)\b", "SIZE", text)
+    text = re.sub(r"\bcp3\d+", "cp3", text)
+    text = re.sub(r"setuptools \d[\d.]*\d", "setuptools VERSION", text)
+    text = re.sub(r"http://127\.0\.0\.1:\d+", SERVER, text)
+    return " ".join(re.sub(r"-{3,}", "-", text).split())
+
+
+class Reader:
+    """Follow the page in a folder.
+
+    :param folder: where the project is made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._index: RunningIndex | None = None
+        self._exports: list[str] = []
+        self.commands = 0
+
+    def write(self, name: str, text: str) -> None:
+        """Make a file of the project."""
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def type(self, command: str, shown: list[str]) -> None:
+        """Type a command, and compare what it prints with what the page shows of that."""
+        self.commands += 1
+        if command.startswith("pip install"):
+            return  # what is tested is installed
+        if command.startswith("wheelfit index serve store"):
+            self._index = RunningIndex(self._folder / "store")
+            return
+        if command.startswith("export "):
+            self._exports.append(command)
+            return
+        if self._index is not None:
+            command = command.replace(SERVER, self._index.origin)
+        fails = any(line.lstrip().startswith("error ") for line in shown)
+        done = subprocess.run(
+            ["bash", "-c", "\n".join([f'wheelfit() {{ "{sys.executable}" -m wheelfit "$@"; }}',
+                                      *self._exports, command])],
+            cwd=self._folder,
+            env=self._environ(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )  # fmt: skip
+        said = done.stdout + done.stderr
+        assert done.returncode == (9 if fails else 0), f"{command}\n{said}"
+        printed = iter(map(plain, done.stdout.splitlines()))
+        for line in shown:
+            assert plain(line) in printed, f"{command} does not print {line!r} there, but\n{said}"
+
+    def _environ(self) -> dict[str, str]:
+        places = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        kept = {name: text for name, text in os.environ.items() if not name.startswith("WHEELFIT_")}
+        return kept | {
+            "PATH": places,
+            "NO_COLOR": "1",
+            "COLUMNS": "100",
+            "NO_PROXY": "127.0.0.1",
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
+            "WHEELFIT_CACHE_DIR": str(self._folder.parent / "cache"),
+            "WHEELFIT_CONFIG_FILE": os.devnull,
+        }
+
+    def end(self) -> None:
+        """End what was started."""
+        if self._index is not None:
+            assert self._index.stop() == 0
+
+
+def test_the_tutorial_works(registry: None, tmp_path: Path) -> None:
+    """From a plain project to published variants, every command does what the page says."""
+    del registry
+    pytest.importorskip("twine", reason="needs the extra `publish`")
+    pytest.importorskip("uvicorn", reason="needs the extra `server`")
+    if (reason := can_run()) is not None:
+        pytest.skip(reason)
+    folder = tmp_path / "fastsum"
+    folder.mkdir()
+    reader = Reader(folder)
+    try:
+        for block in _BLOCK.finditer(PAGE.read_text("utf-8")):
+            if block["kind"] != "console":
+                reader.write(block["name"], block["text"])
+                continue
+            for part in re.split(r"^\$ ", block["text"], flags=re.MULTILINE)[1:]:
+                command, *shown = part.rstrip("\n").split("\n")
+                reader.type(command, shown)
+    finally:
+        reader.end()
+    assert reader.commands > 20
