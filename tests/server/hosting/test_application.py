@@ -7,18 +7,20 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from packaging.utils import canonicalize_name
 from server.running import basic
 from server.uploading import CONTENT_TYPE, fields_of, form
 
+from wheelfit.errors import StorageUnavailable
 from wheelfit.server.hosting.application import HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.hosting.rules import Rules
 from wheelfit.server.messages import Answer, Request
+from wheelfit.server.store.blobs import Blobs
 from wheelfit.server.store.opening import Store, open_store
 from wheelfit.server.store.records import Scope
 from wheelfit.server.store.tokens import issue
@@ -292,6 +294,37 @@ def test_tokens_are_managed_by_the_operator(host: Host) -> None:
     assert host.ask("DELETE", f"/-/api/tokens/{made['id']}", operator).status == 200
     assert host.ask("GET", "/-/api/stages", made["secret"]).status == 403
     assert host.ask("POST", "/-/api/tokens", operator, {"scopes": ["root"]}).status == 400
+
+
+class FailingBlobs:
+    """Blobs on a storage that does not answer; only drafts are elsewhere."""
+
+    def __init__(self, inner: Blobs) -> None:
+        self.draft = inner.draft
+
+    def __getattr__(self, name: str) -> Any:
+        def fail(*_arguments: object) -> None:
+            raise StorageUnavailable(f"{name}: http://storage.internal/bucket does not answer")
+
+        return fail
+
+
+def test_strangers_learn_no_addresses(tmp_path: Path) -> None:
+    """Where the storage is stands in the log, and is told to who may upload."""
+    with open_store(tmp_path / "store") as store:
+        host = Host(store, Rules())
+        token = host.token("upload")
+        wheel = build_wheel(tmp_path, "some", "1.0")
+        assert host.upload(wheel, token).status == 200
+        broken = Host(store._replace(blobs=cast("Blobs", FailingBlobs(store.blobs))), Rules())
+        health = broken.ask("GET", "/-/health/ready")
+        assert (health.status, "internal" in text(health)) == (503, False)
+        told = broken.upload(build_wheel(tmp_path, "some", "2.0"), token)
+        assert (told.status, "storage.internal" in text(told)) == (503, True)
+        assert "storage.internal" in told.reason
+        broken.log.close()
+        host.log.close()
+        assert broken.written.getvalue().count("storage.internal") >= 2
 
 
 def test_routes_are_a_small_set() -> None:

@@ -56,6 +56,8 @@ ROUTES = ("simple", "files", "legacy", "stage", "health", "metrics", "api", "oth
 _STAGE = pattern(r"[0-9a-f]{16}")
 _READY_FOR = 1.0
 _HTML = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_UNAVAILABLE = StorageUnavailable("the database or the storage of the index does not answer")
+"""What strangers are told."""
 HEADERS = (
     ("x-content-type-options", "nosniff"),
     ("x-frame-options", "DENY"),
@@ -131,16 +133,30 @@ class HostedIndex:
             status = 404 if isinstance(error, FileProblem) else 400
             return _told(request, status, error)
         except (StorageUnavailable, NetworkError) as error:
-            self._log(
-                "unavailable",
-                reference=error.reference,
-                message=error.message,
-                where=error.where,
-                hint=error.hint,
-            )
-            status = 503 if isinstance(error, StorageUnavailable) else 502
-            answer = _told(request, status, error)
+            self._log_unavailable(error)
+            status, told = 502, error
+            if isinstance(error, StorageUnavailable):
+                # What it says has addresses in it that are no business of strangers.
+                status, told = 503, error if self._is_known(request) else _UNAVAILABLE
+            answer = _told(request, status, told)
             return replace(answer, headers={**answer.headers, "retry-after": "5"})
+
+    def _is_known(self, request: Request) -> bool:
+        """Tell whether somebody shows a good token, as far as that can be found out now."""
+        try:
+            self._visitor(request)
+        except (Denied, StorageUnavailable):
+            return False
+        return True
+
+    def _log_unavailable(self, error: WheelfitError) -> None:
+        self._log(
+            "unavailable",
+            reference=error.reference,
+            message=error.message,
+            where=error.where,
+            hint=error.hint,
+        )
 
     def _answer(self, request: Request) -> Answer:
         if "%00" in request.path:
@@ -246,7 +262,8 @@ class HostedIndex:
                 self._store.blobs.size("0" * 64)
                 problem = ""
             except WheelfitError as error:
-                problem = error.message
+                self._log_unavailable(error)
+                problem = _UNAVAILABLE.message
             self._ready = (time.monotonic(), problem)
         return Answer.text(503, problem) if problem else Answer.text(200, "ready")
 
