@@ -160,6 +160,17 @@ def test_a_release_is_spelled_in_one_way(records: Records) -> None:
     assert references(caught) == {"other-spelling"}
 
 
+def test_a_release_has_one_source(records: Records) -> None:
+    """Installers would have to choose; the public registry takes one, and so does this."""
+    add(records, new())
+    add(records, replace(new(), filename="some-1.0.tar.gz"))
+    assert not add(records, replace(new(), filename="some-1.0.tar.gz"))
+    with pytest.raises(UploadRefused) as caught:
+        add(records, replace(new(), filename="some-1.0.zip"))
+    assert references(caught) == {"second-sdist"}
+    add(records, replace(new("some-2.0-py3-none-any.whl"), filename="some-2.0.zip"))
+
+
 def test_everything_wrong_is_told_at_once(records: Records) -> None:
     """F-131: all that keeps a file out is in one error."""
     add(records, new(), by="ann")

@@ -280,8 +280,8 @@ class Records(Protocol):
             owners; None: whoever may.
         :return: False if the very same file was there before.
         :raises UploadRefused: ``name-taken``, ``name-collision``, ``name-deleted``,
-            ``other-spelling`` of the version, ``not-an-owner``, ``inconsistent-variants``, or
-            ``no-such-stage``; all of them that hold.
+            ``other-spelling`` of the version, ``second-sdist``, ``not-an-owner``,
+            ``inconsistent-variants``, or ``no-such-stage``; all of them that hold.
         """
 
     def yank(self, filenames: Iterable[str], reason: str | None, *, time: str) -> int:

@@ -68,6 +68,15 @@ def admit(execute: Execute, new: NewFile, stage: str, by: str | None) -> bool:
         for (spelling,) in spellings
         if spelling != str(new.version)
     ]
+    if not new.filename.endswith(".whl"):
+        violations += [
+            Violation("second-sdist", f"the release has a source already: {other}", new.filename)
+            for (other,) in execute(
+                "SELECT filename FROM file WHERE project = ? AND version = ? AND stage IN ('', ?)",
+                (new.project, version, stage),
+            )
+            if not other.endswith(".whl") and other != new.filename
+        ]
     if new.document is not None and new.label is not None:
         own = WheelDocument(new.filename, new.label, new.document)
         wheels = wheels_of(execute, new.project, version, stage)
