@@ -36,6 +36,7 @@ WheelfitError
 │   │   └── NoConsistentSet               no-consistent-set
 │   ├── NoCompatibleWheel                 no-compatible-wheel
 │   ├── NoAccelerator                     no-accelerator
+│   ├── NoCompatibleRelease               no-compatible-release
 │   ├── ProjectNotFound                   project-not-found
 │   ├── UnknownLabel                      unknown-label
 │   └── SourceOff                         source-off
@@ -118,6 +119,7 @@ __all__ = [
     "NeedsExtra",
     "NetworkError",
     "NoAccelerator",
+    "NoCompatibleRelease",
     "NoCompatibleWheel",
     "NoConsent",
     "NoConsistentSet",
@@ -507,6 +509,12 @@ class NoAccelerator(NoFit):
 
     reference = "no-accelerator"
     details_key = "without_accelerator"
+
+
+class NoCompatibleRelease(NoFit):
+    """What was built for a library works with none of its releases."""
+
+    reference = "no-compatible-release"
 
 
 class ProjectNotFound(NoFit):

@@ -47,6 +47,7 @@ COMMANDS: Mapping[str, str] = {
     "build": "build the wheels of a project, as variants and plain, with any build backend",
     "wheel": "make variant wheels of wheels that exist, and see what is in them",
     "matrix": "show which wheels a release has, and write that for GitHub Actions and GitLab CI",
+    "abi": "see which versions of a library something works with that was built for it",
     "index": "publish wheels as an index, for every installer",
     "proxy": "serve an index from which any installer takes the variant that fits",
     "run": "run a command whose pip, uv or pdm gets the variants that fit",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from wheelfit.core import strict_json
+from wheelfit.core import abi_exports, strict_json
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import writer_warnings
 from wheelfit.core.layouts import detect, entries, priorities, schema, variants
@@ -28,6 +28,7 @@ from wheelfit.values import dataclass, field, replace
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from wheelfit.core.abi_exports import AbiExports
     from wheelfit.core.labels import Label
     from wheelfit.core.plugin_answer import PluginAnswer
     from wheelfit.core.properties import PropertySet
@@ -95,6 +96,8 @@ class ProjectTable:
     """Old tables: values that come first, by feature (F-49)."""
     notes: tuple[str, ...] = ()
     """What is old or odd about the table, one sentence each."""
+    abi_exports: AbiExports | None = None
+    """What it promises to those who link with it; no part of any document (B-61)."""
 
     def __post_init__(self) -> None:
         for name in ("providers", "variants", "feature_priorities", "value_priorities"):
@@ -155,7 +158,7 @@ def read_project_table(
 
     :param pyproject: the parsed file.
     :param where: the file, for errors.
-    :return: None when there is no such table.
+    :return: None when there is no such table, or it is about those who link with the project only.
     :raises InvalidDocument: it has faults; names all of them with their paths, as
         ``variant.providers.x86_64.requires[0]``.
     """
@@ -167,6 +170,9 @@ def read_project_table(
             problem = f"expected a table, found {shown(table)}"
             raise InvalidDocument([Fault("", problem, "F-32")])  # noqa: TRY301 - gets its path
         strict_json.check_limits(table)
+        if set(table) == {abi_exports.KEY}:  # a library may have no variants of its own
+            abi_exports.require_abi_exports(table[abi_exports.KEY])
+            return None
         return _read(table)
     except InvalidDocument as error:
         faults = [replace(fault, path=_below_table(fault.path)) for fault in error.faults]
@@ -260,6 +266,10 @@ def _read(table: Mapping[str, Any]) -> ProjectTable:
     findings = _Findings(pedantic=True)
     # B-4: without $schema the table is current, whatever its shape.
     document = {schema.KEY: schema.PEP_850, variants.KEY: {}, **table}
+    promised = None
+    if abi_exports.KEY in table:
+        promised, faults = abi_exports.read_abi_exports(document.pop(abi_exports.KEY))
+        findings.faults += faults
     build_time: dict[str, BuildTimeProvider] = {}
     given = table.get(entries.KEY)
     if isinstance(given, Mapping):
@@ -302,6 +312,7 @@ def _read(table: Mapping[str, Any]) -> ProjectTable:
             },
         },
         tuple(dict.fromkeys(notes)),
+        promised,
     )
 
 

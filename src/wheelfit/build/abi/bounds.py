@@ -1,0 +1,244 @@
+"""Derive, from symbols, which releases of a library something works with (B-61)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.core.abi_exports import values_for
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from packaging.version import Version
+
+    from wheelfit.core.abi_exports import AbiExports
+    from wheelfit.wheels.binaries.elf import Symbols
+
+__all__ = [
+    "Bounds",
+    "Consumer",
+    "Offer",
+    "ReleaseVerdict",
+    "consumer_of",
+    "derive",
+    "name_of",
+    "offer_of",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """Hold what something wants of all its libraries together."""
+
+    needed: frozenset[str]
+    """The libraries that it loads and does not bring along."""
+    wanted: frozenset[str]
+    """The symbols that it wants, with their versions; those that may be missing left out."""
+    providers: Mapping[str, str]
+    """Of symbols with a version: the library that is to offer them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Hold what one release of a library offers of what a consumer wants."""
+
+    version: Version
+    origin: str
+    """The file, or its name."""
+    libraries: frozenset[str]
+    """What its libraries call themselves."""
+    symbols: frozenset[str]
+    """Of the symbols that the consumer wants: those that it has, as the consumer calls them."""
+    has_debug: bool = False
+    """Whether types can be compared."""
+    changed: str = ""
+    """How types that the consumer uses differ from those it was built with; empty: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseVerdict:
+    """Say whether a consumer works with one release."""
+
+    version: Version
+    origin: str
+    missing_libraries: tuple[str, ...] = ()
+    missing_symbols: tuple[str, ...] = ()
+    changed: str = ""
+
+    @property
+    def fits(self) -> bool:
+        """Whether nothing is known that stands against it."""
+        return not (self.missing_libraries or self.missing_symbols or self.changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Hold with which releases of a library a consumer works."""
+
+    libraries: tuple[str, ...]
+    """Those of the library that the consumer loads."""
+    symbols: tuple[str, ...]
+    """Those of the library that the consumer uses."""
+    releases: tuple[ReleaseVerdict, ...]
+    """Oldest first."""
+    values: tuple[str, ...]
+    """Of ``abi_dependency``: the releases that fit (P-47)."""
+    unknown: tuple[str, ...] = ()
+    """Symbols that nothing that was looked at offers, and that no version binds to a library."""
+
+    @property
+    def first(self) -> Version | None:
+        """The first release that fits."""
+        return next((one.version for one in self.releases if one.fits), None)
+
+    @property
+    def last(self) -> Version | None:
+        """The last release that fits."""
+        return next((one.version for one in reversed(self.releases) if one.fits), None)
+
+    @property
+    def broken_by(self) -> Version | None:
+        """The first release behind those that fit; None: none of those looked at."""
+        last = self.last
+        later = (one.version for one in self.releases if last is not None and one.version > last)
+        return next(later, None)
+
+    @property
+    def requirement(self) -> str:
+        """The same as a specifier for dependencies; empty if nothing fits."""
+        first, last, broken = self.first, self.last, self.broken_by
+        if first is None or last is None:
+            return ""
+        parts = [f">={first.public}"]
+        parts += [
+            f"!={one.version.public}"
+            for one in self.releases
+            if first < one.version < last and not one.fits
+        ]
+        if broken is not None:
+            parts.append(f"<{broken.public}")
+        return ",".join(parts)
+
+
+def consumer_of(members: Iterable[Symbols]) -> Consumer:
+    """Return what the libraries of a consumer want together.
+
+    :param members: its libraries.
+    """
+    found = list(members)
+    own = {one.soname for one in found} | {symbol for one in found for symbol in one.exported}
+    return Consumer(
+        frozenset(name for one in found for name in one.needed) - {n for n in own if n is not None},
+        frozenset(
+            symbol
+            for one in found
+            for symbol in one.wanted - one.weak
+            if symbol not in own and name_of(symbol) not in own
+        ),
+        {symbol: library for one in found for symbol, library in one.providers},
+    )
+
+
+def name_of(symbol: str) -> str:
+    """Return the name of a symbol without its version.
+
+    >>> name_of("memcpy@GLIBC_2.14")
+    'memcpy'
+
+    :param symbol: with or without one.
+    """
+    return symbol.partition("@")[0]
+
+
+def offer_of(
+    version: Version,
+    origin: str,
+    libraries: Mapping[str, Symbols],
+    consumer: Consumer,
+    exports: AbiExports,
+) -> Offer:
+    """Return what a release offers to a consumer.
+
+    What the consumer loads counts, with what that loads in turn, as far as the release has it.
+
+    :param version: of the release.
+    :param origin: the file.
+    :param libraries: all of the release, by file name.
+    :param consumer: who wants something.
+    :param exports: what the library promises.
+    """
+    by_name: dict[str, Symbols] = {}
+    for file, symbols in libraries.items():
+        if exports.has(file) or (symbols.soname is not None and exports.has(symbols.soname)):
+            by_name.setdefault(symbols.soname or file, symbols)
+    loaded: dict[str, Symbols] = {}
+    waiting = [name for name in sorted(consumer.needed) if name in by_name]
+    while waiting:
+        name = waiting.pop()
+        if name not in loaded:
+            loaded[name] = by_name[name]
+            waiting += [one for one in by_name[name].needed if one in by_name]
+    exported = {symbol for one in loaded.values() for symbol in one.exported}
+    names = {name_of(symbol) for symbol in exported}
+    return Offer(
+        version,
+        origin,
+        frozenset(by_name),
+        frozenset(
+            symbol
+            for symbol in consumer.wanted
+            # A symbol without a version takes whichever version there is.
+            if symbol in exported or ("@" not in symbol and symbol in names)
+        ),
+        bool(loaded) and all(one.has_debug for one in loaded.values()),
+    )
+
+
+def derive(consumer: Consumer, offers: Sequence[Offer], exports: AbiExports) -> Bounds:
+    """Return with which releases a consumer works (B-61).
+
+    What a consumer wants of the library is what any release of it has: everything else is offered
+    by others. So at least one release must be among them that the consumer was built with, or
+    one that is like it.
+
+    :param consumer: who wants something.
+    :param offers: of the releases, each version once.
+    :param exports: what the library promises.
+    """
+    provided = frozenset[str]().union(*(one.libraries for one in offers))
+    libraries = consumer.needed & provided
+    symbols = frozenset(
+        symbol
+        for one in offers
+        for symbol in one.symbols
+        if consumer.providers.get(symbol, "") in ("", *libraries)
+    )
+    releases = tuple(
+        ReleaseVerdict(
+            one.version,
+            one.origin,
+            missing := tuple(sorted(libraries - one.libraries)),
+            # Without a library its symbols are not there either, which says nothing new.
+            () if missing else tuple(sorted(symbols - one.symbols)),
+            one.changed,
+        )
+        for one in sorted(offers, key=lambda one: one.version)
+    )
+    fitting = {one.version: one.fits for one in releases}
+    return Bounds(
+        tuple(sorted(libraries)),
+        tuple(sorted(symbols)),
+        releases,
+        values_for(fitting, exports),
+        tuple(sorted(filter(_is_unbound, consumer.wanted - symbols))),
+    )
+
+
+def _is_unbound(symbol: str) -> bool:
+    """Say whether a symbol may be anybody's: not of the interpreter, nor of a versioned library."""
+    return "@" not in symbol and not symbol.startswith(("Py", "_Py"))

@@ -1,0 +1,415 @@
+"""Derive from symbols which releases of a library something works with.
+
+The symbols that CONSUMER wants are looked for in each release of the library: from the first that
+has all of them to the one that drops one, or calls itself otherwise. What comes out are values
+of abi_dependency for the [variant] table, and a requirement. With abicompat and debug
+information types are compared too; without them changes of types and layouts cannot be seen.
+
+--against names the library: a project of an index, `torch>=2.5`, whose wheels are fetched one by
+one; wheels and folders of them; or single libraries with their versions, `1.2=libfast.so`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.options import add_sources, given
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from packaging.version import Version
+
+    from wheelfit.build.abi.bounds import ReleaseVerdict
+    from wheelfit.build.abi.looking import FoundBounds, Release
+    from wheelfit.cli.output import Output
+    from wheelfit.core.abi_exports import AbiExports
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.sources.page import File
+    from wheelfit.sources.repository import Repository
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "consumer",
+        type=given,
+        metavar="CONSUMER",
+        help="a wheel, or a library by itself, that was built with one of the releases",
+    )
+    parser.add_argument(
+        "--against",
+        type=given,
+        action="append",
+        default=[],
+        metavar="LIBRARY",
+        help="a project (torch>=2.5), a wheel, a folder of wheels, or a library as VERSION=FILE",
+    )
+    parser.add_argument(
+        "--project",
+        dest="named",
+        type=given,
+        metavar="NAME",
+        help="which project the libraries are of (default: as the wheels say)",
+    )
+    parser.add_argument(
+        "--exports",
+        type=given,
+        metavar="FILE",
+        help="pyproject.toml of the library with [variant.abi-exports]: what it promises",
+    )
+    parser.add_argument(
+        "--namespace",
+        type=given,
+        default="abi_dependency",
+        metavar="NAME",
+        help="namespace of the properties (default: abi_dependency)",
+    )
+    parser.add_argument(
+        "--label", type=given, metavar="LABEL", help="look at the builds of the library so called"
+    )
+    parser.add_argument(
+        "--newest",
+        type=_whole,
+        default=10,
+        metavar="N",
+        help="how many releases of a project to look at, newest first (default: 10; 0: all)",
+    )
+    parser.add_argument(
+        "--built-with",
+        type=given,
+        metavar="VERSION",
+        help="compare types with this release (default: the first that has all symbols)",
+    )
+    add_sources(parser)
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or len(text) > 9:
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(f"{text!r} is no number of releases")
+    return int(text)
+
+
+def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
+    """Derive the bounds; 3 if no release fits."""
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from wheelfit.build.abi.looking import look
+    from wheelfit.build.abi.types import find_program
+    from wheelfit.cli.scratch import scratch_folder
+    from wheelfit.core.properties import parse_namespace
+    from wheelfit.core.versions import parse_version
+    from wheelfit.errors import NoCompatibleRelease, UsageError
+
+    if not arguments.against:
+        raise UsageError("there is nothing to hold it against", hint="name it with --against")
+    namespace = parse_namespace(arguments.namespace)
+    built_with = None
+    if arguments.built_with is not None:
+        built_with = _version(arguments.built_with, parse_version)
+    exports = _exports(arguments.exports)
+    consumer = Path(arguments.consumer)
+    with ExitStack() as stack:
+        scratch = stack.enter_context(scratch_folder())
+        asked = _Asked(arguments, output, environ, consumer, stack, scratch)
+        found = look(
+            consumer,
+            asked.releases(),
+            exports,
+            scratch,
+            program=find_program(),
+            built_with=built_with,
+        )
+    feature = asked.feature
+    if found.bounds.first is None:
+        raise NoCompatibleRelease(
+            f"it works with no release of {asked.project or 'the library'}",
+            where=str(consumer),
+            note="\n".join(_line(one) for one in found.bounds.releases),
+            hint="look at older and newer releases too, or build it anew",
+        )
+    output.result_json(_mapping(consumer, asked.project, namespace, feature, found))
+    for line in _lines(consumer, asked.project, namespace, feature, found):
+        output.result(line)
+    for note in found.notes:
+        output.say(f"note: {note}")
+    return 0
+
+
+def _version(text: str, parse: Callable[[str], Version]) -> Version:
+    from packaging.version import InvalidVersion
+
+    from wheelfit.errors import UsageError
+
+    try:
+        return parse(text)
+    except InvalidVersion:
+        raise UsageError(f"{text!r} is no version") from None
+
+
+def _exports(text: str | None) -> AbiExports:
+    """Return what the library promises; by default nothing but its minor releases."""
+    from wheelfit.core.abi_exports import KEY, AbiExports, require_abi_exports
+    from wheelfit.errors import FileProblem, InvalidDocument
+
+    if text is None:
+        return AbiExports()
+    from pathlib import Path
+
+    from wheelfit.core.strict_toml import load
+
+    path = Path(text)
+    try:
+        table = load(path.read_bytes()).get("variant")
+    except OSError as error:
+        raise FileProblem(
+            f"it cannot be read: {error.strerror or type(error).__name__}", where=str(path)
+        ) from error
+    except ValueError as error:
+        raise FileProblem(f"it is no TOML: {error}", where=str(path)) from None
+    if not isinstance(table, dict) or KEY not in table:
+        raise FileProblem(
+            f"it has no [variant.{KEY}]", where=str(path), hint="leave --exports out, or add it"
+        )
+    try:
+        return require_abi_exports(table[KEY])
+    except InvalidDocument as error:
+        raise InvalidDocument(error.faults, where=str(path)) from None
+
+
+# --- what it is held against ----------------------------------------------------------------
+
+
+class _Asked:
+    """Find the releases that were named."""
+
+    def __init__(
+        self,
+        arguments: Namespace,
+        output: Output,
+        environ: Mapping[str, str],
+        consumer: Path,
+        stack: ExitStack,
+        scratch: Path,
+    ) -> None:
+        self._arguments = arguments
+        self._output = output
+        self._environ = environ
+        self._consumer = consumer
+        self._stack = stack
+        self._scratch = scratch
+        self.project = self._normalised(arguments.named) if arguments.named else ""
+        """The project, normalised; empty if nothing says it."""
+
+    @property
+    def feature(self) -> str:
+        """How the project is called as a feature (P-46); empty if nothing says it."""
+        return self.project.replace("-", "_")
+
+    @staticmethod
+    def _normalised(text: str) -> str:
+        from packaging.utils import InvalidName, canonicalize_name
+
+        from wheelfit.errors import UsageError
+
+        try:
+            return canonicalize_name(text, validate=True)
+        except InvalidName:
+            raise UsageError(f"{text!r} is no name of a project") from None
+
+    def releases(self) -> list[Release]:
+        """Return the releases, each version once, the oldest first."""
+        from wheelfit.errors import UsageError
+
+        found: dict[Version, Release] = {}
+        for text in self._arguments.against:
+            for release in self._of(text):
+                if release.version in found and found[release.version] != release:
+                    raise UsageError(
+                        f"{release.version} is there twice: {found[release.version].origin} and "
+                        f"{release.origin}",
+                        hint="name one file of each version",
+                    )
+                found[release.version] = release
+        if not found:
+            raise UsageError("there is no release to hold it against")
+        return [found[version] for version in sorted(found)]
+
+    def _of(self, text: str) -> Iterator[Release]:
+        from pathlib import Path
+
+        from wheelfit.cli.targets import named_project
+        from wheelfit.core.versions import parse_version
+
+        version, equals, file = text.partition("=")
+        if equals and version[:1].isdigit() and not file.startswith("="):
+            yield _release(_version(version, parse_version), Path(file))
+        elif (project := named_project(text)) is not None:
+            yield from self._published(project)
+        else:
+            yield from self._files(Path(text))
+
+    def _files(self, path: Path) -> Iterator[Release]:
+        from wheelfit.errors import FileProblem
+
+        if path.is_dir():
+            wheels = sorted(path.glob("*.whl"))
+            if not wheels:
+                raise FileProblem("there are no wheels in the folder", where=str(path))
+        else:
+            wheels = [path]
+        from wheelfit.core.filename import parse_wheel_filename
+
+        for wheel in wheels:
+            name = parse_wheel_filename(wheel.name)
+            self._set_project(name.name)
+            if self._arguments.label is None or name.label == self._arguments.label:
+                yield _release(name.version, wheel)
+
+    def _published(self, requirement: Requirement) -> Iterator[Release]:
+        from packaging.utils import canonicalize_name
+
+        from wheelfit.build.abi.choosing import choose_wheels
+        from wheelfit.cli.indexes import open_indexes, read_settings
+        from wheelfit.core.filename import parse_wheel_filename
+        from wheelfit.errors import ProjectNotFound
+
+        self._set_project(requirement.name)
+        self._arguments.no_bridges = True  # wheels as they are published, not as variants
+        settings = read_settings(self._arguments, self._environ)
+        opened = open_indexes(self._arguments, settings, self._environ, self._output)
+        repository = self._stack.enter_context(opened)
+        page = repository.project(canonicalize_name(requirement.name))
+        if page is None:
+            raise ProjectNotFound(f"there is no project {requirement.name}")
+        is_wheel = self._consumer.suffix == ".whl"
+        chosen = choose_wheels(
+            page.files,
+            self._machines(),
+            parse_wheel_filename(self._consumer.name) if is_wheel else None,
+            specifier=requirement.specifier,
+            label=self._arguments.label,
+            newest=self._arguments.newest,
+        )
+        for version, file in chosen:
+            yield _fetched(version, file, repository, self._scratch, self._output)
+
+    def _machines(self) -> frozenset[str]:
+        from wheelfit.wheels.archive import WheelArchive
+        from wheelfit.wheels.binaries.reading import binaries_of, read_binary
+
+        if self._consumer.suffix == ".whl":
+            with WheelArchive(self._consumer) as archive:
+                binaries = list(binaries_of(archive))
+        else:
+            from wheelfit.errors import FileProblem
+
+            try:
+                with self._consumer.open("rb") as file:
+                    binary = read_binary(file, self._consumer.name)
+            except OSError as error:
+                message = f"it cannot be read: {error.strerror or type(error).__name__}"
+                raise FileProblem(message, where=str(self._consumer)) from error
+            binaries = [] if binary is None else [binary]
+        return frozenset(machine for one in binaries for machine in one.machines)
+
+    def _set_project(self, name: str) -> None:
+        from wheelfit.errors import UsageError
+
+        if self.project and self.project != name:
+            raise UsageError(
+                f"{self.project} and {name} are two projects", hint="hold it against one at a time"
+            )
+        self.project = name
+
+
+def _release(version: Version, path: Path) -> Release:
+    from wheelfit.build.abi.looking import Release
+
+    return Release(version, path.name, lambda: path)
+
+
+def _fetched(
+    version: Version, file: File, repository: Repository, scratch: Path, output: Output
+) -> Release:
+    from wheelfit.build.abi.looking import Release
+
+    def fetch() -> Path:
+        output.detail(f"fetching {file.filename}")
+        return repository.download(file, scratch)
+
+    return Release(version, file.filename, fetch, is_temporary=True)
+
+
+# --- what is said ---------------------------------------------------------------------------
+
+_SHOWN = 3
+
+
+def _line(one: ReleaseVerdict) -> str:
+    reasons = []
+    if one.missing_libraries:
+        reasons.append(f"has no {' and '.join(one.missing_libraries)}")
+    if one.missing_symbols:
+        names = ", ".join(one.missing_symbols[:_SHOWN])
+        more = len(one.missing_symbols) - _SHOWN
+        reasons.append(f"lacks {names}{f' (and {more} more)' if more > 0 else ''}")
+    if one.changed:
+        reasons.append(f"changed {one.changed}")
+    return f"{one.version}: {'; '.join(reasons) or 'fits'}"
+
+
+def _lines(
+    consumer: Path, project: str, namespace: str, feature: str, found: FoundBounds
+) -> Iterator[str]:
+    bounds = found.bounds
+    count = len(bounds.symbols)
+    yield (
+        f"{consumer.name} uses {count} {'symbol' if count == 1 else 'symbols'} of "
+        f"{', '.join(bounds.libraries)}"
+    )
+    for one in bounds.releases:
+        yield f"  {_line(one)}"
+    if feature:
+        yield "properties:"
+        yield from (f"  {namespace} :: {feature} :: {value}" for value in bounds.values)
+        yield f"requirement: {project}{bounds.requirement}"
+    else:
+        yield f"values: {', '.join(bounds.values)}"
+        yield f"versions: {bounds.requirement}"
+
+
+def _mapping(
+    consumer: Path, project: str, namespace: str, feature: str, found: FoundBounds
+) -> dict[str, object]:
+    bounds = found.bounds
+    return {
+        "version": 1,
+        "consumer": str(consumer),
+        "project": project or None,
+        "libraries": list(bounds.libraries),
+        "symbols": list(bounds.symbols),
+        "releases": [
+            {
+                "version": str(one.version),
+                "origin": one.origin,
+                "fits": one.fits,
+                "missing_libraries": list(one.missing_libraries),
+                "missing_symbols": list(one.missing_symbols),
+                "changed": one.changed or None,
+            }
+            for one in bounds.releases
+        ],
+        "values": list(bounds.values),
+        "properties": [f"{namespace} :: {feature} :: {one}" for one in bounds.values if feature],
+        "requirement": f"{project}{bounds.requirement}" if project else None,
+        "first": None if bounds.first is None else str(bounds.first),
+        "broken_by": None if bounds.broken_by is None else str(bounds.broken_by),
+        "notes": list(found.notes),
+    }

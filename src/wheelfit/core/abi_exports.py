@@ -1,0 +1,167 @@
+"""What a library promises about its binary interface: ``[variant.abi-exports]`` (B-61, P-47).
+
+The table says how much of a version the users of the library must be built for, and which of its
+files they link with. It is for those users, and no part of what the library itself needs: it never
+gets into ``variant.json``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.core.strict_json import path_of, shown
+from wheelfit.errors import Fault, InvalidDocument
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from packaging.version import Version
+
+__all__ = [
+    "KEY",
+    "AbiExports",
+    "AbiLevel",
+    "exported_value",
+    "read_abi_exports",
+    "require_abi_exports",
+    "values_for",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+KEY = "abi-exports"
+"""Name of the table inside ``[variant]``."""
+
+
+class AbiLevel(StrEnum):
+    """Say which releases have the same binary interface."""
+
+    MAJOR = "major"
+    """All that have the same first number."""
+    MINOR = "minor"
+    """All that have the same first two numbers."""
+    PATCH = "patch"
+    """None but those that have the same three numbers."""
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers of a version that are."""
+        return list(AbiLevel).index(self) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class AbiExports:
+    """Hold what a library promises to those who link with it."""
+
+    level: AbiLevel = AbiLevel.MINOR
+    libraries: tuple[str, ...] = ()
+    """Patterns of file names, as ``libfast*.so*``; none: every library of the wheel counts."""
+
+    def has(self, name: str) -> bool:
+        """Say whether users link with a library.
+
+        :param name: its file name, or what it calls itself.
+        """
+        from fnmatch import fnmatchcase  # noqa: PLC0415  # few look at libraries
+
+        return not self.libraries or any(fnmatchcase(name, one) for one in self.libraries)
+
+
+_LIBRARIES, _LEVEL = "libraries", "level"
+
+
+def read_abi_exports(table: object) -> tuple[AbiExports | None, list[Fault]]:
+    """Read the table; return it, and all that is wrong with it.
+
+    >>> read_abi_exports({"level": "minor"})[0].level
+    <AbiLevel.MINOR: 'minor'>
+
+    :param table: what stands below `KEY`.
+    """
+    faults = list(_faults(table))
+    if faults or not isinstance(table, Mapping):
+        return None, faults
+    return AbiExports(AbiLevel(table[_LEVEL]), tuple(table.get(_LIBRARIES, ()))), []
+
+
+def require_abi_exports(table: object) -> AbiExports:
+    """Read the table.
+
+    :param table: what stands below `KEY`.
+    :raises InvalidDocument: it has faults; names all of them.
+    """
+    found, faults = read_abi_exports(table)
+    if found is None:
+        raise InvalidDocument(faults)
+    return found
+
+
+def _faults(table: object) -> Iterator[Fault]:
+    def fault(message: str, *steps: str | int) -> Fault:
+        return Fault(path_of(KEY, *steps), message, "B-61")
+
+    if not isinstance(table, Mapping):
+        yield fault(f"expected a table, found {shown(table)}")
+        return
+    for key in table:
+        if key not in (_LEVEL, _LIBRARIES):
+            yield fault("unknown key", str(key))
+    levels = [level.value for level in AbiLevel]
+    if _LEVEL not in table:
+        yield fault(f"expected one of {', '.join(levels)}", _LEVEL)
+    elif table[_LEVEL] not in levels:
+        yield fault(f"expected one of {', '.join(levels)}, found {shown(table[_LEVEL])}", _LEVEL)
+    patterns: Any = table.get(_LIBRARIES, [])
+    if not isinstance(patterns, list) or any(not isinstance(one, str) for one in patterns):
+        yield fault(f"expected a list of texts, found {shown(patterns)}", _LIBRARIES)
+
+
+def exported_value(version: Version, exports: AbiExports) -> str:
+    """Return the value of ``abi_dependency`` for what was built with a version (P-47, P-48).
+
+    >>> from packaging.version import Version
+    >>> exported_value(Version("2.8.1+cu128"), AbiExports(AbiLevel.MINOR))
+    '2.8'
+
+    :param version: of the library, without an epoch.
+    :param exports: what the library promises.
+    """
+    return ".".join(map(str, (*version.release, 0, 0)[: exports.level.numbers]))
+
+
+def values_for(compatible: Mapping[Version, bool], exports: AbiExports) -> tuple[str, ...]:
+    """Return the fewest values that admit the releases that fit, and none of the others (P-48).
+
+    A value stands for as much as the library promises, and never for more; of a group of
+    releases of which some do not fit, those that do are named by three numbers.
+
+    >>> from packaging.version import Version
+    >>> found = {Version("1.9"): False, Version("2.0"): True, Version("2.0.1"): True}
+    >>> values_for({**found, Version("2.1.0"): True, Version("2.1.1"): False}, AbiExports())
+    ('2.0', '2.1.0')
+
+    :param compatible: the releases that were looked at, and whether they fit.
+    :param exports: what the library promises.
+    """
+    groups: dict[str, list[Version]] = {}
+    for version in sorted(compatible):
+        if not version.epoch:  # P-48: a value never admits one
+            groups.setdefault(exported_value(version, exports), []).append(version)
+    patch = AbiExports(AbiLevel.PATCH)
+    values: dict[str, None] = {}
+    for value, versions in groups.items():
+        if all(compatible[one] for one in versions):
+            values[value] = None
+            continue
+        refused = {exported_value(one, patch) for one in versions if not compatible[one]}
+        for one in versions:
+            exact = exported_value(one, patch)
+            if compatible[one] and exact not in refused:
+                values[exact] = None
+    return tuple(values)

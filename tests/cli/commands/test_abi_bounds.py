@@ -1,0 +1,206 @@
+"""``wheelfit abi bounds``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+from jsonschema import Draft202012Validator
+from wheels.binaries.compiling import Workshop, as_wheel, versions_of_fast
+
+from wheelfit.testing.binaries import elf_file
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+
+SCHEMA = Path(__file__).parents[3] / "docs/reference/schemas/abi-bounds.json"
+LINUX = "manylinux_2_28_x86_64"
+TAG = f"py3-none-{LINUX}"
+
+
+@pytest.fixture
+def dist(tmp_path: Path) -> Path:
+    """Write wheels of a library: 1.1 adds a symbol, 2.0 calls itself otherwise."""
+    folder = tmp_path / "dist"
+    for version, soname, exports in (
+        ("1.0", "libfast.so.1", ["fast_new"]),
+        ("1.1", "libfast.so.1", ["fast_new", "fast_scale"]),
+        ("1.2.3", "libfast.so.1", ["fast_new", "fast_scale"]),
+        ("2.0", "libfast.so.2", ["fast_new", "fast_scale"]),
+    ):
+        files = {f"fast_lib/{soname}": elf_file(soname=soname, exports=exports)}
+        build_wheel(folder, "Fast.Lib", version, files=files, tag=TAG)
+    return folder
+
+
+@pytest.fixture
+def consumer(tmp_path: Path) -> Path:
+    """Write a wheel that uses the library."""
+    files = {
+        "user/_native.so": elf_file(
+            needed=["libfast.so.1", "libc.so.6"], imports=["fast_new", "fast_scale", "malloc"]
+        )
+    }
+    return build_wheel(tmp_path, "user", "1.0", files=files, tag=TAG)
+
+
+EXPECTED = [
+    f"user-1.0-{TAG}.whl uses 2 symbols of libfast.so.1",
+    "  1.0: lacks fast_scale",
+    "  1.1: fits",
+    "  1.2.3: fits",
+    "  2.0: has no libfast.so.1",
+    "properties:",
+    "  abi_dependency :: fast_lib :: 1.1",
+    "  abi_dependency :: fast_lib :: 1.2",
+    "requirement: fast-lib>=1.1,<2.0",
+]
+
+
+def test_folder(dist: Path, consumer: Path, run: Runner) -> None:
+    """B-61, P-46: wheels of a folder, oldest first; values as the table wants them."""
+    said = run("abi", "bounds", consumer, "--against", dist)
+    assert said.out.splitlines() == EXPECTED
+    assert "changes of types and layouts cannot be seen" in said.err
+
+
+def test_index(dist: Path, consumer: Path, run: Runner) -> None:
+    """B-61: the same from an index, whose wheels are fetched one by one."""
+    with RecordingIndex(dist) as index:
+        words = ["--against", "fast-lib", "--index-url", index.url, "--no-cache-dir"]
+        said = run("abi", "bounds", consumer, *words)
+        assert said.out.splitlines() == EXPECTED
+        some = run("abi", "bounds", consumer, "--newest", "2", *words).out.splitlines()
+        assert [line for line in some if line.startswith("  ") and ": " in line][:2] == EXPECTED[
+            3:5
+        ]
+        words[1] = "fast-lib>=1.1,<2"
+        bounded = run("abi", "bounds", consumer, *words)
+        assert "requirement: fast-lib>=1.1\n" in bounded.out
+        assert "1.2.3 is the newest release that was looked at" in bounded.err
+        words[1] = "gone"
+        assert run("abi", "bounds", consumer, *words, "--json", code=3).error["code"] == (
+            "project-not-found"
+        )
+
+
+def test_json(dist: Path, consumer: Path, run: Runner) -> None:
+    """B-61: the same for programs, by the published schema."""
+    found = run("abi", "bounds", consumer, "--against", dist, "--namespace", "abi", "--json").object
+    Draft202012Validator(json.loads(SCHEMA.read_text())).validate(found)
+    assert found["properties"] == ["abi :: fast_lib :: 1.1", "abi :: fast_lib :: 1.2"]
+    assert (found["first"], found["broken_by"]) == ("1.1", "2.0")
+    assert found["releases"][0]["missing_symbols"] == ["fast_scale"]
+
+
+def test_compiled_libraries(tmp_path: Path, run: Runner) -> None:
+    """B-61: libraries by themselves, with their versions, of a project that is named."""
+    (tmp_path / "workshop").mkdir()
+    workshop = Workshop(tmp_path / "workshop")
+    libraries = versions_of_fast(workshop)
+    user = workshop.user(libraries["1.1"])
+    against = [
+        word for version, path in libraries.items() for word in ("--against", f"{version}={path}")
+    ]
+    said = run("abi", "bounds", user, *against, "--project", "fast")
+    assert said.out.splitlines()[-3:] == [
+        "  abi_dependency :: fast :: 1.1",
+        "  abi_dependency :: fast :: 1.2",
+        "requirement: fast>=1.1,<2.0",
+    ]
+    nameless = run("abi", "bounds", user, *against).out.splitlines()
+    assert nameless[-2:] == ["values: 1.1, 1.2", "versions: >=1.1,<2.0"]
+
+
+def test_what_the_library_promises(dist: Path, consumer: Path, tmp_path: Path, run: Runner) -> None:
+    """B-61: the table of the library says for how much a value stands."""
+    project = tmp_path / "pyproject.toml"
+    words: list[str | Path] = ["abi", "bounds", consumer, "--against", dist]
+    words += ["--exports", project]
+    project.write_text('[variant.abi-exports]\nlevel = "patch"\nlibraries = ["libfast*"]\n')
+    assert ":: 1.2.3\n" in run(*words).out
+    project.write_text('[variant.abi-exports]\nlevel = "epoch"\n')
+    error = run(*words, "--json", code=1).error
+    assert (error["code"], error["faults"][0]["path"]) == ("invalid-document", "abi-exports.level")
+    project.write_text("[project]\n")
+    assert run(*words, "--json", code=1).error["code"] == "file-problem"
+    project.write_text("=")
+    assert run(*words, "--json", code=1).error["code"] == "file-problem"
+
+
+def test_nothing_fits(dist: Path, consumer: Path, run: Runner) -> None:
+    """B-61: if nothing fits the reasons stand beside each release."""
+    files = {"fast_lib/libfast.so.1": elf_file(soname="libfast.so.1", exports=["fast_scale"])}
+    odd = build_wheel(dist, "fast-lib", "0.9", files=files, tag=TAG)
+    against: list[str | Path] = ["--against", odd, "--against", next(dist.glob("*-1.0-*"))]
+    error = run("abi", "bounds", consumer, *against, "--json", code=3).error
+    assert error["code"] == "no-compatible-release"
+    assert error["note"] == "0.9: lacks fast_new\n1.0: lacks fast_scale"
+
+
+def test_none_that_it_was_built_with(dist: Path, consumer: Path, run: Runner) -> None:
+    """B-61: symbols that no release has may be anybody's, which is said."""
+    said = run("abi", "bounds", consumer, "--against", next(dist.glob("*-1.0-*")))
+    assert "1.0: fits" in said.out
+    assert "nothing that was looked at offers fast_scale, malloc: they are of other" in said.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--against", "1.0=a.so", "--against", "1.0=b.so"],
+        ["--against", "1..0=a.so"],
+        ["--against", "dist", "--built-with", "new"],
+        ["--against", "dist", "--project", "-"],
+        ["--against", "dist", "--newest", "-1"],
+    ],
+)
+def test_usage(words: list[str], consumer: Path, run: Runner) -> None:
+    """B-61: what cannot be meant is refused."""
+    run("abi", "bounds", consumer, *words, "--no-index", code=2)
+
+
+def test_two_projects(dist: Path, consumer: Path, run: Runner) -> None:
+    """B-61: one project at a time."""
+    other = build_wheel(dist.parent / "other", "other", "1.0", tag=TAG)
+    run("abi", "bounds", consumer, "--against", dist, "--against", other, code=2)
+
+
+@pytest.mark.network
+def test_published(registry: None, tmp_path: Path, run: Runner) -> None:
+    """B-61: a published library that loads another one fits the releases of its SONAME only."""
+    del registry
+    wheel = "cmeel-urdfdom==6.0.0"
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", wheel]
+    done = subprocess.run(
+        [*command, "--dest", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"{wheel} cannot be had from the package registry: {done.stderr}")
+    (consumer,) = tmp_path.glob("*.whl")
+    found = run(
+        "abi", "bounds", consumer, "--against", "cmeel-tinyxml2>=10,<=11.0.0", "--json"
+    ).object
+    assert found["libraries"] == ["libtinyxml2.so.11"]
+    assert {one["version"].partition(".")[0]: one["fits"] for one in found["releases"]} == {
+        "10": False,
+        "11": True,
+    }
+    assert found["values"] == ["11.0"]
+
+
+def test_wheels_of_the_library_with_the_real_compiler(tmp_path: Path, run: Runner) -> None:
+    """B-61: compiled libraries in wheels are found there."""
+    (tmp_path / "workshop").mkdir()
+    workshop = Workshop(tmp_path / "workshop")
+    libraries = versions_of_fast(workshop)
+    folder = tmp_path / "dist"
+    for version, path in libraries.items():
+        as_wheel(folder, "fast", version, path, TAG)
+    user = as_wheel(tmp_path, "user", "1", workshop.user(libraries["1.1"]), TAG)
+    said = run("abi", "bounds", user, "--against", folder)
+    assert "requirement: fast>=1.1,<2.0" in said.out
