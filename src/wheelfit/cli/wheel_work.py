@@ -168,7 +168,7 @@ def carry_out(
             )
             for (source, act), place in zip(work, places, strict=True)
         ]
-        results = _Results(staging, [source for source, _ in work], places, arguments)
+        results = _Results(staging, jobs, places, arguments)
         _do(jobs, arguments, output, results.take)
         results.publish_rest()
         further = {} if arguments.dry_run else more(results.done)
@@ -196,9 +196,10 @@ def _do(
         bar.start(sum(sizes))
         for index, job in enumerate(jobs):
             try:
-                take(index, do_job(job))
+                one: Done | WheelfitError = do_job(job)
             except WheelfitError as error:
-                take(index, error)
+                one = error
+            take(index, one)
             bar.advance(sizes[index])
         bar.done()
 
@@ -209,12 +210,13 @@ class _Results:
     def __init__(
         self,
         staging: Staging,
-        sources: Sequence[Path],
+        jobs: Sequence[WheelJob],
         places: Sequence[Path],
         arguments: Namespace,
     ) -> None:
         self._staging = staging
-        self._sources = sources
+        self._sources = [job.source for job in jobs]
+        self._rooms = [job.folder for job in jobs]
         self._places = places
         self._arguments = arguments
         self._waiting: list[tuple[Done, Path]] = []
@@ -233,6 +235,10 @@ class _Results:
         from wheelfit.errors import WheelfitError
 
         if isinstance(one, WheelfitError):
+            # Where a result waits for its name is nothing to people.
+            room = str(self._rooms[index])
+            if one.where is not None and one.where.startswith(room):
+                one.where = f"{self._places[index]}{one.where[len(room) :]}"
             if not self._arguments.keep_going:
                 raise one
             self.failed.append((self._sources[index], one))

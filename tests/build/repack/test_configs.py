@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from packaging.version import Version
 
@@ -167,3 +169,16 @@ def test_names_that_are_not_there() -> None:
     with pytest.raises(InvalidDocument, match=r"there are: cpu, cuda12\.6"):
         config.variant("cuda13")
     assert config.edits(None) == Edits()
+
+
+def test_published_configs(shared_data: Path) -> None:
+    """B-44: every file that was published for variant-repack is read, with all its parts."""
+    paths = sorted((shared_data / "variant-repack").rglob("*variant_config.toml"))
+    assert len(paths) == 4
+    for path in paths:
+        config = read_config(path.read_bytes(), where=str(path))
+        assert config.metadata
+        assert all(variant.label for variant in config.variants.values())
+    torch = read_config(paths[1].read_bytes(), where=str(paths[1]))
+    assert "torch" in torch.edits("torchvision").remove
+    assert torch.edits("torch").strip_local
