@@ -337,7 +337,7 @@ def build_sdist(folder, config_settings=None):
         assert yard.build(project=project / "pyproject.toml").code == 0
 
     def test_before_pyproject(self, yard: Yard) -> None:
-        """A project with a ``setup.py`` alone is built by setuptools (PEP 517), which lacks here."""
+        """A project with a ``setup.py`` alone is built by setuptools (PEP 517); here is none."""
         project = yard.folder / "old"
         project.mkdir()
         (project / "setup.py").write_text("")
@@ -366,6 +366,27 @@ class TestMarkers:
         assert "Requires-Dist: three" in yard.read(None, "METADATA")
         for text in texts:
             assert f"Requires-Dist: {text}" in yard.read("v3", "METADATA")
+
+    def test_of_the_table(self, yard: Yard) -> None:
+        """What backends refuse to read the project says elsewhere; it is resolved likewise."""
+        table = """[tool.wheelfit.build]
+dependencies = ["six", "four; 'v3' in variant_label", "five; 'blas' in variant_namespaces"]
+"""
+        yard.project(TABLE + table, dependencies=["six"])
+        yard.build("--all")
+        needed = {
+            label: re.findall("Requires-Dist: (.*)", yard.read(label, "METADATA"))
+            for label in (None, "v3")
+        }
+        assert needed == {
+            None: ["six"],
+            "v3": ["six", "four; 'v3' in variant_label", "five; 'blas' in variant_namespaces"],
+        }
+        yard.project(TABLE + '[tool.wheelfit.build]\ndependencies = ["a b", 1]\n')
+        faults = yard.build("--json", code=1).error["faults"]
+        assert [fault["path"] for fault in faults] == [
+            "tool.wheelfit.build.dependencies[0]", "tool.wheelfit.build.dependencies[1]",
+        ]  # fmt: skip
 
 
 class TestProviders:
@@ -778,6 +799,13 @@ def build_wheel(folder, config_settings=None, metadata_directory=None, inner=bui
         yard.project(backend=f"\n{backend}")
         assert message in yard.build("--variant", "v3", code=1).err
 
+    @pytest.mark.parametrize("line", ["NAME = 'other'", "VERSION = '2.0'"])
+    def test_another_release(self, yard: Yard, line: str) -> None:
+        """What the project says of itself its wheels must be."""
+        stem = 'STEM = NAME + "-" + VERSION\nINFO = STEM + ".dist-info"\n'
+        yard.project(backend=f"{SEES_ENVIRONMENT}\n{line}\n{stem}")
+        assert "it should be demo 1.0" in yard.build(code=1).err
+
     def test_several_releases(self, yard: Yard) -> None:
         """Wheels of one command are of one release."""
         backend = """
@@ -785,7 +813,7 @@ VERSION = "1." + str(len(os.environ.get("CFLAGS", "")))
 STEM = NAME + "-" + VERSION
 INFO = STEM + ".dist-info"
 """
-        yard.project(backend=SEES_ENVIRONMENT + backend)
+        yard.project(backend=SEES_ENVIRONMENT + backend, dynamic=True)
         assert "of several releases" in yard.build("--all", "--flags", code=1).err
 
     def test_json(self, yard: Yard) -> None:

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import configparser
 import hashlib
+import time
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.build.front_end.dialects import DIALECTS, dialect_of, handed_to_meson
-from wheelfit.build.front_end.finishing import CURRENT, finish, look_into
+from wheelfit.build.front_end.finishing import CURRENT, finish, look_into, with_dependencies
 from wheelfit.build.front_end.flags import flags_of, with_flags
 from wheelfit.build.front_end.looking import look_at
 from wheelfit.build.front_end.source import open_source
 from wheelfit.build.provider_answers import ask_providers, plugin_names, plugin_requirements
+from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import BuildFailed, InvalidConfiguration, InvalidDocument
 from wheelfit.projects.backend import Backend, Children
-from wheelfit.values import dataclass, field
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -93,6 +95,8 @@ class BuildOrder:
     """Whether every plugin that the wheels need is installed for validation (B-25)."""
     deadline: float = 10.0
     """Seconds that a plugin has (P-37)."""
+    dependencies: tuple[str, ...] = ()
+    """What every wheel needs besides what its backend writes; markers may speak of variants."""
     epoch: int | None = None
     """Time of the members that are written here, in seconds since 1970."""
 
@@ -363,7 +367,7 @@ class _Work:
             return None
         words = " ".join(f"{key}={value}" for key, value in asked.items())
         self._tell(f"building {choice} with {look.backend}: {words}")
-        raw = look_into(self._run(place, settings, environ), self._source.name)
+        raw = self._raw(self._run(place, settings, environ))
         if raw.document is None or raw.label is None:
             raise BuildFailed(
                 f"{look.backend} was asked for {choice} and built a plain wheel",
@@ -401,7 +405,7 @@ class _Work:
         self._tell(f"building a plain wheel{many} with {look.backend}")
         environ = self._environ_of(properties, place, look)
         self._prepare(place, settings, environ)
-        raw = look_into(self._run(place, settings, environ), self._source.name)
+        raw = self._raw(self._run(place, settings, environ))
         if raw.label is not None:
             raise BuildFailed(  # B-10
                 f"{look.backend} was asked for a plain wheel and built variant {raw.label}",
@@ -409,6 +413,28 @@ class _Work:
                 hint="see what its settings and the environment say about variants",
             )
         return raw
+
+    def _raw(self, path: Path) -> Raw:
+        """Return what was built, with what the project adds to it."""
+        raw = look_into(path, self._source.name)
+        self._check_release(raw)
+        order = self._order
+        if not order.dependencies:
+            return raw
+        folder = self._new_folder("needing")
+        return replace(raw, path=with_dependencies(path, folder, order.dependencies, order.epoch))
+
+    def _check_release(self, raw: Raw) -> None:
+        """See that a wheel is of the project that was built, as far as that says what it is."""
+        name, version = self._source.release
+        filename = parse_wheel_filename(raw.path.name)
+        if name not in (None, filename.name) or version not in (None, filename.version):
+            raise BuildFailed(
+                f"the backend of {self._source.name} built a wheel of {filename.name} "
+                f"{filename.version}",
+                where=raw.path.name,
+                note=f"it should be {name or filename.name} {version or filename.version}",
+            )
 
     def _environ_of(self, properties: PropertySet, place: Place, look: Look) -> Mapping[str, str]:
         recipe = self._order.recipe
@@ -435,10 +461,12 @@ class _Work:
         place.add(backend.further_requires(self._order.kind), self._source.name)
 
     def _run(self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]) -> Path:
-        kind = self._order.kind
+        kind, began = self._order.kind, time.monotonic()
         if kind == "wheel":
             settings, environ = self._afresh(settings, environ)
-        return self._backend(place, settings, environ).build(kind, self._new_folder("built"))
+        path = self._backend(place, settings, environ).build(kind, self._new_folder("built"))
+        self._tell(f"built {path.name} in {time.monotonic() - began:.1f} s")
+        return path
 
     def _afresh(
         self, settings: ConfigSettings, environ: Mapping[str, str]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wheelfit.build.variant_wheel import make_variant
 from wheelfit.check.findings import Severity
 from wheelfit.check.wheels import check_wheel
-from wheelfit.core.core_metadata import without_variant_markers
+from wheelfit.core.core_metadata import edited, read_metadata, without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.markers import VariantContext
@@ -19,12 +19,13 @@ from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import rewrite
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from wheelfit.build.front_end.variants import Choice
     from wheelfit.core.document import VariantDocument
 
-__all__ = ["CURRENT", "Raw", "finish", "look_into"]
+__all__ = ["CURRENT", "Raw", "finish", "look_into", "with_dependencies"]
 
 
 def __dir__() -> list[str]:
@@ -75,6 +76,26 @@ def look_into(path: Path, name: str) -> Raw:
             hint="tell whoever maintains its build backend",
         ) from None
     return Raw(path, document, filename.label, digest.hexdigest())
+
+
+def with_dependencies(
+    source: Path, folder: Path, requirements: Iterable[str], epoch: int | None
+) -> Path:
+    """Return a copy of a wheel that needs more.
+
+    :param source: the wheel.
+    :param folder: where the copy goes.
+    :param requirements: what it needs besides; what it needs already is not written again.
+    :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
+    """
+    destination = folder / source.name
+    with WheelArchive(source) as archive:
+        given = archive.metadata()
+        member = f"{archive.dist_info}/METADATA"
+    there = read_metadata(given, source.name).requires_texts
+    metadata = edited(given, added=[text for text in requirements if text not in there])
+    rewrite(source, destination, replace_members={member: metadata}, epoch=epoch)
+    return destination
 
 
 def finish(

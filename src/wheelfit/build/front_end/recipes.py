@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.build.front_end.dialects import DIALECTS
 from wheelfit.core.labels import is_label
+from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of, shown
-from wheelfit.errors import Fault, InvalidProject
+from wheelfit.errors import Fault, InvalidProject, InvalidRequirement
 from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ class Recipes:
     variants: Mapping[Label, Recipe] = field(default_factory=dict, hash=False)
     dialect: str = "auto"
     """How variants are asked for; ``auto``: as what is installed understands it."""
+    dependencies: tuple[str, ...] = ()
+    """What every wheel needs besides; here markers may speak of variants, which few backends let
+    pass."""
 
     def of(self, label: Label | None, more: Recipe = Recipe()) -> Recipe:
         """Return the recipe of one wheel.
@@ -108,7 +112,7 @@ class _Reading:
     def recipes(self, table: object) -> Recipes:
         if not self._is_table(table, ()) or not isinstance(table, Mapping):
             return Recipes()
-        self._known(table, (), (*_KEYS, "dialect", "plain", "variants"))
+        self._known(table, (), (*_KEYS, "dependencies", "dialect", "plain", "variants"))
         dialect = table.get("dialect", "auto")
         if dialect not in ("auto", "none", *DIALECTS):
             words = ", ".join(["auto", "none", *DIALECTS])
@@ -124,7 +128,26 @@ class _Reading:
             self._recipe(table.get("plain", {}), ("plain",)),
             {label: self._recipe(one, ("variants", label)) for label, one in variants.items()},
             str(dialect),
+            self._requirements(table.get("dependencies", [])),
         )
+
+    def _requirements(self, value: object) -> tuple[str, ...]:
+        if not isinstance(value, list):
+            self._fault(("dependencies",), f"expected a list of texts, found {shown(value)}")
+            return ()
+        found: list[str] = []
+        for number, text in enumerate(value):
+            try:
+                if not isinstance(text, str) or "\n" in text or "\r" in text:
+                    raise InvalidRequirement("is no text on one line", source=shown(text))  # noqa: TRY301
+                parse_requirement(text, allow_variant_markers=True)
+            except InvalidRequirement as error:
+                self.faults.append(
+                    Fault(path_of(*_TOP, "dependencies", number), error.message, "F-109")
+                )
+            else:
+                found.append(text)
+        return tuple(found)
 
     def _recipe(self, table: object, steps: tuple[str, ...]) -> Recipe:
         if not self._is_table(table, steps) or not isinstance(table, Mapping):

@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from packaging.utils import InvalidName, canonicalize_name
+from packaging.version import InvalidVersion
 
 from wheelfit.core import strict_toml
-from wheelfit.core.project_table import ProjectTable, read_project_table
+from wheelfit.core.project_table import read_project_table
+from wheelfit.core.versions import parse_version
 from wheelfit.errors import FileProblem
 from wheelfit.projects.archives import unpack_archive
 from wheelfit.projects.names import is_archive
 from wheelfit.projects.static_metadata import is_project
 from wheelfit.values import dataclass, field
+
+if TYPE_CHECKING:
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.project_table import ProjectTable
 
 __all__ = ["Source", "open_source"]
 
@@ -46,6 +56,18 @@ class Source:
         """The module of its build backend (PEP 517)."""
         found = self.at("build-system", "build-backend")
         return found.partition(":")[0] if isinstance(found, str) else _LEGACY
+
+    @property
+    def release(self) -> tuple[NormalizedName | None, Version | None]:
+        """Name and version, as far as it says them itself."""
+        name, version = self.at("project", "name"), self.at("project", "version")
+        try:
+            return (
+                canonicalize_name(name, validate=True) if isinstance(name, str) else None,
+                parse_version(version) if isinstance(version, str) else None,
+            )
+        except (InvalidName, InvalidVersion):
+            return None, None  # its backend says better what is wrong with it
 
     @property
     def backend_path(self) -> tuple[str, ...]:
