@@ -209,6 +209,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         labels = None if source.table is None else source.table.variants
         choices = choose(wanted, labels)
         order = _order(arguments, environ, arguments.dialect or recipes.dialect)
+        order = replace(order, dependencies=recipes.dependencies)
         _check(order, choices, is_sdist_wanted=arguments.sdist)
         for note in () if source.table is None else source.table.notes:
             output.detail(f"{source.where}: {note}")
