@@ -129,6 +129,8 @@ class TestSentElsewhere:
         answer = behind.ask("/simple/some/")
         assert answer.status == 502
         assert b"public index" in body(answer)
+        (note,) = behind.notes  # installers show no more than the number
+        assert "public index" in note
         assert requests == []
         behind.close()
 

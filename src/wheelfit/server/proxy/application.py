@@ -55,6 +55,7 @@ _KEY = re.compile(r"([0-9a-f]{16})(?:-([0-9a-f]{64}))?")
 _PAGE_HEADERS = {"cache-control": "no-cache", "vary": "Accept, Accept-Encoding, User-Agent"}
 _LASTING = {"cache-control": "max-age=31536000, immutable"}
 _MOST_PAGES = 32 << 20
+_MOST_TOLD = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,9 @@ class Proxy:
         except InvalidName:
             return missing("no project can have this name")
         except NetworkError as error:
-            return Answer.text(502, f"{error.message}" + (f" ({error.where})" * bool(error.where)))
+            text = f"{error.message}" + (f" ({error.where})" * bool(error.where))
+            self._tell(text)  # of an answer with an error installers show the number only
+            return Answer.text(502, text)
         except WheelfitError as error:
             hint = f"\n{error.hint}" if error.hint else ""
             return Answer.text(404 if error.exit_code == 1 else 502, f"{error.message}{hint}")
@@ -267,6 +270,8 @@ class Proxy:
 
     def _tell(self, note: str) -> None:
         if note not in self._told:
+            if len(self._told) >= _MOST_TOLD:
+                self._told.clear()
             self._told.add(note)
             self._note(note)
 
