@@ -6,6 +6,7 @@ import base64
 import io
 import shutil
 import socket
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,13 +25,16 @@ class LegacyIndex:
     """Serve a folder at ``/simple/``, and take what is posted to ``/``; a context manager.
 
     :param folder: where files go.
+    :param certificate: of the server, which speaks TLS then.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, certificate: Path | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.uploads: list[str] = []
         """Names in the order in which they came, refused ones included."""
+        self.asked: list[str] = []
+        """Paths in the order in which they were asked for."""
         self.fields: dict[str, dict[str, tuple[str, ...]]] = {}
         """By name: what came with a file."""
         self.answers: dict[str, list[Answer]] = {}
@@ -47,12 +51,18 @@ class LegacyIndex:
         self._pages = FolderIndex(folder)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
         self._server.daemon_threads = True
+        self._scheme = "http"
+        if certificate is not None:
+            self._scheme = "https"
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     @property
     def url(self) -> str:
         """The address for uploads."""
-        return f"http://127.0.0.1:{self._server.server_port}/"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}/"
 
     @property
     def simple(self) -> str:
@@ -107,6 +117,7 @@ def _handler_of(index: LegacyIndex) -> type[BaseHTTPRequestHandler]:
             path, _, query = self.path.partition("?")
             body = io.BytesIO(self.rfile.read(int(headers.get("content-length", 0))))
             request = Request(self.command, path, headers, index.url, query, body)
+            index.asked.append(path)
             try:
                 answer = index.answer(request)
             except Disconnect:

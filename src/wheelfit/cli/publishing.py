@@ -3,40 +3,50 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from wheelfit.build.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY
+from wheelfit.build.publishing.outgoing import Kind
 from wheelfit.build.publishing.refusals import BAD_ATTESTATION
 from wheelfit.build.publishing.wire import read_attestations, read_pypirc
-from wheelfit.check.checks import CHECKS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
+from wheelfit.check.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
 from wheelfit.check.findings import Count, Finding, Place, Report, Severity
 from wheelfit.check.local import check_paths
 from wheelfit.check.profile import Profile
 from wheelfit.cli.configuration import home
 from wheelfit.cli.pip_rules import pip_surroundings
 from wheelfit.cli.upload_logins import find_login, with_login
-from wheelfit.errors import AttestationProblem, FileProblem, InvalidConfiguration, UsageError
+from wheelfit.errors import (
+    AttestationProblem,
+    FileProblem,
+    InconsistentDocuments,
+    InvalidConfiguration,
+    InvalidWheel,
+    NetworkError,
+    UsageError,
+)
 from wheelfit.server.uploads.rules import check_file
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.sources.urls import redact, split_userinfo
-from wheelfit.values import dataclass, replace
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
-    import ssl
     from argparse import Namespace
     from collections.abc import Mapping, Sequence
+    from ssl import SSLContext
 
     from packaging.utils import NormalizedName
 
     from wheelfit.build.publishing.forecast import Limits
-    from wheelfit.build.publishing.outgoing import Outgoing, Set
+    from wheelfit.build.publishing.outgoing import Outgoing, Release, Set
     from wheelfit.cli.output import Output
     from wheelfit.core.project_table import ProjectTable
     from wheelfit.server.generate.targets import Target
@@ -49,6 +59,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Index",
     "StaticPlace",
+    "documents_of",
     "judge",
     "limits_of",
     "open_destination",
@@ -81,9 +92,9 @@ class Index:
     base: str | None
     """Of a server of ours: what stands before ``/-/``; it can hold a release back."""
     login: Login | None
-    login_from: str
-    """Where that was found, in words; empty: nowhere."""
     settings: SourceSettings
+    context: SSLContext | None = field(compare=False)
+    """Whom to trust there over TLS; None over plain HTTP."""
 
     @property
     def name(self) -> str:
@@ -94,14 +105,6 @@ class Index:
     def is_public(self) -> bool:
         """Whether it is the public registry."""
         return urlsplit(self.upload_url).hostname in _PUBLIC
-
-    def context(self, environ: Mapping[str, str]) -> ssl.SSLContext | None:
-        """Return whom to trust there over TLS; None over plain HTTP."""
-        if not self.upload_url.startswith("https:"):
-            return None
-        from wheelfit.sources.certificates import checking_context
-
-        return checking_context(self.settings.cert, self.settings.client_cert, environ=environ)
 
     def sources(self, environ: Mapping[str, str], output: Output) -> Remembered:
         """Open what it lists; nothing is remembered, since it changes."""
@@ -213,23 +216,27 @@ def _index(
     settings = read_pip_configuration(pip_surroundings(environ, None)).with_options(
         cert=arguments.cert, client_cert=arguments.client_cert
     )
-    base = None
+    base = context = None
+    if parts.scheme == "https":
+        from wheelfit.sources.certificates import checking_context
+
+        context = checking_context(settings.cert, settings.client_cert, environ=environ)
     if host not in _PUBLIC:
         from wheelfit.server.hosting.client import is_index_server
 
         base = _without_ending(clean)
-        base = base if is_index_server(base) else None
+        base = base if is_index_server(base, context=context) else None
     login, place = find_login(
         url, configured, settings, environ, home(), is_ours=base is not None, note=output.warn
     )
     if place:
         output.detail(f"the login is that of {place}")
     if base is not None:
-        return Index(f"{base}/legacy/", f"{base}/simple/", base, login, place, settings)
+        return Index(f"{base}/legacy/", f"{base}/simple/", base, login, settings, context)
     check_url = arguments.check_url or _PUBLIC.get(host) or f"{_without_ending(clean)}/simple/"
     if not arguments.check_url and host not in _PUBLIC:
         output.detail(f"what is there already is looked for at {redact(check_url)}")
-    return Index(clean, split_userinfo(check_url)[0], None, login, place, settings)
+    return Index(clean, split_userinfo(check_url)[0], None, login, settings, context)
 
 
 def _without_ending(url: str) -> str:
@@ -310,10 +317,12 @@ def judge(outgoing: Set, profiles: frozenset[Profile], progress: Progress) -> Re
 
 def _rules(one: Outgoing, scratch: Path) -> list[Finding]:
     """Return what the rules of an index say of one file."""
-    # A source distribution is unpacked beside itself; that shall not be among the user's files.
-    scratch.mkdir()
-    path = scratch / one.filename
-    path.symlink_to(one.path.absolute())
+    path = one.path
+    if one.kind is Kind.SOURCE:
+        # It is unpacked beside itself; that shall not be among the user's files.
+        scratch.mkdir()
+        path = scratch / one.filename
+        _lend(one.path, path)
     verdict = check_file(path, one.filename, sha256=one.sha256, size=one.size)
     found = []
     for severity, violations in (
@@ -380,6 +389,37 @@ def project_table(folder: Path) -> tuple[ProjectTable | None, NormalizedName | N
     return read_project_table(pyproject, where=str(path)), canonicalize_name(name)
 
 
+def documents_of(
+    index: Index,
+    outgoing: Set,
+    there: Mapping[NormalizedName, Sequence[File]],
+    environ: Mapping[str, str],
+    output: Output,
+) -> tuple[Mapping[Release, bytes], tuple[Finding, ...]]:
+    """Return the index files of releases, with the wheels that are there, and what contradicts.
+
+    :param index: where they go.
+    :param outgoing: what shall be published; each wheel of it is sound.
+    :param there: by project: what the index has.
+    :param environ: the environment of the process.
+    :param output: told if wheels that are there cannot be read.
+    """
+    from wheelfit.build.publishing.index_files import index_files_of
+
+    with closing(index.sources(environ, output)) as sources:
+        try:
+            return index_files_of(outgoing, there, sources.variant_document), ()
+        except (InconsistentDocuments, InvalidWheel) as error:
+            words = f"{error.message}: {error.note}" if error.note else error.message
+            place = Place(error.where or index.name)
+            return {}, (place.found(INCONSISTENT_WHEELS, " ".join(words.split())),)
+        except NetworkError as error:
+            output.warn(
+                f"variants that are there cannot be read, so no -variants.json is made: {error}"
+            )
+            return {}, ()
+
+
 # --- static indexes --------------------------------------------------------------------------
 
 
@@ -402,7 +442,7 @@ def publish_static(
     with tempfile.TemporaryDirectory(prefix="wheelfit-publish-") as name:
         folder = Path(name)
         for one in outgoing.files:
-            (folder / one.filename).symlink_to(one.path.absolute())
+            _lend(one.path, folder / one.filename)
             _lay_provenance(one, folder)
         if place.folder is not None:
             _lay_published(place.folder, outgoing, there, folder)
@@ -446,9 +486,18 @@ def _lay_published(
             here = folder / file.filename
             if here.exists() or not path.is_file() or file.filename.endswith(".json"):
                 continue
-            here.symlink_to(path.absolute())
+            _lend(path, here)
             if file.yanked is not None:
                 (folder / f"{file.filename}.yanked").write_text(file.yanked, "utf-8")
             provenance = path.with_name(f"{path.name}.provenance")
             if provenance.is_file():
-                (folder / provenance.name).symlink_to(provenance.absolute())
+                _lend(provenance, folder / provenance.name)
+
+
+def _lend(path: Path, place: Path) -> None:
+    """Let a file be found in another place too, at no cost where the system can do that."""
+    for give in (place.symlink_to, place.hardlink_to):
+        with suppress(OSError):
+            give(path.absolute())
+            return
+    shutil.copyfile(path, place)

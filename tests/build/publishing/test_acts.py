@@ -196,6 +196,17 @@ def test_stages_of_others_are_left_alone(files: tuple[Outgoing, ...]) -> None:
     assert set(index.waiting) == {"theirs", "mixed"}
 
 
+def test_an_earlier_attempt_with_other_content_is_named(files: tuple[Outgoing, ...]) -> None:
+    """A stage that holds names of ours is not ours to drop; the error says which one it is."""
+    index = Waiting()
+    index.waiting["earlier"] = {files[0].filename: "0" * 64}
+    with pytest.raises(UploadRefused) as caught:
+        index.run(files)
+    assert "wheelfit index stage drop earlier" in str(caught.value.hint)
+    assert set(index.waiting) == {"earlier"}
+    assert index.published == {}
+
+
 def test_two_who_publish_the_same_both_succeed(files: tuple[Outgoing, ...]) -> None:
     """Whoever finds the names in another stage joins that, or finds all of it published."""
     index = Waiting()

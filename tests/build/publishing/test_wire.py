@@ -22,6 +22,7 @@ from wheelfit.errors import (
     UploadRefused,
 )
 from wheelfit.server.messages import Answer
+from wheelfit.sources.certificates import checking_context
 from wheelfit.sources.credentials import Login
 from wheelfit.testing.wheels import build_wheel
 
@@ -130,6 +131,28 @@ def test_what_is_gone_cannot_be_reached(tmp_path: Path, pauses: list[float]) -> 
     assert caught.value.where == index.url
     assert isinstance(caught.value, NetworkError)
     assert len(pauses) == 3
+
+
+def test_certificates_do_not_become_better_by_asking_again(
+    tmp_path: Path, pauses: list[float]
+) -> None:
+    """Whoever is not trusted is asked once, and gets neither file nor login."""
+    wheel = build_wheel(tmp_path, "fast", "1.0")
+    (one,) = collect([wheel]).files
+    certificates = Path(__file__).parents[2] / "sources" / "certificates"
+    trusting = checking_context(str(certificates / "authority.pem"), None, environ={})
+    with LegacyIndex(tmp_path / "index", certificates / "server.pem") as index:
+        for context in (checking_context(None, None, environ={}), None):
+            sender = WireSender(index.url, Login("me", "secret"), context, pause=pauses.append)
+            with pytest.raises(Unreachable):
+                sender.send(one, lambda _: None)
+            sender.close()
+        assert pauses == []
+        assert index.asked == []
+        sender = WireSender(index.url, None, trusting, pause=pauses.append)
+        sender.send(one, lambda _: None)
+        sender.close()
+        assert index.names == {wheel.name}
 
 
 def test_attestations_have_to_be_objects(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from wheelfit.testing.wheels import build_large_wheel, build_wheel
 pytest.importorskip("twine", reason="needs the extra `publish`")
 pytest.importorskip("python_multipart", reason="needs the extra `server`")
 
+CERTIFICATES = Path(__file__).parents[2] / "sources" / "certificates"
 PROJECT = """\
 [project]
 name = "fast"
@@ -211,6 +212,32 @@ def test_an_index_that_takes_no_index_files_is_named(
     said = run("publish", dist, "--to", legacy.url, "--strict", "--json", code=9)
     assert said.object["published"] is True
     assert said.object["refused_index_files"]
+
+
+def test_contradictions_with_what_is_there_are_found_first(
+    run: Runner, dist: Path, legacy: LegacyIndex
+) -> None:
+    """F-65: a label that means something else in a wheel of the index keeps all from being sent."""
+    other = release_of_another_mind(legacy.folder)
+    legacy.uploads.clear()
+    said = run("publish", dist, "--to", legacy.url, "--dry-run", "--json", code=9).object
+    assert codes(said) == ["inconsistent-release"]
+    assert other.name in str(said["findings"])
+    assert legacy.uploads == []
+
+
+def test_certificates_are_those_that_are_named(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """Over TLS the authority of --cert counts, for pages and uploads; else nobody is believed."""
+    with LegacyIndex(tmp_path / "tls", CERTIFICATES / "server.pem") as index:
+        said = run("publish", dist, "--to", index.url, "--json", code=5)
+        assert said.error["code"] == "unreachable"
+        assert index.uploads == index.asked == []
+        run("publish", dist, "--to", index.url, "--cert", CERTIFICATES / "authority.pem")
+        assert len(index.uploads) == 5
+    with LegacyIndex(tmp_path / "strange", CERTIFICATES / "stranger.pem") as index:
+        words = ("publish", dist, "--to", index.url, "--cert", CERTIFICATES / "authority.pem")
+        assert run(*words, "--json", code=5).error["code"] == "unreachable"
+        assert index.uploads == []
 
 
 # --- whose login -------------------------------------------------------------------------------

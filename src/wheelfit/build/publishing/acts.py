@@ -101,6 +101,7 @@ def publish_as_one(
                 _forget(stages, stage, unless=is_resumed)
                 continue
             _forget(stages, stage)
+            error.hint = error.hint or _who_holds(stages, compared.new)
             raise
         except UserError:
             _forget(stages, stage)
@@ -178,6 +179,19 @@ def _stage_of(stages: Stages, files: Sequence[Outgoing]) -> tuple[str | None, tu
         if waiting and waiting.items() <= wanted.items():
             return str(stage["id"]), tuple(sorted(waiting))
     return None, ()
+
+
+def _who_holds(stages: Stages, files: Sequence[Outgoing]) -> str | None:
+    """Return what to do about another stage that has names of ours, as one for older builds."""
+    names = {one.filename for one in files}
+    for stage in stages.stages():
+        if any(file["filename"] in names for file in stage.get("files", ())):
+            held = stage["id"]
+            return (
+                f"the stage {held} has files of these names, from somebody else or from an earlier "
+                f"attempt; wheelfit index stage drop {held} --at PLACE forgets them"
+            )
+    return None
 
 
 def _fill(

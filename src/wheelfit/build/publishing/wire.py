@@ -158,6 +158,7 @@ class WireSender:
         That is safe: the same file again changes nothing.
         """
         from requests import RequestException  # noqa: PLC0415 - comes with twine
+        from requests.exceptions import SSLError  # noqa: PLC0415 - likewise
         from requests_toolbelt import (  # noqa: PLC0415 - likewise
             MultipartEncoder,
             MultipartEncoderMonitor,
@@ -185,6 +186,8 @@ class WireSender:
                     f"the index cannot be reached to send {filename}: {_reason(error)}",
                     where=redact(self._url),
                 )
+                if isinstance(error, SSLError):
+                    raise failure from None  # no certificate becomes better by asking again
                 continue
             with answer:
                 if answer.ok and answer.status_code < 300:
@@ -296,10 +299,12 @@ def _adapter(context: ssl.SSLContext) -> Any:
         def proxy_manager_for(self, *arguments: Any, **options: Any) -> Any:
             return super().proxy_manager_for(*arguments, **{**options, "ssl_context": context})
 
-        def build_connection_pool_key_attributes(self, *arguments: Any) -> Any:
-            host, pool = super().build_connection_pool_key_attributes(*arguments)
-            pool = {key: one for key, one in pool.items() if key not in ("ca_certs", "cert_reqs")}
-            return host, {**pool, "ssl_context": context}
+        def build_connection_pool_key_attributes(self, *arguments: Any, **options: Any) -> Any:
+            host, _ = super().build_connection_pool_key_attributes(*arguments, **options)
+            return host, {"ssl_context": context, "cert_reqs": "CERT_REQUIRED"}
+
+        def cert_verify(self, conn: Any, *_: Any, **__: Any) -> None:
+            conn.cert_reqs = "CERT_REQUIRED"  # and nobody is trusted besides
 
     return Adapter()
 

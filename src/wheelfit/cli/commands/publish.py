@@ -113,8 +113,9 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from pathlib import Path
 
     from wheelfit.build.publishing.outgoing import collect
+    from wheelfit.check.findings import Count, Report, Severity
     from wheelfit.cli.check_report import Bar, exit_code
-    from wheelfit.cli.publishing import Index, limits_of, open_destination
+    from wheelfit.cli.publishing import Index, documents_of, limits_of, open_destination
 
     with Bar(output, "reading") as bar:
         outgoing = collect([Path(path) for path in arguments.paths], bar)
@@ -126,13 +127,17 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         there = destination.there(projects)
     limits = limits_of(arguments, destination)
     report, compared, forecasts = _judged(arguments, output, outgoing, destination, there, limits)
+    index_files: Mapping[Release, bytes] = {}
+    if isinstance(destination, Index) and report.worst() is not Severity.ERROR:
+        index_files, found = documents_of(destination, outgoing, there, environ, output)
+        report += Report.of(found, (), Count()).without(arguments.ignore)
     told = _Told(arguments, output, destination, outgoing, compared, forecasts)
     code = exit_code(report, strict=arguments.strict)
     if code or arguments.dry_run:
         told.tell(report)
         return code
     if isinstance(destination, Index):
-        act = _send(arguments, output, environ, destination, outgoing, there)
+        act = _send(arguments, output, environ, destination, outgoing, there, index_files)
         told.tell(report, act)
         return 9 if act.refused_index_files and arguments.strict else 0
     return _lay(told, report, output, destination, outgoing, there)
@@ -188,6 +193,7 @@ def _send(
     index: Index,
     outgoing: Set,
     there: Mapping[NormalizedName, Sequence[File]],
+    index_files: Mapping[Release, bytes],
 ) -> Act:
     """Send what is missing to an index."""
     from wheelfit.build.publishing.acts import Act, publish_as_one, publish_in_order
@@ -195,10 +201,8 @@ def _send(
     from wheelfit.build.publishing.wire import WireSender
     from wheelfit.cli.check_report import Bar
 
-    context = index.context(environ)
-
     def sender(url: str) -> WireSender:
-        return WireSender(url, index.login, context)
+        return WireSender(url, index.login, index.context)
 
     if index.base is not None and not arguments.one_by_one:
         from wheelfit.server.hosting.client import ServerAdministration
@@ -206,7 +210,8 @@ def _send(
         base = index.base
         if not compare(outgoing.files, _by_name(there)).new:  # nobody has to be known for that
             return Act(there=tuple(one.filename for one in outgoing.files))
-        stages = ServerAdministration(base, index.login.password if index.login else "")
+        token = index.login.password if index.login else ""
+        stages = ServerAdministration(base, token, context=index.context)
         with Bar(output, "sending") as bar:
             return publish_as_one(
                 outgoing.files,
@@ -215,15 +220,13 @@ def _send(
                 lambda: _by_name(index.there(list(there), environ, output)),
                 bar,
             )
-    index_files: Mapping[Release, bytes] = {}
-    if index.base is None:  # one of ours makes them itself
-        from wheelfit.build.publishing.index_files import index_files_of
-
-        with index.sources(environ, output) as sources:
-            index_files = index_files_of(outgoing, there, sources.variant_document)
     with Bar(output, "sending") as bar:
         act = publish_in_order(
-            outgoing.files, index_files, sender(index.upload_url), _by_name(there), bar
+            outgoing.files,
+            {} if index.base else index_files,  # one of ours makes them itself
+            sender(index.upload_url),
+            _by_name(there),
+            bar,
         )
     for message in act.refused_index_files:
         output.warn(f"{message}; without it installers may not find the variants")

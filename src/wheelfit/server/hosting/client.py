@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from wheelfit.errors import (
     FileProblem,
@@ -23,6 +23,8 @@ from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from ssl import SSLContext
+    from urllib.request import OpenerDirector
 
     from wheelfit.server.store.records import Scope
 
@@ -40,15 +42,16 @@ _SAYS_LITTLE = 100
 _MOST = 16 << 20
 
 
-def is_index_server(url: str) -> bool:
+def is_index_server(url: str, *, context: SSLContext | None = None) -> bool:
     """Say whether a server is one of ours; nothing secret is shown to find out.
 
     :param url: whatever stands before ``/-/``.
+    :param context: whom to trust over TLS; by default whom Python does.
     :raises Unreachable: it cannot be reached.
     """
     request = Request(f"{url.rstrip('/')}/-/health/live")  # noqa: S310 - whoever asks has looked
     try:
-        with build_opener(_Staying).open(request, timeout=_SHORT) as answer:
+        with _opener(context).open(request, timeout=_SHORT) as answer:
             return bool(answer.read(_SAYS_LITTLE).strip() == b"alive")
     except HTTPError as error:
         error.close()
@@ -63,10 +66,11 @@ class ServerAdministration:
 
     :param url: where the server is; whatever stands before ``/-/api/``.
     :param token: what it shows.
+    :param context: whom to trust over TLS; by default whom Python does.
     :raises InvalidConfiguration: the URL is none, or the token would travel in the open.
     """
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, *, context: SSLContext | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
             raise InvalidConfiguration("this is no address of a server", where=parts.hostname or "")
@@ -86,7 +90,7 @@ class ServerAdministration:
             "accept": "application/json",
             "content-type": "application/json",
         }
-        self._opener = build_opener(_Staying)
+        self._opener = _opener(context)
 
     def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
         """Yank files, or take that back."""
@@ -163,6 +167,10 @@ class ServerAdministration:
         if not isinstance(found, dict):
             raise InvalidPage("this is no server of an index", where=self._url)
         return found
+
+
+def _opener(context: SSLContext | None) -> OpenerDirector:
+    return build_opener(_Staying, HTTPSHandler(context=context))
 
 
 class _Staying(HTTPRedirectHandler):
