@@ -15,6 +15,7 @@ import pytest
 from wheelfit.cli.main import Command, main, make_parser, module_of
 
 _REPORTING = (
+    "build",
     "cache",
     "check",
     "check-env",
@@ -73,7 +74,14 @@ class Runner:
             assert "Traceback" not in said.out + said.err
         if "--json" in options:
             assert said.object  # exactly one: anything more would not be JSON
-            told = {"projects", "findings", "differences", "damaged", "failed"} & said.object.keys()
+            told = {
+                "projects",
+                "findings",
+                "differences",
+                "damaged",
+                "failed",
+                "jobs",
+            } & said.object.keys()
             assert ("error" in said.object) == (status != 0 and not told)
         if status:
             assert said.out == "" or "--json" in options or words[0] in _REPORTING

@@ -195,6 +195,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.build.front_end.recipes import read_recipes
     from wheelfit.build.front_end.source import open_source
     from wheelfit.build.front_end.variants import choose
+    from wheelfit.build.jobs import same_files
     from wheelfit.cli.build_jobs import do_jobs, jobs_for, tell_jobs
     from wheelfit.cli.build_places import open_build_places
     from wheelfit.cli.scratch import scratch_folder
@@ -238,20 +239,16 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                 wheels += build_wheels(
                     one, places, new_folder("order"), environ=environ, tell=tell, echo=echo
                 )
-        results: list[JobResult] = []
-        built = [] if sdist is None or not arguments.sdist else [sdist]
-        if jobs is not None:
-            results = do_jobs(
-                jobs, lambda those: orders_for(order, those, recipes, more),
-                source, arguments, environ, output,
-            )  # fmt: skip
-            wheels += [one.wheel for one in results if one.wheel is not None]
-        odd = check_together(wheels)
-        new = [] if jobs is not None else [wheel.path for wheel in wheels]
-        files = deliver([*built, *new], Path(arguments.folder))
-    if jobs is not None:
-        files = (*files, *dict.fromkeys(wheel.path for wheel in wheels))
-    _report(source.name, wheels, files, odd, output, results)
+        results = () if jobs is None else do_jobs(
+            jobs, lambda those: orders_for(order, those, recipes, more),
+            source, arguments, environ, output,
+        )  # fmt: skip
+        there = {one.wheel.path: one.wheel for one in results if one.wheel is not None}
+        odd = (*check_together([*wheels, *there.values()]), *same_files(results))
+        built = [sdist] if sdist is not None and arguments.sdist else []
+        files = deliver([*built, *(wheel.path for wheel in wheels)], Path(arguments.folder))
+    wheels += there.values()
+    _report(source.name, wheels, [*files, *there], odd, output, results)
     return tell_jobs(results, output) if results else 0
 
 
