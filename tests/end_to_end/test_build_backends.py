@@ -190,6 +190,19 @@ def test_settings_of_a_variant(build: Build) -> None:
         assert found["TOLD"] == (["own"] if wheel["label"] == "v3" else [""])
 
 
+def test_dependencies_that_speak_of_variants(build: Build) -> None:
+    """B-40: a backend that refuses them need not read them; the plain wheel has them resolved."""
+    marker = "'v3' in variant_label"
+    more = f'[tool.wheelfit.build]\ndependencies = ["six; {marker}", "idna"]\n'
+    said = build(HATCHLING, "--variant", "v3", "--plain", more=more)
+    needed = {}
+    for label, wheel in by_label(said).items():
+        with zipfile.ZipFile(wheel["path"]) as archive:
+            (name,) = [one for one in archive.namelist() if one.endswith("/METADATA")]
+            needed[label] = re.findall("Requires-Dist: (.*)", archive.read(name).decode())
+    assert needed == {None: ["idna"], "v3": [f"six; {marker}", "idna"]}
+
+
 SCIKIT_ON = {
     **SCIKIT,
     "pyproject.toml": SCIKIT["pyproject.toml"].replace(

@@ -834,6 +834,13 @@ INFO = STEM + ".dist-info"
         yard.build("--no-isolation", "--python", sys.executable)
         assert yard.module(None)["PYTHON"] == sys.executable
 
+    def test_no_backend(self, yard: Yard) -> None:
+        """A backend that nobody installed is named, without pages of Python's words."""
+        project = yard.project()
+        (project / "own_backend.py").unlink()
+        said = yard.build(code=1)
+        assert "demo is built by own_backend, which is not installed" in said.err
+
     def test_what_building_needs(self, yard: Yard) -> None:
         """Build requirements are had from the sources, or the error says for whom."""
         build_wheel(yard.index, "helper", "1.0")

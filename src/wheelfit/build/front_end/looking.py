@@ -58,7 +58,7 @@ def look_at(
     :param source: the project that is built there.
     :param dialect: what its backend may speak.
     :param packages: whose versions are wanted, by normalised name.
-    :raises BuildFailed: its interpreter cannot tell.
+    :raises BuildFailed: the backend is not there, or the interpreter cannot tell.
     """
     calls = None if dialect is None else dialect.calls
     question = {
@@ -83,7 +83,13 @@ def look_at(
             where=str(place.python),
             note="\n".join(last) or None,
         ) from None
-    name, version = said["backend"] or (source.backend, "")
+    if said["backend"] is None:
+        raise BuildFailed(
+            f"{source.name} is built by {source.backend}, which is not installed",
+            where=str(place.python),
+            hint="[build-system] must ask for it; without isolation it must be there",
+        )
+    name, version = said["backend"]
     return Look(
         f"{canonicalize_name(name)} {version}" if version else name,
         knows_variants=said["mentions"][MARK],
