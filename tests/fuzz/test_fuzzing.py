@@ -14,6 +14,7 @@ REPOSITORY = Path(__file__).parents[2]
 FUZZ = REPOSITORY / "fuzz"
 TARGETS = sorted(path.stem for path in (FUZZ / "targets").glob("*.py"))
 RUNS = {
+    "binary": 400,
     "document": 1_000,
     "filename": 20_000,
     "machine": 1_000,
