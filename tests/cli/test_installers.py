@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.cli.installers import Installers, OfCommand, installers_of, read_command
+from wheelfit.cli.installers import Installers, installers_of, read_command
 from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
 
 PRIVATE = "https://private.example/simple"
@@ -39,7 +39,8 @@ class TestReadCommand:
         self, words: tuple[str, ...], tool: str, options: dict[str, tuple[str, ...]]
     ) -> None:
         """With a blank or an equals sign, short and shortened; nothing of other programs."""
-        assert read_command(words) == OfCommand(tool, options)
+        found = read_command(words)
+        assert (found.tool, found.options) == (tool, options)
 
 
 class TestInstallers:
@@ -117,7 +118,16 @@ class TestInstallers:
         found = self.asked(tmp_path, "uv", "pip", "install", "--default-index", PRIVATE, "x")
         assert found.uv.index_urls == (PRIVATE,)
         (note,) = self.asked(tmp_path, "uv", "pip", "install", "--index", PRIVATE, "x").notes
+        assert "before the proxy" in note
+        words = ("uv", "pip", "install", "--extra-index-url", PRIVATE, "x")
+        (note,) = self.asked(tmp_path, *words).notes
         assert "in place of the proxy" in note
+
+    def test_a_project_of_uv(self, tmp_path: Path) -> None:
+        """Commands that write into its files are told apart."""
+        assert self.asked(tmp_path, "uv", "--project", "x", "add", "torch").in_project
+        assert not self.asked(tmp_path, "uv", "pip", "install", "torch").in_project
+        assert not self.asked(tmp_path, "pip", "lock").in_project
 
     def test_requirements_files(self, tmp_path: Path) -> None:
         """Indexes of files that are named, and of those that they name, count too."""

@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from wheelfit.resolve.requirements_file import option_lines
+from wheelfit.server.proxy.clients import PROJECT_COMMANDS
 from wheelfit.sources.pdm_configuration import read_pdm_configuration
 from wheelfit.sources.settings import DEFAULT_INDEX
 from wheelfit.sources.urls import origin, redact
@@ -73,6 +74,8 @@ class OfCommand:
     """``pip``, ``uv``, ``pdm``; empty: something else, of which nothing is known."""
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """Values of options by name, without hyphens; of a switch, none."""
+    verb: str = ""
+    """What it is to do: its first word that is no option."""
 
     def last(self, *names: str) -> str | None:
         """Return the value that counts of an option; None if it is not given."""
@@ -95,6 +98,8 @@ class Installers:
     """What pip asks beside the proxy in place of its own default; None: as it is."""
     uv_index: str | None = None
     """The same for uv."""
+    in_project: bool = False
+    """Whether uv is to change a project, whose files shall know nothing of the proxy."""
     notes: tuple[str, ...] = ()
     """What people should know."""
 
@@ -117,6 +122,7 @@ def read_command(words: Sequence[str]) -> OfCommand:
         return OfCommand()
     tool = match[1].lower().removesuffix("x")
     options: dict[str, list[str]] = {}
+    verb = ""
     rest = iter(words[1:])
     for word in rest:
         if word == "--":
@@ -130,7 +136,9 @@ def read_command(words: Sequence[str]) -> OfCommand:
             options.setdefault(known, []).append(value if equals else next(rest, ""))
         elif known in _SWITCHES:
             options.setdefault(known, [])
-    return OfCommand(tool, {name: tuple(values) for name, values in options.items()})
+        elif not word.startswith("-"):
+            verb = verb or word
+    return OfCommand(tool, {name: tuple(values) for name, values in options.items()}, verb)
 
 
 def _option(text: str, tool: str) -> str:
@@ -187,6 +195,7 @@ def installers_of(
         _in_order(settings, pdm_chain, pdm.first),
         settings.index_url if is_named else None,
         settings.index_url if is_named and not has_own else None,
+        of_uv.verb in PROJECT_COMMANDS,
         (*pip_notes, *_notes_of_uv(of_uv, uv.left)),
     )
 
@@ -240,9 +249,11 @@ def _pip(
 
 def _notes_of_uv(command: OfCommand, left: Iterable[str]) -> Iterator[str]:
     if command.all("index"):
+        yield "uv asks what its --index names before the proxy; what its files name comes behind it"
+    if command.all("extra-index-url"):
         yield (
-            "uv asks what its --index names in place of the proxy; name it in UV_INDEX or its "
-            "files instead"
+            "uv asks what its --extra-index-url names in place of the proxy; UV_EXTRA_INDEX_URL or "
+            "its files come behind it"
         )
     if "no-index" in command.options:
         yield "with --no-index uv does not ask the proxy"

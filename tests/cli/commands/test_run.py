@@ -79,7 +79,7 @@ class TestRun:
         assert told["UV_INDEX"].split() == [for_uv, "https://own.example/simple"]
         assert told["PDM_PYPI_URL"] == url.replace("/pip/simple/", "/pdm/full/simple/")
         assert told["NO_PROXY"] == "intern.example,127.0.0.1,localhost"
-        assert told["PIP_INDEX_URL"] == told["UV_DEFAULT_INDEX"] == index.url
+        assert told["PIP_INDEX_URL"] == told["UV_INDEX_URL"] == index.url
         assert len(url.split("/")[3]) >= 32
 
     @pytest.mark.parametrize("named_by", ["option", "configuration"])
@@ -172,7 +172,7 @@ class TestRun:
         (tmp_path / "uv.toml").write_text(f'[[index]]\nurl = "{url}"\ndefault = true\n')
         program = (
             "import os, urllib.request as u\n"
-            "print(u.urlopen(os.environ['UV_INDEX'] + 'some/').read().decode())\n"
+            "print(u.urlopen(os.environ['UV_EXTRA_INDEX_URL'] + 'some/').read().decode())\n"
             "print(dict(os.environ))\n"
         )
         done = wheelfit(
@@ -201,6 +201,26 @@ class TestRun:
         )
         told = json.loads(done.stdout)
         assert (told["PIP_INDEX_URL"], told["UV_DEFAULT_INDEX"]) == (index.url, own)
+        assert "UV_INDEX_URL" not in told
+
+    @pytest.mark.parametrize("own", [False, True])
+    def test_a_project_of_uv_is_told_nothing_of_it(
+        self, index: RecordingIndex, tmp_path: Path, uv: Path, *, own: bool
+    ) -> None:
+        """`uv add` writes indexes of variables into pyproject.toml; ours would be dead tomorrow."""
+        (tmp_path / "pyproject.toml").write_text(
+            '[project]\nname = "x"\nversion = "0"\nrequires-python = ">=3.11"\n'
+        )
+        named = {"UV_INDEX": index.url} if own else {}
+        done = wheelfit(
+            *("run", "--no-cache-dir", "--", str(uv), "add", "--no-cache", "plain"),
+            folder=tmp_path,
+            environ={**named, "PIP_INDEX_URL": index.url},
+        )
+        assert done.returncode == 0, done.stderr
+        for name in ("pyproject.toml", "uv.lock"):
+            text = (tmp_path / name).read_text().replace(index.origin, "")
+            assert "127.0.0.1" not in text
 
     def test_nothing_is_left_of_it(self, index: RecordingIndex) -> None:
         """When the command ends, nobody answers at the port any more."""
@@ -215,7 +235,7 @@ class TestRun:
         """Without the path that the command was told, everything is not found."""
         program = (
             "import os, urllib.request as u, urllib.error as e\n"
-            "url = os.environ['UV_INDEX']\n"
+            "url = os.environ['UV_EXTRA_INDEX_URL']\n"
             "print(u.urlopen(url + 'some/').status)\n"
             "try: u.urlopen('/'.join(url.split('/')[:3]) + '/simple/some/')\n"
             "except e.HTTPError as error: print(error.code)\n"
@@ -323,8 +343,8 @@ class TestEnvironment:
         base = "http://127.0.0.1:1/s"
         for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
             assert changed[name] == f"{base}/pip/simple/"
-        for name in ("UV_INDEX", "UV_DEFAULT_INDEX"):  # uv's own files are asked in between
+        for name in ("UV_EXTRA_INDEX_URL", "UV_INDEX_URL"):  # uv's own files are asked in between
             assert changed[name] == f"{base}/uv/simple/"
         assert changed["PDM_PYPI_URL"] == f"{base}/pdm/full/simple/"
-        assert not {"UV_INDEX_URL", "UV_EXTRA_INDEX_URL"} & changed.keys()
+        assert not {"UV_INDEX", "UV_DEFAULT_INDEX"} & changed.keys()
         assert changed["HOME"] == "/h"

@@ -75,6 +75,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                 extra_index_urls=settings.extra_index_urls,
                 pip_index=installers.pip_index,
                 uv_index=installers.uv_index,
+                in_project=installers.in_project,
             )
             try:
                 return run_in_our_place(arguments.command, changed)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-__all__ = ["UNKNOWN", "Asker", "read_user_agent"]
+__all__ = ["PROJECT_COMMANDS", "UNKNOWN", "Asker", "read_user_agent"]
 
 
 def __dir__() -> list[str]:
@@ -34,7 +34,7 @@ def __dir__() -> list[str]:
 
 
 _LONGEST = 4096
-_PROJECT_COMMANDS = frozenset(
+PROJECT_COMMANDS = frozenset(
     {"add", "audit", "export", "lock", "remove", "run", "sync", "tree", "upgrade", "version"}
 )
 """Commands of uv that read or write a ``uv.lock``."""
@@ -60,7 +60,7 @@ class Asker:
     @property
     def writes_locks_of_uv(self) -> bool:
         """Tell whether what is answered would end up in a ``uv.lock``."""
-        return self.tool == "uv" and self.command in _PROJECT_COMMANDS
+        return self.tool == "uv" and self.command in PROJECT_COMMANDS
 
     def target(self, base: Target) -> Target | None:
         """Return the target that asks; None if too little is known of it.

@@ -26,6 +26,7 @@ def environment_for(
     extra_index_urls: Iterable[str] = (),
     pip_index: str | None = None,
     uv_index: str | None = None,
+    in_project: bool = False,
 ) -> dict[str, str]:
     """Return an environment in which pip, uv and pdm ask the proxy.
 
@@ -41,31 +42,36 @@ def environment_for(
     :param pip_index: what pip is to ask in place of its own default, beside the proxy; None: as
         it is. A project that is public too would come from there otherwise.
     :param uv_index: the same for uv.
+    :param in_project: whether uv is to change a project, whose files shall know nothing of this.
     """
     changed = dict(environ)
     for_pip, for_uv = f"{base}pip/simple/", f"{base}uv/simple/"
     changed["PDM_PYPI_URL"] = f"{base}pdm/full/simple/"
+    # Of the newer variables `uv add` writes the URLs down, in the project's own file.
     if whole:
-        for name in ("UV_INDEX_URL", "UV_EXTRA_INDEX_URL"):
+        for name in ("UV_INDEX", "UV_DEFAULT_INDEX"):
             changed.pop(name, None)
         changed |= {
             # Of an empty variable pip would think that it is not there, and use its configuration.
             "PIP_INDEX_URL": for_pip,
             "PIP_EXTRA_INDEX_URL": for_pip,
             # First as well as last: an index of uv's files would be asked before the last one.
-            "UV_INDEX": for_uv,
-            "UV_DEFAULT_INDEX": for_uv,
+            "UV_EXTRA_INDEX_URL": for_uv,
+            "UV_INDEX_URL": for_uv,
         }
     else:
-        changed |= {
-            "PIP_EXTRA_INDEX_URL": " ".join([*extra_index_urls, for_pip]),
-            "UV_INDEX": " ".join([for_uv, *environ.get("UV_INDEX", "").split()]),
-        }
+        changed["PIP_EXTRA_INDEX_URL"] = " ".join([*extra_index_urls, for_pip])
+        own = environ.get("UV_INDEX", "").split()
+        if not own:
+            extra = environ.get("UV_EXTRA_INDEX_URL", "").split()
+            changed["UV_EXTRA_INDEX_URL"] = " ".join([for_uv, *extra])
+        elif not in_project:
+            changed["UV_INDEX"] = " ".join([for_uv, *own])  # they would be asked before the others
         if pip_index is not None:
             changed["PIP_INDEX_URL"] = pip_index
         if uv_index is not None:
-            changed.pop("UV_INDEX_URL", None)  # the old name of the other one
-            changed["UV_DEFAULT_INDEX"] = uv_index
+            changed.pop("UV_DEFAULT_INDEX", None)
+            changed["UV_INDEX_URL"] = uv_index
     for name in ("NO_PROXY", "no_proxy"):
         known = [one.strip() for one in _first(environ, name).split(",") if one.strip()]
         changed[name] = ",".join(dict.fromkeys((*known, *_HERE)))
