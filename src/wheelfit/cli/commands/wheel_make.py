@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit.cli.shown_variants import add_from_binary
 from wheelfit.cli.wheel_asked import add_document, add_resolving, add_variant
 from wheelfit.cli.wheel_work import add_wheels, add_writing
 
@@ -24,6 +25,7 @@ def configure(parser: ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_wheels(parser)
     add_variant(parser)
+    add_from_binary(parser)
     add_document(parser)
     add_resolving(parser)
     add_writing(parser)
@@ -37,10 +39,22 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.errors import UsageError
 
     wheels = find_wheels(arguments.wheels)
+    if arguments.from_binary:
+        from wheelfit.cli.shown_variants import shown_variants
+
+        acts = [
+            (
+                wheel,
+                Make(*asked, layout=arguments.layout, resolve_markers=arguments.resolve_markers),
+            )
+            for wheel, asked in shown_variants(wheels, arguments, output)
+        ]
+        return carry_out(acts, arguments, output, environ)
     asked = asked_variant(arguments, open_table(arguments), output)
     if asked is None:
         raise UsageError(
-            "no variant is asked for", hint="give --property, --label of a table, or --null"
+            "no variant is asked for",
+            hint="give --property, --label of a table, --null, or --from-binary",
         )
     act = Make(*asked, layout=arguments.layout, resolve_markers=arguments.resolve_markers)
     return carry_out([(wheel, act) for wheel in wheels], arguments, output, environ)

@@ -1,0 +1,89 @@
+"""Variants that follow from what the binaries of wheels show (B-60)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from wheelfit.cli.output import Output
+    from wheelfit.core.labels import Label
+    from wheelfit.wheels.binaries.properties import FoundProperties
+
+__all__ = ["add_from_binary", "shown_variants"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def add_from_binary(parser: ArgumentParser) -> None:
+    """Add that binaries say what the variant needs."""
+    group = parser.add_argument_group("properties from binaries")
+    group.add_argument(
+        "--from-binary",
+        action="store_true",
+        help="add what the binaries in each wheel show (needs the extra `build`); a feature of "
+        "--property stays as it is given",
+    )
+    group.add_argument(
+        "--no-ptx",
+        action="store_true",
+        help="with --from-binary: no values that rely on PTX, for which drivers must be newer",
+    )
+
+
+def shown_variants(
+    wheels: Sequence[Path], arguments: Namespace, output: Output
+) -> Iterator[tuple[Path, tuple[Label, bytes]]]:
+    """Yield for each wheel the variant that it is, and its document.
+
+    Namespaces that neither a table nor an option knows get the provider that wheelfit knows.
+
+    :param wheels: the wheels.
+    :param arguments: with the options of this module and of `wheelfit.cli.wheel_asked`.
+    :param output: told what the binaries leave open.
+    :raises FileProblem: a wheel shows nothing, or cannot be read.
+    :raises NeedsExtra: what reads binaries is not installed.
+    :raises UsageError: --null is given.
+    """
+    from argparse import Namespace
+
+    from wheelfit.cli.wheel_asked import asked_variant, open_table
+    from wheelfit.core.properties import parse_property
+    from wheelfit.errors import FileProblem, UsageError
+
+    if arguments.null:
+        raise UsageError("--null has no properties, --from-binary finds some")
+    given = [parse_property(text) for text in arguments.property]
+    kept = {(one.namespace, one.feature) for one in given}
+    for wheel in wheels:
+        found = _shown(wheel, ptx=not arguments.no_ptx)
+        for note in found.notes:
+            output.say(f"{wheel.name}: {note}")
+        shown = [one for one in found.properties if (one.namespace, one.feature) not in kept]
+        own = Namespace(**vars(arguments))
+        own.property = [*arguments.property, *map(str, shown)]
+        own.provider = list(arguments.provider)
+        known = open_table(own).providers
+        own.provider += sorted({one.namespace for one in shown} - set(known))
+        asked = asked_variant(own, open_table(own), output)
+        if asked is None:
+            raise FileProblem(
+                "its binaries show no property",
+                where=str(wheel),
+                hint="wheelfit wheel inspect shows what they say; name properties with --property",
+            )
+        yield wheel, asked
+
+
+def _shown(wheel: Path, *, ptx: bool) -> FoundProperties:
+    from wheelfit.wheels.archive import WheelArchive
+    from wheelfit.wheels.binaries.properties import properties_of
+    from wheelfit.wheels.binaries.reading import binaries_of
+
+    with WheelArchive(wheel) as archive:
+        return properties_of(binaries_of(archive), ptx=ptx)

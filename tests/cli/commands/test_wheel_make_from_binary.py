@@ -1,0 +1,75 @@
+"""``wheelfit wheel make --from-binary``."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.running import Runner
+
+from wheelfit.testing.binaries import elf_file, fat_binary
+from wheelfit.testing.wheels import build_wheel
+
+TAG = "cp313-cp313-manylinux_2_28_x86_64"
+NATIVE = elf_file(
+    needed=["libcudart.so.12"],
+    levels_needed=0b111,
+    sections={".nv_fatbin": fat_binary("sm_80", "sm_90a", "compute_90 8.7")},
+)
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """Build a plain wheel with a library."""
+    return build_wheel(tmp_path, "fast", "1.0", files={"fast/a.so": NATIVE}, tag=TAG)
+
+
+def document(folder: Path) -> dict[str, Any]:
+    """Return the document of the one wheel in a folder."""
+    (path,) = folder.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        (name,) = [one for one in archive.namelist() if one.endswith("variant.json")]
+        found: dict[str, Any] = json.loads(archive.read(name))
+    return found
+
+
+def test_made(wheel: Path, tmp_path: Path, run: Runner) -> None:
+    """B-60: the variant has what the binaries show, and the providers that are known for that."""
+    out = tmp_path / "out"
+    said = run("wheel", "make", wheel, "--from-binary", "--label", "cu12", "-o", out)
+    assert "PTX 8.7 needs a driver for CUDA 12.8" in said.err
+    made = document(out)
+    assert made["variants"]["cu12"] == {
+        "nvidia": {
+            "cuda_version_lower_bound": ["12.8"],
+            "sm_arch": ["80_real", "90_real", "90_virtual", "90a_real"],
+        },
+        "x86_64": {"level": ["v3"]},
+    }
+    assert set(made["providers"]) == {"nvidia", "x86_64"}
+    checked = run("check", "--binaries", *out.glob("*.whl"), "--json").object
+    assert not [one for one in checked["findings"] if one["severity"] == "error"]
+
+
+def test_what_is_given_counts(wheel: Path, tmp_path: Path, run: Runner) -> None:
+    """B-60: a feature that is given stays; others are added."""
+    out = tmp_path / "out"
+    given = ["--property", "nvidia :: sm_arch :: 80_real"]
+    run("wheel", "make", wheel, "--from-binary", "--no-ptx", *given, "--label", "x", "-o", out)
+    assert document(out)["variants"]["x"]["nvidia"] == {
+        "cuda_version_lower_bound": ["12.0"],
+        "sm_arch": ["80_real"],
+    }
+
+
+def test_nothing_shown(tmp_path: Path, run: Runner) -> None:
+    """B-60: a wheel that shows nothing is an error, and nothing is written."""
+    plain = build_wheel(tmp_path, "fast", "1.0")
+    out = tmp_path / "out"
+    error = run("wheel", "make", plain, "--from-binary", "-o", out, "--json", code=1).error
+    assert error["code"] == "file-problem"
+    assert not list(out.glob("*"))
+    run("wheel", "make", plain, "--from-binary", "--null", "-o", out, code=2)
