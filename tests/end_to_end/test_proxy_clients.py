@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from end_to_end.clients import Scene, installed, stock
 
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.site import StaticSite
 
 pytestmark = pytest.mark.network
 
@@ -123,6 +125,46 @@ class TestBoth:
     def test_its_exit_code_is_ours(self, scene: Scene, tool: str, program: Path) -> None:
         """What the tool ends with, `wheelfit run` ends with."""
         INSTALL[tool](scene, program, "no-such-project", cuda=None, code=1, options=("--full",))
+
+
+@pytest.fixture(scope="module")
+def published(
+    shared_data: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RecordingIndex]:
+    """Serve pages that were published; wheels that are asked for are made up."""
+    site = StaticSite(shared_data / "variants-index", stubs=tmp_path_factory.mktemp("stubs"))
+    with RecordingIndex(site) as index:
+        yield index
+
+
+@pytest.mark.clients_long
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+@pytest.mark.parametrize(
+    ("machine", "wanted", "label"),
+    [
+        ("cuda-12.8-sm90", "torch==2.8.0", "cu128"),
+        ("cuda-12.6-sm90", "torch==2.8.0", "cu126"),
+        ("cuda-13.0-sm100", "torch==2.9.0", "cuda13.0"),
+        ("rocm-6.4-gfx942", "torch==2.9.0", "rocm6.4"),
+        ("cpu-x86_64-v3", "torch==2.9.0", "null"),
+    ],
+)
+def test_published_variants(
+    published: RecordingIndex,
+    scene: Scene,
+    machine: str,
+    wanted: str,
+    label: str,
+    tool: str,
+    request: pytest.FixtureRequest,
+) -> None:
+    """Of an index as it was published, both tools take what wheelfit takes itself."""
+    program: Path = request.getfixturevalue(tool)
+    real = Scene(published, scene.folder, scene.driver)
+    options = ("--for", machine, "--full")
+    INSTALL[tool](real, program, wanted, "--no-deps", cuda=None, options=options)
+    (found,) = (scene.folder / "env").rglob("torch-*.dist-info/variant.json")
+    assert list(json.loads(found.read_text())["variants"]) == [label]
 
 
 class TestUv:
