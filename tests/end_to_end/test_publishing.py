@@ -6,6 +6,7 @@ import functools
 import http.server
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from server.running import RunningIndex, basic, clean_environ
+from server.signed import signed_files
 from server.uploading import DOCUMENT
 
 from wheelfit.build.publishing.acts import publish_as_one
@@ -161,7 +163,11 @@ def test_what_is_refused_leaves_nothing(index: RunningIndex, tmp_path: Path) -> 
         for label in (None, "mkl")
     ]  # fmt: skip
     before = index.get("/simple/steady/")[2]
-    said = publish(tmp_path, *other, "--to", index.url, token=index.token, code=1)
+    words: list[str | Path] = [*other, "--to", index.url]
+    said = publish(tmp_path, *words, token=index.token, code=9)
+    assert "inconsistent-release" in str(said["findings"])
+    words += ["--ignore", "inconsistent-release"]  # the index says the same
+    said = publish(tmp_path, *words, token=index.token, code=1)
     assert "inconsistent-variants" in str(said["error"])
     assert index.get("/simple/steady/")[2] == before
     _, _, body = index.get("/-/api/stages", authorization=basic(index.token))
@@ -270,6 +276,30 @@ def test_several_who_publish_at_once(index: RunningIndex, tmp_path: Path) -> Non
     assert page.count(b'"filename"') == 5
     publish(tmp_path, "dist", "--to", index.url)
     assert waiting(index) == []
+
+
+@pytest.mark.network
+def test_attestations_go_along(index: RunningIndex, registry: None, tmp_path: Path) -> None:
+    """PEP 740: what was attested beside a file is verified, sent, and served by either index."""
+    del registry
+    assets = signed_files(tmp_path)
+    dist = tmp_path / "dist"
+    dist.mkdir()
+    name = "pypi_attestations-0.0.19.tar.gz"
+    for one in (name, f"{name}.publish.attestation"):
+        shutil.copy(assets / one, dist)
+    said = publish(tmp_path, dist, "--to", index.url, token=index.token)
+    assert said["files"][0]["attestations"] == 1  # type: ignore[index]  # it is a list
+    status, _, provenance = index.get(f"/files/{name}.provenance")
+    assert status == 200
+    publish(tmp_path, dist, "--to", "./public")
+    (path,) = (tmp_path / "public/files").glob(f"*/{name}.provenance")
+    bundles = json.loads(path.read_bytes())["attestation_bundles"]
+    assert bundles == json.loads(provenance)["attestation_bundles"]
+    other = "gitlab_oidc_project-0.0.3.tar.gz.publish.attestation"
+    shutil.copy(assets / other, dist / f"{name}.publish.attestation")
+    said = publish(tmp_path, dist, "--to", "./other", code=9)
+    assert "bad-attestation" in str(said["findings"])
 
 
 # --- others -------------------------------------------------------------------------------------

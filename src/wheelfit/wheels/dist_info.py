@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
 
 
-__all__ = ["DATA_FOLDERS", "data_folder", "dist_info_folder", "header_value"]
+__all__ = ["DATA_FOLDERS", "MOST_METADATA", "data_folder", "dist_info_folder", "header_value"]
 
 
 def __dir__() -> list[str]:
@@ -24,6 +24,9 @@ def __dir__() -> list[str]:
 
 
 _SUFFIX = ".dist-info"
+MOST_METADATA = 16 << 20
+"""Bytes of METADATA that are read: a small archive may unpack to a thousand times its size, and to
+understand that takes long."""
 
 
 def dist_info_folder(names: Iterable[str], filename: WheelFilename, *, where: str) -> str | None:
@@ -89,8 +92,10 @@ def header_value(text: bytes, name: str) -> str | None:
     """
     wanted = name.lower().encode("ascii")
     for line in text.splitlines():
-        if not line.strip():
+        if not line:
             return None  # the body follows
+        if line[:1] in b" \t":
+            continue  # a licence of many lines goes on, blank ones of it too
         key, colon, value = line.partition(b":")
         if colon and key.strip().lower() == wanted:
             return value.strip().decode("utf-8", "replace")

@@ -5,26 +5,20 @@ They are those that the source distribution of pypi-attestations has for its own
 
 from __future__ import annotations
 
-import os
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from packaging.utils import canonicalize_name
+from server.signed import signed_files
 from server.uploading import refused, upload
 
-from wheelfit.cli.pip_rules import pip_surroundings
 from wheelfit.server.store.opening import Store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.uploads.accepting import Accepted
 from wheelfit.sources.attestations import verify_provenance
-from wheelfit.sources.open import open_sources
-from wheelfit.sources.pip_configuration import read_pip_configuration
 
 pytestmark = [pytest.mark.network]
 
-SOURCE = "pypi_attestations-0.0.30.tar.gz"
 GITHUB = "pypi_attestations-0.0.19.tar.gz"
 GITLAB = "gitlab_oidc_project-0.0.3.tar.gz"
 CIRCLECI = "circleci_sign_publish_example-0.0.1.dev137-py3-none-any.whl"
@@ -34,18 +28,7 @@ CIRCLECI = "circleci_sign_publish_example-0.0.1.dev137-py3-none-any.whl"
 def assets(registry: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give the folder of signed files."""
     del registry
-    pytest.importorskip("pypi_attestations")
-    folder = tmp_path_factory.mktemp("signed")
-    settings = read_pip_configuration(pip_surroundings(os.environ, None))
-    with open_sources(settings, cache_folder=None, environ=os.environ) as sources:
-        page = sources.project(canonicalize_name("pypi-attestations"))
-        files = [file for file in page.files if file.filename == SOURCE] if page else []
-        if not files:
-            pytest.skip(f"the registry does not have {SOURCE}")
-        path = sources.download(files[0], folder)
-    with tarfile.open(path) as archive:
-        archive.extractall(folder, filter="data")
-    return folder / SOURCE.removesuffix(".tar.gz") / "test" / "assets"
+    return signed_files(tmp_path_factory.mktemp("signed"))
 
 
 def attested(assets: Path, *names: str) -> dict[str, str]:
