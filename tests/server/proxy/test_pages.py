@@ -416,3 +416,53 @@ def test_a_mac_asks_for_a_linux_machine(folder: Path, index: RecordingIndex) -> 
     )
     assert f"some-1.0-{MAC_TAG}.whl" in on_mac.page("some", PIP)
     on_mac.close()
+
+
+@pytest.mark.parametrize("form", ["json", "html"])
+@pytest.mark.parametrize("project", ["some", "plain"])
+def test_what_a_page_says_of_others_stays(project: str, form: str) -> None:
+    """PEP 708: tracks and alternate locations arrive as they were, rewritten or handed on."""
+    tracks, other = "https://tracked.example/simple/x/", "https://other.example/simple/x/"
+    wheel = f"{project}-1.0-{LINUX_TAG}.whl"
+    variant = f"{project}-1.0-{LINUX_TAG}-cu129.whl"
+    document = release_document(
+        {"cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}}}, providers={"nvidia": NV}
+    )
+    names = [wheel, variant, f"{project}-1.0-variants.json"] if project == "some" else [wheel]
+    page = {
+        "meta": {"api-version": "1.2", "tracks": [tracks]},
+        "name": project,
+        "alternate-locations": [other],
+        "files": [{"filename": name, "url": f"../../f/{name}", "hashes": {}} for name in names],
+    }
+    html = (
+        '<!doctype html><head><meta name="pypi:repository-version" content="1.2">'
+        f'<meta name="pypi:tracks" content="{tracks}">'
+        f'<meta name="pypi:alternate-locations" content="{other}"></head>'
+        + "".join(f'<a href="../../f/{name}">{name}</a>' for name in names)
+    )
+
+    def answer(request: Request) -> Answer:
+        if request.path.endswith("variants.json"):
+            return Answer.of(200, json.dumps(document).encode(), {"content-type": JSON})
+        if request.path.startswith("/f/"):
+            text = f"Metadata-Version: 2.1\nName: {project}\nVersion: 1.0\n".encode()
+            return Answer.of(200, text, {}) if request.path.endswith(".metadata") else Answer(404)
+        if form == "html":
+            return Answer.of(200, html.encode(), {"content-type": "text/html"})
+        return Answer.of(200, json.dumps(page).encode(), {"content-type": JSON})
+
+    with RecordingIndex(answer) as index:
+        behind = Behind(index.url, supported={"nvidia": CUDA}, mode="full")
+        try:
+            accept = JSON if form == "json" else "text/html"
+            got = body(behind.ask(f"/simple/{project}/", {**PIP, "accept": accept})).decode()
+        finally:
+            behind.close()
+    assert (f"{project}-1.0-0_cu129" in got) == (project == "some")
+    if form == "json":
+        said = json.loads(got)
+        assert (said["meta"]["tracks"], said["alternate-locations"]) == ([tracks], [other])
+    else:
+        assert f'<meta name="pypi:tracks" content="{tracks}">' in got
+        assert f'<meta name="pypi:alternate-locations" content="{other}">' in got
