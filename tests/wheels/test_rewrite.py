@@ -14,7 +14,7 @@ import pytest
 from wheelfit.errors import FileProblem, InvalidWheel
 from wheelfit.testing.wheels import add_member, build_large_wheel, build_wheel
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import rewrite
+from wheelfit.wheels.rewrite import copy_wheel, rewrite
 from wheelfit.wheels.zip_directory import Member
 
 if TYPE_CHECKING:
@@ -374,3 +374,77 @@ def test_members_have_no_surprises() -> None:
     """The description of a member is hashable and complete."""
     member = Member("a", 0, 0, 0, 0, 0, 0, 0, 0, 3, 0)
     assert hash(member) == hash(Member("a", 0, 0, 0, 0, 0, 0, 0, 0, 3, 0))
+
+
+class TestFolders:
+    """Folders at the top get other names."""
+
+    def test_renamed(self, plain: Path, tmp_path: Path) -> None:
+        """B-43: members, RECORD and what is replaced follow; packed bytes stay."""
+        metadata = b"Metadata-Version: 2.1\nName: other\nVersion: 2\n"
+        path = tmp_path / "other-2-py3-none-any.whl"
+        folders = {INFO: "other-2.dist-info"}
+        new = {"other-2.dist-info/METADATA": metadata}
+        rewrite(plain, path, replace_members=new, rename_folders=folders)
+        with WheelArchive(path) as archive:
+            archive.verify()
+            assert archive.metadata() == metadata
+            assert not [name for name in archive.names() if name.startswith(INFO)]
+
+    def test_one_name_for_two(self, tmp_path: Path, output: Path) -> None:
+        """B-34: two members that would have one name stop it, and nothing is written."""
+        source = build_wheel(tmp_path, "some", "1.0", files={"a/x.py": "1", "b/x.py": "2"})
+        with pytest.raises(InvalidWheel, match=r"a/x\.py"):
+            rewrite(source, output, rename_folders={"b": "a"})
+        assert list(output.parent.iterdir()) == []
+
+
+class TestWrongRecord:
+    """RECORD is mended on request."""
+
+    def test_right_already(self, plain: Path, output: Path, tmp_path: Path) -> None:
+        """B-34: a RECORD that is right stays as it is, and nothing is told."""
+        other = tmp_path / "other" / plain.name
+        other.parent.mkdir()
+        rewrite(plain, output)
+        assert rewrite(plain, other, repair_record=True) == ()
+        assert other.read_bytes() == output.read_bytes()
+
+
+def test_without_waiting(plain: Path, output: Path) -> None:
+    """Whether the disk is waited for changes no byte."""
+    rewrite(plain, output)
+    content = output.read_bytes()
+    output.unlink()
+    rewrite(plain, output, sync=False)
+    assert output.read_bytes() == content
+
+
+def test_large_without_waiting(tmp_path: Path, output: Path) -> None:
+    """A large member is the same however it is copied."""
+    source = build_large_wheel(tmp_path, "some", "1.0", 40_000_000)
+    for sync in (True, False):
+        rewrite(source, output, sync=sync, overwrite=True, verify_content=None)
+        with WheelArchive(output) as archive:
+            archive.verify()
+    assert output.stat().st_blocks * 512 <= 1.1 * source.stat().st_size + (1 << 20)
+
+
+def test_opened_already(plain: Path, output: Path) -> None:
+    """A source that is open already is read as it is, and stays open."""
+    with WheelArchive(plain) as archive:
+        rewrite(plain, output, opened=archive)
+        archive.verify()
+
+
+def test_copy(plain: Path, output: Path, tmp_path: Path) -> None:
+    """A wheel is copied byte by byte; what is no archive is not."""
+    copy_wheel(plain, output)
+    assert output.read_bytes() == plain.read_bytes()
+    with pytest.raises(FileProblem, match="exists"):
+        copy_wheel(plain, output)
+    broken = tmp_path / "broken.whl"
+    broken.write_bytes(b"no archive")
+    with pytest.raises(InvalidWheel):
+        copy_wheel(broken, tmp_path / "copy.whl")
+    assert not (tmp_path / "copy.whl").exists()
