@@ -187,6 +187,9 @@ def test_sizes_are_forecast(tmp_path: Path) -> None:
         ("file-too-large", "error"),
         ("project-too-large", "error"),
     ]
+    said = " ".join(one.message for one in findings)
+    assert "most of it is fast" in said  # what could become a distribution of its own
+    assert "the largest releases there are 0.9 (1.0 kB)" in said
     (_, findings) = forecast((), there, Limits(file=1, project=1))
     assert not findings  # nothing comes in addition
     ((one,), _) = forecast(new, there, NO_LIMITS)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wheelfit.build.publishing.completeness import compare
-from wheelfit.errors import FileProblem, NetworkError, UnexpectedStatus, UploadRefused, UserError
+from wheelfit.errors import (
+    FileProblem,
+    NetworkError,
+    PolicyRefusal,
+    UnexpectedStatus,
+    UploadRefused,
+    UserError,
+)
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -103,7 +110,7 @@ def publish_as_one(
             _forget(stages, stage)
             error.hint = error.hint or _who_holds(stages, compared.new)
             raise
-        except UserError:
+        except (UserError, PolicyRefusal):
             _forget(stages, stage)
             raise
         except NetworkError as error:
@@ -225,7 +232,7 @@ def _forget(stages: Stages, stage: str, *, unless: bool = False) -> None:
         return
     try:
         stages.drop(stage)
-    except (FileProblem, NetworkError):
+    except (FileProblem, NetworkError, PolicyRefusal):
         return
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit.build.publishing.outgoing import Kind
 from wheelfit.build.publishing.refusals import FILE_TOO_LARGE, PROJECT_TOO_LARGE
 from wheelfit.check.findings import Place, Severity
+from wheelfit.check.listings import sort_files
 from wheelfit.core.sizes import size_in_words
+from wheelfit.errors import InvalidWheel
 from wheelfit.values import dataclass
+from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
+    from packaging.version import Version
 
     from wheelfit.build.publishing.outgoing import Outgoing
     from wheelfit.check.findings import Finding
@@ -25,6 +30,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_SHOWN = 3
 _FEW = 3
 """Further releases for which there is room; with fewer it is time to ask for more."""
 
@@ -112,17 +118,49 @@ def forecast(
         sizes = [one.size for one in new if one.release[0] == project]
         known = sum(file.size or 0 for file in there[project])
         forecasts.append(Forecast(project, known, sum(sizes), max(sizes, default=0), limits))
-    return tuple(forecasts), (*_large_files(new, limits), *_large_projects(forecasts))
+    return tuple(forecasts), (
+        *_large_files(new, limits),
+        *_large_projects(forecasts, there),
+    )
 
 
 def _large_files(new: Sequence[Outgoing], limits: Limits) -> Iterator[Finding]:
     for one in new:
         if limits.file is not None and one.size > limits.file:
             message = f"it has {size_in_words(one.size)}, more than {size_in_words(limits.file)}"
+            message += _heaviest(one)
             yield Place(str(one.path)).found(FILE_TOO_LARGE, message)
 
 
-def _large_projects(forecasts: Sequence[Forecast]) -> Iterator[Finding]:
+def _heaviest(one: Outgoing) -> str:
+    """Say what a wheel owes its size to: that may become a distribution of its own."""
+    if one.kind is Kind.SOURCE:
+        return ""
+    try:
+        with WheelArchive(one.path, lenient=True) as wheel:
+            members = sorted(wheel.members, key=lambda member: -member.compressed_size)
+    except InvalidWheel:  # which is found, too
+        return ""
+    named = [
+        f"{member.name} ({size_in_words(member.compressed_size)})" for member in members[:_SHOWN]
+    ]
+    return f"; most of it is {', '.join(named)}"
+
+
+def _largest_releases(files: Sequence[File]) -> str:
+    """Say which releases of an index could make room."""
+    sizes: dict[Version, int] = {}
+    for file in files:
+        for _, version in sort_files([file]):
+            sizes[version] = sizes.get(version, 0) + (file.size or 0)
+    largest = sorted(sizes, key=lambda version: (-sizes[version], version))[:_SHOWN]
+    named = [f"{version} ({size_in_words(sizes[version])})" for version in largest]
+    return f"; the largest releases there are {', '.join(named)}" if named else ""
+
+
+def _large_projects(
+    forecasts: Sequence[Forecast], there: Mapping[NormalizedName, Sequence[File]]
+) -> Iterator[Finding]:
     for one in forecasts:
         limit = one.limits.project
         if limit is None or not one.new:
@@ -131,7 +169,7 @@ def _large_projects(forecasts: Sequence[Forecast]) -> Iterator[Finding]:
         if one.after > limit:
             message = (
                 f"{size_in_words(one.there)} are there and {size_in_words(one.new)} are new, "
-                f"more than {size_in_words(limit)}"
+                f"more than {size_in_words(limit)}{_largest_releases(there[one.project])}"
             )
             yield place.found(PROJECT_TOO_LARGE, message)
         elif one.further is not None and one.further < _FEW:

@@ -416,6 +416,7 @@ def _finish(
         _tell(output, diff)
     if writes:
         output.result(f"{path} is written", "good")
+        output.say("wheelfit build --all builds the variants it names", "dim")
     else:
         output.result("nothing is written")
 

@@ -139,6 +139,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     if isinstance(destination, Index):
         act = _send(arguments, output, environ, destination, outgoing, there, index_files)
         told.tell(report, act)
+        if destination.is_public and act.sent:
+            output.say("the registry takes more files for a release for 14 days only", "dim")
         return 9 if act.refused_index_files and arguments.strict else 0
     return _lay(told, report, output, destination, outgoing, there)
 
