@@ -123,9 +123,9 @@ def read_wanted(
     requirements += [asked for text in arguments.of_group for asked in group_of(text)]
     wheels: list[GivenWheel] = []
     sources: list[GivenSource] = [
-        source for asked in requirements if (source := _source_of(asked)) is not None
+        source for asked in requirements if (source := source_of(asked)) is not None
     ]
-    requirements = [asked for asked in requirements if _source_of(asked) is None]
+    requirements = [asked for asked in requirements if source_of(asked) is None]
     hashes: dict[NormalizedName, set[tuple[str, str]]] = {}
     for line in lines:
         found = _requirement_or_file(line)
@@ -262,7 +262,7 @@ def _requirement_or_file(line: RequirementLine) -> Asked | GivenWheel | GivenSou
         return _editable(line)
     if _NAMED_URL.match(text):
         asked = Asked(_requirement(line), line.where)
-        source = _source_of(asked)
+        source = source_of(asked)
         if source is None:
             return _promised(asked, line)
         return replace(source, hashes=_hashes(source.url, line))
@@ -340,8 +340,11 @@ def _named(line: RequirementLine) -> str | None:
     return f"it is named in {line.where}" if line.where else None
 
 
-def _source_of(asked: Asked) -> GivenSource | None:
-    """Return the project that a requirement with a URL means; None if it means a wheel."""
+def source_of(asked: Asked) -> GivenSource | None:
+    """Return the project that a requirement with a URL means; None if it means a wheel.
+
+    :param asked: the requirement.
+    """
     one = asked.requirement
     if one.url is None or not _names_source(one.url):
         return None

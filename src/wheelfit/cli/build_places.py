@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.building import may_build, open_building, open_places
+from wheelfit.cli.building import open_building, open_places
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
     from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
+    from wheelfit.resolve.request import Asked, GivenWheel
     from wheelfit.sources.repository import Repository
 
 __all__ = ["add_hidden_defaults", "open_build_places"]
@@ -57,7 +58,7 @@ def open_build_places(
     :param environ: the environment of the process.
     :param output: told of everything that deserves notice.
     """
-    from wheelfit.cli.asked import choice_policy, limited, read_wanted
+    from wheelfit.cli.asked import choice_policy, limited, read_wanted, source_of
     from wheelfit.cli.environments import open_environment_of
     from wheelfit.cli.indexes import open_indexes, read_settings
     from wheelfit.cli.machine import choose_machine
@@ -78,14 +79,23 @@ def open_build_places(
         repository: Repository = stack.enter_context(
             open_indexes(arguments, settings, environ, output)
         )
-        if may_build(arguments, wanted):
-            building = open_building(
-                arguments, environ, output, repository, settings, environment, machine, policy,
-                wanted, requires_hashes=required, hashes_required_by=by,
-            )  # fmt: skip
-            stack.callback(building.close)
-            repository = building
+        # What the project's backend is told is nothing to those of what it needs.
+        others = type(arguments)(**{**vars(arguments), "config_settings": []})
+        building = open_building(
+            others, environ, output, repository, settings, environment, machine, policy,
+            wanted, requires_hashes=required, hashes_required_by=by,
+        )  # fmt: skip
+        stack.callback(building.close)
+
+        def given(asked: Asked) -> GivenWheel | None:
+            """Build what the project names by a URL, as forks of backends are; it is trusted."""
+            source = source_of(asked)
+            if source is None:
+                return None
+            output.say(f"building needs {source}", "dim")
+            return building.given(source)
+
         yield open_places(
-            arguments, environ, lambda: repository, environment, machine, policy, wanted,
-            requires_hashes=required, hashes_required_by=by,
+            arguments, environ, lambda: building, environment, machine, policy, wanted,
+            requires_hashes=required, hashes_required_by=by, given=given,
         )  # fmt: skip

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.install.environment import Environment
     from wheelfit.install.plan import Plan
     from wheelfit.resolve.candidates import Candidates, ChoicePolicy
+    from wheelfit.resolve.request import Asked, GivenWheel
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
 
@@ -126,6 +127,7 @@ def open_places(
     *,
     requires_hashes: bool,
     hashes_required_by: str,
+    given: Callable[[Asked], GivenWheel | None] | None = None,
 ) -> IsolatedPlaces | OwnPlaces:
     """Return what makes the places in which build backends run.
 
@@ -138,6 +140,7 @@ def open_places(
     :param wanted: what was asked for.
     :param requires_hashes: everything must have a promised hash.
     :param hashes_required_by: who says so besides the user, for errors.
+    :param given: as `wheelfit.install.builds.environments.IsolatedPlaces` has it.
     """
     from wheelfit.install.builds.environments import IsolatedPlaces, OwnPlaces
     from wheelfit.resolve.candidates import Candidates, ChoicePolicy
@@ -162,6 +165,7 @@ def open_places(
             require_hashes=requires_hashes,
             hashes_required_by=hashes_required_by,
         ),
+        given,
     )
 
 

@@ -834,6 +834,17 @@ INFO = STEM + ".dist-info"
         yard.build("--no-isolation", "--python", sys.executable)
         assert yard.module(None)["PYTHON"] == sys.executable
 
+    def test_what_lies_elsewhere(self, yard: Yard) -> None:
+        """A build requirement may be a URL, as for forks of backends: the project is trusted."""
+        helper = write_project(yard.folder / "helper", "helper")
+        wheel = build_wheel(yard.folder / "elsewhere", "other", "1.0")
+        urls = [f"helper @ {helper.as_uri()}", f"other @ {wheel.as_uri()}"]
+        yard.project(backend="import helper, other" + SEES_ENVIRONMENT, requires=urls)
+        yard.build("--variant", "v3")
+        assert yard.names() == {"-v3"}
+        write_project(helper, "helper", requires=[urls[1]])  # which is somebody else's wish
+        assert "only you may ask for a URL" in yard.build(code=1).err
+
     def test_no_backend(self, yard: Yard) -> None:
         """A backend that nobody installed is named, without pages of Python's words."""
         project = yard.project()

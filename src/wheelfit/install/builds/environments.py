@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from wheelfit.install.interpreter import Interpreter
     from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.request import GivenWheel
 
 __all__ = ["BuildPlace", "IsolatedPlaces", "OwnPlaces", "Places"]
 
@@ -89,6 +90,9 @@ class IsolatedPlaces:
     :param candidates: opens what chooses their wheels.
     :param environ: the environment of the process.
     :param request: the rules that hold for every request: constraints, hashes, pre-releases.
+    :param given: returns the project that a requirement with a URL means, and None where that
+        means a wheel; where nobody says it such requirements are refused, for only users ask for
+        URLs.
     """
 
     def __init__(
@@ -97,29 +101,40 @@ class IsolatedPlaces:
         candidates: Callable[[], Candidates],
         environ: Mapping[str, str],
         request: Request = Request(),
+        given: Callable[[Asked], GivenWheel | None] | None = None,
     ) -> None:
         self._interpreter = interpreter
         self._candidates = candidates
         self._environ = environ
         self._request = request
+        self._given = given
 
     def make(self, folder: Path) -> BuildPlace:
         """Return an empty environment."""
         _make_virtual_environment(self._interpreter, folder, self._environ)
-        return _Isolated(folder, self._candidates(), self._environ, self._request)
+        return _Isolated(folder, self._candidates(), self._environ, self._request, self._given)
 
 
 class _Isolated:
     """Be an environment of its own."""
 
     def __init__(
-        self, folder: Path, candidates: Candidates, environ: Mapping[str, str], request: Request
+        self,
+        folder: Path,
+        candidates: Candidates,
+        environ: Mapping[str, str],
+        request: Request,
+        given: Callable[[Asked], GivenWheel | None] | None,
     ) -> None:
         self._folder = folder
+        self._given = given
         self._candidates = candidates
         self._request = request
         self._environment = open_environment(str(folder), environ=environ)
         self._asked: tuple[Asked, ...] = ()
+        self._requirements: tuple[Asked, ...] = ()
+        self._wheels: tuple[GivenWheel, ...] = ()
+        """What stands for those that mean projects."""
         self._contents: dict[str, str] = {}
         self.python = self._environment.interpreter.executable
         scripts = self._environment.schemes.scripts
@@ -141,7 +156,7 @@ class _Isolated:
                 for text in requirements
             ]
             for one in asked:
-                if one.requirement.url is not None:
+                if one.requirement.url is not None and self._given is None:
                     raise UserError(
                         f"{needing} asks for {redact(str(one.requirement))}, and only you may ask "
                         "for a URL",
@@ -159,10 +174,19 @@ class _Isolated:
         if not asked:
             return
         self._asked += tuple(asked)
+        for one in asked:
+            meant = None
+            if self._given is not None and one.requirement.url is not None:
+                meant = self._given(one)
+            if meant is None:
+                self._requirements += (one,)
+            else:
+                self._wheels += (meant,)
         installed = self._environment.installed()
         request = replace(
             self._request,
-            requirements=self._asked,
+            requirements=self._requirements,
+            wheels=self._wheels,
             installed={name: entry.present() for name, entry in by_name(installed).items()},
         )
         planned = plan(resolve(request, self._candidates), installed)
