@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from typing import TYPE_CHECKING
 
 from wheelfit.build.variant_wheel import make_variant
@@ -145,7 +144,6 @@ def finish(
 
 def _resolved(source: Path, folder: Path, epoch: int | None) -> Path:
     """Return a plain wheel without variant markers: nothing is declared there (B-40)."""
-    destination = folder / source.name
     with WheelArchive(source) as archive:
         given = archive.metadata()
         member = f"{archive.dist_info}/METADATA"
@@ -153,7 +151,7 @@ def _resolved(source: Path, folder: Path, epoch: int | None) -> Path:
         given, VariantContext.PLAIN, where=source.name, filtered=False
     )
     if resolved == given:
-        shutil.copyfile(source, destination)
-    else:
-        rewrite(source, destination, replace_members={member: resolved}, epoch=epoch)
+        return source
+    destination = folder / source.name
+    rewrite(source, destination, replace_members={member: resolved}, epoch=epoch)
     return destination
