@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +289,17 @@ class TestPlatforms:
         findings = found(tmp_path, elf_file(), elf_file(machine=183))
         assert short(findings) == [("foreign-binary", "warning")]
         assert "lib1.so is for aarch64" in findings[0].message
+
+
+def test_damaged(tmp_path: Path) -> None:
+    """B-38: a binary that is damaged in the archive is a finding, and the rest is checked."""
+    large = elf_file(sections={".data": random.Random(7).randbytes(1 << 20)})
+    wheel = build_wheel(tmp_path, "fast", "1.0", files={"fast/a.so": large}, tag=LINUX)
+    data = bytearray(wheel.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    wheel.write_bytes(bytes(data))
+    report = check(wheel, binaries=True)
+    assert [one.code for one in report.findings] == ["damaged-content"]
 
 
 def test_only_when_asked(tmp_path: Path) -> None:

@@ -86,7 +86,12 @@ def check_wheel(
             findings += _archive_findings(archive, place, full=full)
             findings += _member_findings(archive, place, profiles)
             metadata, document = _texts(archive)
-            native = _binaries(archive) if binaries else None
+            native = None
+            if binaries:
+                try:
+                    native = _binaries(archive)
+                except InvalidWheel as error:
+                    findings.append(place.found(checks.DAMAGED_CONTENT, error.message))
     except InvalidWheel as error:
         findings.append(place.found(checks.UNSOUND_ARCHIVE, error.message))
         return findings, WheelFacts(where, name)

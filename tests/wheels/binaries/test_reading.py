@@ -8,13 +8,14 @@ import re
 import shutil
 import struct
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import InvalidWheel
+from wheelfit.errors import FileProblem, InvalidWheel
 from wheelfit.testing.binaries import (
     elf_file,
     fat_binary,
@@ -193,6 +194,17 @@ class TestWheels:
             pytest.raises(InvalidWheel, match="damaged"),
         ):
             binaries_of(archive)
+
+
+def test_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B-60: where nothing can be unpacked, that is said, with what to do."""
+    large = elf_file(sections={".data": bytes(2 << 20)})
+    wheel = build_wheel(tmp_path, "fast", "1.0", files={"fast/a.so": large})
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with WheelArchive(wheel) as archive, pytest.raises(FileProblem, match="be unpacked") as caught:
+        binaries_of(archive)
+    assert caught.value.where == str(wheel)
+    assert "TMPDIR" in str(caught.value.hint)
 
 
 # --- hostile files ------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import io
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO
 
+from wheelfit.errors import FileProblem
 from wheelfit.wheels.binaries import elf, fatbin, macho, pe
 from wheelfit.wheels.binaries.facts import Binaries, Binary, Format, in_order
 from wheelfit.wheels.binaries.window import FACTS, SYMBOLS, Unreadable, Window
@@ -45,10 +46,7 @@ _LONGEST_PTX = 1 << 20
 
 
 def binaries_of(
-    archive: WheelArchive,
-    *,
-    advance: Callable[[int], None] = lambda _: None,
-    seen: Callable[[Binary, BinaryIO], Binary] = lambda binary, _: binary,
+    archive: WheelArchive, *, advance: Callable[[int], None] = lambda _: None
 ) -> Binaries:
     """Return what the binaries of a wheel are (B-60).
 
@@ -56,16 +54,15 @@ def binaries_of(
 
     :param archive: the wheel.
     :param advance: told of the bytes of members as they are done.
-    :param seen: is given each binary with its content, and may say more of it.
     :raises InvalidWheel: a member is damaged.
     :raises NeedsExtra: there are ELF files, and the library for them is not installed.
-    :raises OSError: there is no room for what is unpacked.
+    :raises FileProblem: there is no room for what is unpacked.
     """
     found = []
     for member, file in unpacked_binaries(archive, advance=advance):
         binary = read_binary(file, member.name)
         if binary is not None:
-            found.append(seen(binary, file))
+            found.append(binary)
     return Binaries(tuple(found))
 
 
@@ -77,7 +74,7 @@ def unpacked_binaries(
     :param archive: the wheel.
     :param advance: told of the bytes of members as they are done.
     :raises InvalidWheel: a member is damaged.
-    :raises OSError: there is no room.
+    :raises FileProblem: there is no room.
     """
     for member in archive.members:
         if not member.is_folder and not _is_text(member.name):
@@ -99,14 +96,21 @@ def _unpacked(archive: WheelArchive, member: Member) -> BinaryIO | None:
     first = next(pieces, b"")
     if _kind(first, member.name) is None:
         return None
-    file: BinaryIO = io.BytesIO() if member.size <= _SMALL else TemporaryFile()  # noqa: SIM115
     try:
-        file.write(first)
-        if member.size <= _LARGEST:
-            file.writelines(pieces)
-    except BaseException:
-        file.close()
-        raise
+        file: BinaryIO = io.BytesIO() if member.size <= _SMALL else TemporaryFile()  # noqa: SIM115
+        try:
+            file.write(first)
+            if member.size <= _LARGEST:  # of a larger one nothing is known but its beginning
+                file.writelines(pieces)
+        except BaseException:
+            file.close()
+            raise
+    except OSError as error:
+        raise FileProblem(
+            f"{member.name!r} cannot be unpacked: {error.strerror or type(error).__name__}",
+            where=archive.where,
+            hint="make room, or set TMPDIR to another folder",
+        ) from error
     return file
 
 
