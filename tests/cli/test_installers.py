@@ -169,3 +169,5 @@ class TestInstallers:
         """An index that were left out would let the public one have its names."""
         (tmp_path / "uv.toml").write_text('[[index]]\nurl = "http://plain.example/s"\n')
         assert self.asked(tmp_path, "uv").uv.trusted_hosts == ("plain.example:80",)
+        environ = {"PDM_PYPI_URL": "http://main.example:3141/s"}
+        assert self.asked(tmp_path, environ=environ).pdm.trusted_hosts == ("main.example:3141",)

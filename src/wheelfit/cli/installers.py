@@ -23,7 +23,9 @@ from wheelfit.values import dataclass, field, replace
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from wheelfit.sources.pdm_configuration import IndexesOfPdm
     from wheelfit.sources.settings import SourceSettings
+    from wheelfit.sources.uv_configuration import IndexesOfUv
 
 
 __all__ = ["Installers", "OfCommand", "installers_of", "read_command"]
@@ -170,34 +172,37 @@ def installers_of(
     :param folder: where the command runs.
     :param is_asked: whether an index was named to us, which then counts in place of every default.
     """
-    of_pip = command if command.tool == "pip" else OfCommand()
-    of_uv = command if command.tool == "uv" else OfCommand()
     indexes, extra = _of_requirements(command, folder, environ)
-    pip, pip_notes = _pip(settings, of_pip, indexes, extra)
+    of_uv = command if command.tool == "uv" else OfCommand()
+    pip, pip_notes = _pip(settings, command, indexes, extra)
     uv = read_uv_configuration(Surroundings(environ, home, folder, options=of_uv.options))
+    if of_uv.tool:
+        last = uv.default or (indexes[-1] if indexes else None)
+        uv = replace(uv, first=(*uv.first, *extra), default=last)
     pdm = read_pdm_configuration(environ, home=home, folder=folder)
-    last = uv.default
-    if last is None and command.tool == "uv" and indexes:
-        last = indexes[-1]
-    uv_extra = extra if command.tool == "uv" else ()
-    has_own = last is not None and not is_asked
-    uv_chain = (
-        (*uv.first, *uv_extra, last or "")
-        if has_own
-        else (*uv.first, *uv_extra, *settings.index_urls)
-    )
     is_named = is_asked or settings.index_url != DEFAULT_INDEX
-    has_pdm = pdm.default is not None and not is_asked
-    pdm_chain = (*pdm.first, pdm.default or "") if has_pdm else (*pdm.first, *settings.index_urls)
     return Installers(
         pip,
-        _in_order(settings, uv_chain, uv.first, of_uv.all("allow-insecure-host")),
-        _in_order(settings, pdm_chain, pdm.first),
+        _behind(settings, uv, is_asked=is_asked, trusted=of_uv.all("allow-insecure-host")),
+        _behind(settings, pdm, is_asked=is_asked),
         settings.index_url if is_named else None,
-        settings.index_url if is_named and not has_own else None,
+        settings.index_url if is_asked or (is_named and uv.default is None) else None,
         of_uv.verb in PROJECT_COMMANDS,
         (*pip_notes, *_notes_of_uv(of_uv, uv.left)),
     )
+
+
+def _behind(
+    settings: SourceSettings,
+    own: IndexesOfUv | IndexesOfPdm,
+    *,
+    is_asked: bool,
+    trusted: Iterable[str] = (),
+) -> SourceSettings:
+    """Return the indexes of a tool; without a default of its own, with those of pip."""
+    last = (own.default,) if own.default is not None and not is_asked else settings.index_urls
+    asked = own.first if own.default is None else (*own.first, own.default)
+    return _in_order(settings, (*own.first, *last), asked, trusted)
 
 
 def _in_order(
@@ -227,9 +232,10 @@ def _in_order(
 def _pip(
     settings: SourceSettings, command: OfCommand, indexes: Sequence[str], extra: Sequence[str]
 ) -> tuple[SourceSettings, tuple[str, ...]]:
+    if command.tool != "pip":
+        return settings, ()
     notes = []
-    is_pip = command.tool == "pip"
-    if is_pip and indexes:
+    if indexes:
         notes.append(
             f"a requirements file has --index-url {redact(indexes[-1])}, for which pip leaves out "
             "the proxy; give it to wheelfit run instead"
@@ -241,7 +247,7 @@ def _pip(
     )
     asked = settings.with_options(
         index_url=command.last("index-url", "pypi-url"),
-        extra_index_urls=(*command.all("extra-index-url"), *(extra if is_pip else ())),
+        extra_index_urls=(*command.all("extra-index-url"), *extra),
         trusted_hosts=command.all("trusted-host"),
     )
     return asked, tuple(notes)

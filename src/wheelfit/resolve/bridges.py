@@ -17,7 +17,7 @@ from wheelfit.errors import NoFit, NoSolution
 from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.core.bridges import Family
     from wheelfit.core.labels import Label
     from wheelfit.resolve.candidates import Candidates
+    from wheelfit.resolve.listing import Listing
     from wheelfit.resolve.request import Present
     from wheelfit.resolve.resolution import Pin, Resolution
 
@@ -71,23 +72,29 @@ def favoured(
         )
     ]
     if not candidates.is_for_one_machine:
-        # One release for all of them: it must have something for any machine, if one has.
-        everybody = [
-            version
-            for version, release in listing.releases.items()
-            if (prereleases or not version.is_prerelease)
-            and any(
-                wheel.rejection is None and wheel.filename.label in (None, NULL)
-                for wheel in release.wheels
-            )
-        ]
-        best = [version for version in everybody if version in fitting] or everybody or fitting
-        return best[0] if best else None
+        return _of_everybody(listing, fitting, prereleases=prereleases)
     for member in () if family is None else family.distributions:
         present = installed.get(member)
         if present is not None and member != name and present.version in fitting:
             return present.version
     return fitting[0] if fitting else None
+
+
+def _of_everybody(
+    listing: Listing, fitting: Sequence[Version], *, prereleases: bool
+) -> Version | None:
+    """Return one release for all machines: it must have something for any, if one has."""
+    everybody = [
+        version
+        for version, release in listing.releases.items()
+        if (prereleases or not version.is_prerelease)
+        and any(
+            wheel.rejection is None and wheel.filename.label in (None, NULL)
+            for wheel in release.wheels
+        )
+    ]
+    best = [version for version in everybody if version in fitting] or everybody or fitting
+    return best[0] if best else None
 
 
 def _fitting(candidates: Candidates, name: NormalizedName, family: Family) -> set[Label]:
