@@ -147,6 +147,31 @@ def test_the_last_provider_takes_the_table_with_it() -> None:
     ]
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_entries_can_be_exchanged(form: str) -> None:
+    """The only provider and the only variant can become others; nothing is there twice."""
+    text = edit(
+        FORMS[form],
+        providers={"x86_64": {"static-properties": {"level": ["v4", "v3"]}}},
+        variants={"v3": {"x86_64": {"level": ["v4"]}}},
+    )
+    table = tomllib.loads(text)["variant"]
+    assert table["providers"] == {"x86_64": {"static-properties": {"level": ["v4", "v3"]}}}
+    assert table["variants"] == {"v3": {"x86_64": {"level": ["v4"]}}}
+    assert table["default-priorities"] == {"namespace": ["x86_64"]}
+
+
+def test_an_empty_table_of_variants_is_none() -> None:
+    """A header without labels below it, as a template has it, is no reason to give up."""
+    text = WITH_COMMENTS.replace('v3]\nx86_64.level = ["v3"]', "]").replace(
+        "variants.]", "variants]"
+    )
+    assert tomllib.loads(text)["variant"]["variants"] == {}
+    more = edit(text, variants={"v4": {"x86_64": {"level": ["v4"]}}})
+    assert list(tomllib.loads(more)["variant"]["variants"]) == ["v4"]
+    assert edit(text, first=("x86_64",)) == text
+
+
 def test_what_is_in_use_stays() -> None:
     """B-7: a provider that a label needs is not taken out, and the label is named."""
     with pytest.raises(InvalidProject, match="the label v3 needs it") as caught:

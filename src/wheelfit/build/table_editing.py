@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core import strict_toml
@@ -91,7 +92,7 @@ def edited(data: bytes, edits: TableEdits, *, where: str) -> bytes:
     lines = text.replace("\r\n", "\n") if crlf else text
     for step in _steps(before, after, edits):
         lines = step(lines, where)
-    if tomllib.loads(lines) != after:
+    if not _says(lines, after):
         raise _unchangeable(where, after)
     lines = lines.replace("\n", "\r\n") if crlf else lines
     return (_BOM if data.startswith(_BOM) else b"") + lines.encode()
@@ -151,16 +152,11 @@ def _copied(value: Any) -> Any:
 def _steps(before: Table, after: Table, edits: TableEdits) -> list[Callable[[str, str], str]]:
     """Return the changes one after the other, each from text to text."""
     if _ROOT not in after:
-        return [
-            _Step(
-                _without(before, ()),
-                lambda text: _cut(text, (_ROOT,), edits.remarks),
-                _Removed((_ROOT,)),
-            )
-        ]
+        cut = partial(_cut, path=(_ROOT,), remarks=edits.remarks)
+        return [_Step(after, cut, _Removed((_ROOT,)))]
     if _ROOT not in before:
         new = written_table(after[_ROOT], edits.remarks)
-        return [_Step(after, lambda text: _appended(text, new), None)]
+        return [_Step(after, partial(_appended, new=new), None)]
     steps: list[Callable[[str, str], str]] = []
     now: dict[str, Any] = _copied(before)
 
@@ -174,9 +170,9 @@ def _steps(before: Table, after: Table, edits: TableEdits) -> list[Callable[[str
             path = (*place, name)
             if not here and place == _VARIANTS and not there:
                 del now[_ROOT][place[1]]
-                step(lambda text: _cut(text, _VARIANTS, {}), _Removed(_VARIANTS))
+                step(partial(_cut, path=_VARIANTS, remarks={}), _Removed(_VARIANTS))
             else:
-                step(lambda text, path=path: _cut(text, path, edits.remarks), _Removed(path))  # type: ignore[misc]
+                step(partial(_cut, path=path, remarks=edits.remarks), _Removed(path))
     wanted = after[_ROOT]["default-priorities"]["namespace"]
     if now[_ROOT].get("default-priorities", {}).get("namespace") != wanted:
         now[_ROOT].setdefault("default-priorities", {})["namespace"] = list(wanted)
@@ -189,8 +185,7 @@ def _steps(before: Table, after: Table, edits: TableEdits) -> list[Callable[[str
             path = (*place, name)
             remark = edits.remarks.get(name, "") if place == _PROVIDERS else ""
             new = _written(path, there[name], remark)
-            step(lambda text, path=path, new=new: _put_in(text, path, new),  # type: ignore[misc]
-                 _Added(path, new))  # fmt: skip
+            step(partial(_put_in, path=path, new=new), _Added(path, new))
     return steps
 
 
@@ -226,17 +221,12 @@ def _says(text: str, wanted: Table) -> bool:
 
 
 def _pruned(data: Table) -> dict[str, Any]:
-    """Return data where an empty ``variants`` is none."""
+    """Return data without tables of ours that are empty: whether they are written says nothing."""
     table = data.get(_ROOT)
-    if isinstance(table, dict) and table.get("variants") == {}:
-        table = {key: value for key, value in table.items() if key != "variants"}
-        return {**data, _ROOT: table}
-    return dict(data)
-
-
-def _without(data: Table, path: Sequence[str]) -> dict[str, Any]:
-    del path
-    return {key: value for key, value in data.items() if key != _ROOT}
+    if not isinstance(table, dict):
+        return dict(data)
+    kept = {key: value for key, value in table.items() if value != {}}
+    return {**data, _ROOT: kept}
 
 
 def _unchangeable(where: str, wanted: Table) -> InvalidProject:
