@@ -9,6 +9,7 @@ from __future__ import annotations
 import configparser
 import hashlib
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Protocol
@@ -21,12 +22,12 @@ from wheelfit.build.front_end.source import open_source
 from wheelfit.build.provider_answers import ask_providers, plugin_names, plugin_requirements
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY
-from wheelfit.errors import BuildFailed, InvalidConfiguration, InvalidDocument
+from wheelfit.errors import BuildFailed, FileProblem, InvalidConfiguration, InvalidDocument
 from wheelfit.projects.backend import Backend, Children
 from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from wheelfit.build.front_end.dialects import Dialect
     from wheelfit.build.front_end.finishing import Raw
@@ -149,17 +150,15 @@ def build_wheels(
     :param tell: told what is being done.
     :param echo: told every line that the backend prints; None: only its log is.
     :raises BuildFailed: the backend failed, or built something else than it was asked for.
+    :raises FileProblem: there is no project, or no room.
     :raises InvalidConfiguration: the backend cannot be told what it should be, or the project
         has no table to make a variant from.
     :raises InvalidDocument: a variant may not be written, or a provider does not know it; nothing
         was built.
     :raises WheelfitError: what building needs cannot be had.
     """
-    children = Children()
-    try:
+    with _children() as children:
         return _Work(order, places, folder, environ, children, tell, echo).wheels()
-    finally:
-        children.close()
 
 
 def build_sdist(
@@ -182,12 +181,29 @@ def build_sdist(
     :param tell: told what is being done.
     :param echo: told every line that the backend prints; None: only its log is.
     :raises BuildFailed: the backend failed.
+    :raises FileProblem: there is no project, or no room.
     :raises WheelfitError: what building needs cannot be had.
     """
-    children = Children()
     order = BuildOrder(project, (), recipe, kind="sdist")
-    try:
+    with _children() as children:
         return _Work(order, places, folder, environ, children, tell, echo).sdist()
+
+
+@contextmanager
+def _children() -> Iterator[Children]:
+    """Give what runs backends; none of them is left, whatever happens.
+
+    :raises FileProblem: there is no room, or no folder, for what is written meanwhile.
+    """
+    children = Children()
+    try:
+        yield children
+    except OSError as error:
+        raise FileProblem(
+            f"building cannot go on: {error.strerror or error}",
+            where=str(error.filename) if error.filename else None,
+            hint="make room, or set TMPDIR to another folder",
+        ) from None
     finally:
         children.close()
 

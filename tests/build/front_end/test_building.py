@@ -1,0 +1,60 @@
+"""Orders are carried out in places that somebody gives."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+from wheelfit.build.front_end.building import BuildOrder, build_sdist, build_wheels
+from wheelfit.build.front_end.recipes import Recipe
+from wheelfit.build.front_end.variants import PLAIN
+from wheelfit.errors import FileProblem
+from wheelfit.testing.projects import write_project
+
+
+class Here:
+    """Be the place, and make it: this interpreter, with what it has."""
+
+    python = Path(sys.executable)
+    environ: Mapping[str, str] = {}
+
+    def __init__(self) -> None:
+        self.added: list[str] = []
+
+    def make(self, folder: Path) -> Here:
+        """Return itself."""
+        assert not list(folder.iterdir())
+        return self
+
+    def add(self, requirements: Iterable[str], needing: str) -> None:
+        """Note what would be installed."""
+        assert needing == "demo"
+        self.added += requirements
+
+
+def test_a_place_is_filled(tmp_path: Path) -> None:
+    """B-12: what the project asks for comes first, then what its backend wants besides."""
+    project = write_project(tmp_path / "p", "demo", requires=["one>=1"], needs=["two"])
+    here = Here()
+    told: list[str] = []
+    order = BuildOrder(project, (PLAIN,), Recipe({"a": "b"}))
+    (wheel,) = build_wheels(order, here, tmp_path, environ={}, tell=told.append)
+    assert here.added == ["one>=1", "two"]
+    assert (wheel.label, wheel.how, wheel.backend) == (None, "plain", "own_backend")
+    assert wheel.path.is_relative_to(tmp_path)
+    assert wheel.path.name == "demo-1.0-py3-none-any.whl"
+    assert told[0] == "preparing to build demo"
+
+
+def test_no_room(tmp_path: Path) -> None:
+    """What the system refuses is an error with a remedy, for wheels and source distributions."""
+    project = write_project(tmp_path / "p", "demo")
+    gone = tmp_path / "gone"
+    with pytest.raises(FileProblem, match="building cannot go on") as raised:
+        build_wheels(BuildOrder(project, (PLAIN,), Recipe()), Here(), gone, environ={})
+    assert str(raised.value.where).startswith(str(gone))
+    with pytest.raises(FileProblem, match="building cannot go on"):
+        build_sdist(project, Recipe(), Here(), gone, environ={})
