@@ -256,10 +256,15 @@ class TestHostile:
         path = write_archive(tmp_path / "demo-1.0.tar.gz", {"demo-1.0/zeros": bytes(4 << 20)})
         with pytest.raises(InvalidSource, match="more than 1048576 bytes"):
             unpacked(path, limits=Limits(size=1 << 20, members=10))
-        path = tmp_path / "demo-2.0.tar.gz"
-        write_archive(path, {f"demo-1.0/{number}": "" for number in range(20)})
-        with pytest.raises(InvalidSource, match="more than 10 members"):
-            unpacked(path, limits=Limits(members=10))
+        tar = tmp_path / "demo-2.0.tar.gz"
+        write_archive(tar, {f"demo-1.0/{number}": "" for number in range(20)})
+        packed = tmp_path / "demo-2.0.zip"
+        with zipfile.ZipFile(packed, "w") as archive:
+            for number in range(20):
+                archive.writestr(f"demo-1.0/{number}", "")
+        for path in (tar, packed):
+            with pytest.raises(InvalidSource, match="more than 10 members"):
+                unpacked(path, limits=Limits(members=10))
 
     def test_second_names(self, tmp_path: Path) -> None:
         """A file with many names is so many files."""

@@ -111,8 +111,6 @@ _SECOND_NAME = -1
 
 def _check(entries: Sequence[_Entry], where: str, limits: Limits) -> str:
     """Return the name of the one folder that holds everything."""
-    if len(entries) > limits.members:
-        raise InvalidSource(f"it has {len(entries)} members", where=where)
     sizes = {entry.name: entry.size for entry in entries}
     # A second name costs a few bytes there, and all of the file here.
     if sum(sizes.get(e.target, 0) if e.kind == _SECOND_NAME else e.size for e in entries) > (
@@ -311,6 +309,8 @@ def _unpack_zip(path: Path, folder: Path, where: str, limits: Limits) -> str:
             start = max(0, size - TAIL_SIZE)
             file.seek(start)
             end = find_end(file.read(TAIL_SIZE), size, where=where)
+            if end.count > limits.members:
+                raise InvalidSource(f"it has more than {limits.members} members", where=where)
             file.seek(end.offset)
             members = parse_directory(file.read(end.size), end, where=where)
             check_extents(members, end, where=where)

@@ -20,7 +20,7 @@ from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import Fault, InvalidWheel
-from wheelfit.wheels.dist_info import dist_info_folder, header_value
+from wheelfit.wheels.dist_info import check_text_size, dist_info_folder, header_value
 from wheelfit.wheels.record import DIGEST_SIZES, StreamHash, parse_record
 from wheelfit.wheels.zip_archive import ZipArchive, unsound
 
@@ -43,6 +43,10 @@ def __dir__() -> list[str]:
 
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 """Files of dist-info that sign RECORD; they stand outside it, and any change makes them wrong."""
+
+
+_ROOM = 1 << 16
+_ROW = 512  # bytes of a row beside its path, at most: a hash and a size
 
 
 class WheelArchive(ZipArchive):
@@ -118,8 +122,16 @@ class WheelArchive(ZipArchive):
                 raise InvalidWheel(fault, where=self.where)
             self.tolerated.append(Fault("WHEEL", fault, "B-34"))
 
+    def read(self, name: str) -> bytes:
+        """Return the content of a file, if it is not larger than such a file may be."""
+        check_text_size(name, self.member(name).size, self.dist_info, where=self.where)
+        return super().read(name)
+
     def metadata(self) -> bytes:
-        """Return METADATA."""
+        """Return METADATA.
+
+        :raises InvalidWheel: it is too large, or damaged.
+        """
         return self.read(f"{self.dist_info}/METADATA")
 
     def variant_document(self) -> bytes | None:
@@ -137,9 +149,16 @@ class WheelArchive(ZipArchive):
     def record(self) -> Record:
         """Return the rows of RECORD.
 
-        :raises InvalidWheel: it cannot be read.
+        :raises InvalidWheel: it cannot be read, or is much longer than the files of the wheel
+            account for.
         """
         name = f"{self.dist_info}/RECORD"
+        # A small archive may hold millions of rows, and of what is not there at that.
+        most = _ROOM + sum(4 * len(member.name) + _ROW for member in self.members)
+        if (size := self.member(name).size) > most:
+            raise InvalidWheel(
+                f"RECORD has {size} bytes, with {len(self.members)} files", where=self.where
+            )
         return parse_record(self.read(name), where=f"{self.where}/{name}")
 
     # --- the whole ------------------------------------------------------------------

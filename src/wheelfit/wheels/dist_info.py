@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
 
 
-__all__ = ["DATA_FOLDERS", "MOST_METADATA", "data_folder", "dist_info_folder", "header_value"]
+__all__ = [
+    "DATA_FOLDERS",
+    "MOST_METADATA",
+    "check_text_size",
+    "data_folder",
+    "dist_info_folder",
+    "header_value",
+]
 
 
 def __dir__() -> list[str]:
@@ -27,6 +34,22 @@ _SUFFIX = ".dist-info"
 MOST_METADATA = 16 << 20
 """Bytes of METADATA that are read: a small archive may unpack to a thousand times its size, and to
 understand that takes long."""
+_LARGEST = {"METADATA": MOST_METADATA, "WHEEL": 1 << 20, "entry_points.txt": 1 << 20}
+
+
+def check_text_size(name: str, size: int, dist_info: str, *, where: str) -> None:
+    """Refuse a file of dist-info that is too large to be understood.
+
+    :param name: path inside the wheel, of any file.
+    :param size: its bytes.
+    :param dist_info: the folder, without a slash.
+    :param where: what to name in an error.
+    :raises InvalidWheel: it is.
+    """
+    folder, _, rest = name.partition("/")
+    largest = _LARGEST.get(rest)
+    if largest is not None and size > largest and folder == dist_info:
+        raise InvalidWheel(f"{name!r} has {size} bytes, more than {largest}", where=where)
 
 
 def dist_info_folder(names: Iterable[str], filename: WheelFilename, *, where: str) -> str | None:

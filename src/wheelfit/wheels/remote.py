@@ -19,7 +19,7 @@ from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidWheel, UnexpectedStatus
 from wheelfit.patterns import pattern
 from wheelfit.values import dataclass
-from wheelfit.wheels.dist_info import dist_info_folder
+from wheelfit.wheels.dist_info import MOST_METADATA, dist_info_folder
 from wheelfit.wheels.inflate import inflate_whole
 from wheelfit.wheels.zip_directory import (
     LOCAL_HEADER_SIZE,
@@ -66,6 +66,7 @@ _NEAR = 48 << 10  # two spans with a gap up to this are one request
 _LESS_NEAR = 1 << 20  # the same once two requests are spent
 _SLACK = 1 << 12  # room for the extra field of a local header, which only the header knows
 _LARGEST_MEMBER = 64 << 20
+_LARGEST = {"METADATA": MOST_METADATA, "variant.json": DEFAULT_LIMITS.size}  # F-30
 _LONGEST_DESCRIPTOR = 24
 
 
@@ -316,7 +317,7 @@ def _choose(
             continue
         if name in chosen:
             raise InvalidWheel(f"{member.name!r} is there twice", where=where)
-        largest = DEFAULT_LIMITS.size if name == "variant.json" else _LARGEST_MEMBER  # F-30
+        largest = _LARGEST.get(name, _LARGEST_MEMBER)
         if max(member.size, member.compressed_size) > largest:
             raise InvalidWheel(f"{member.name!r} has {member.size} bytes", where=where)
         chosen[name] = member

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidWheel
 from wheelfit.values import dataclass, field
-from wheelfit.wheels.dist_info import dist_info_folder
+from wheelfit.wheels.dist_info import check_text_size, dist_info_folder
 from wheelfit.wheels.record import Record, RecordRow, parse_record
 
 if TYPE_CHECKING:
@@ -183,6 +183,7 @@ class UnpackedWheel:
         file = self.files.get(name)
         if file is None:
             raise InvalidWheel(f"it has no {name!r}", where=self.where)
+        check_text_size(name, file.size, self.dist_info, where=self.where)
         if file.size > _LARGEST_TEXT:
             raise InvalidWheel(f"{name!r} has {file.size} bytes", where=self.where)
         try:
@@ -194,7 +195,10 @@ class UnpackedWheel:
             ) from error
 
     def metadata(self) -> bytes:
-        """Return METADATA."""
+        """Return METADATA.
+
+        :raises InvalidWheel: it is too large, or it is gone.
+        """
         return self.read(f"{self.dist_info}/METADATA")
 
     def variant_document(self) -> bytes | None:

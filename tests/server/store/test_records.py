@@ -171,6 +171,21 @@ def test_a_release_has_one_source(records: Records) -> None:
     add(records, replace(new("some-2.0-py3-none-any.whl"), filename="some-2.0.zip"))
 
 
+def test_a_release_has_one_source_by_whatever_stages(records: Records) -> None:
+    """Each of two stages may bring one; that of the second is not published, nor anything of it."""
+    stages = [open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))[0] for _ in range(2)]
+    add(records, replace(new(), filename="some-1.0.tar.gz"), stage=stages[0].id)
+    add(records, replace(new(), filename="some-1.0.zip"), stage=stages[1].id)
+    add(records, new(), stage=stages[1].id)
+    assert len(records.publish(stages[0].id, time=LATER)) == 1
+    with pytest.raises(UploadRefused) as caught:
+        records.publish(stages[1].id, time=LATER)
+    assert references(caught) == {"second-sdist"}
+    assert records.file(new().filename) is None
+    records.delete(["some-1.0.zip"], time=LATER)
+    assert len(records.publish(stages[1].id, time=LATER)) == 1
+
+
 def test_everything_wrong_is_told_at_once(records: Records) -> None:
     """F-131: all that keeps a file out is in one error."""
     add(records, new(), by="ann")

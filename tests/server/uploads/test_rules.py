@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import tarfile
@@ -360,6 +361,29 @@ def test_members_that_may_not_be(tmp_path: Path, more: dict[str, bytes], expecte
     assert references(found) == {expected}
 
 
+@pytest.mark.parametrize(
+    ("name", "size", "expected"),
+    [
+        ("METADATA", (16 << 20) + 1, {"unsound-archive"}),
+        ("WHEEL", (1 << 20) + 1, {"unsound-archive"}),
+        ("entry_points.txt", (1 << 20) + 1, {"bad-script"}),
+        ("RECORD", 1 << 18, {"bad-record"}),
+    ],
+)
+def test_texts_without_end(tmp_path: Path, name: str, size: int, expected: set[str]) -> None:
+    """A text of a small wheel that unpacks to very much is refused before it is understood."""
+
+    def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
+        member = f"some-1.0.dist-info/{name}"
+        more = {} if name == "RECORD" else {member: contents.get(member, b"").ljust(size, b"\n")}
+        everything = with_record(contents, more)
+        everything[member] = everything[member].ljust(size, b"\n")
+        for one, content in everything.items():
+            archive.writestr(one, content, zipfile.ZIP_DEFLATED)
+
+    assert references(verdict(repacked(build_wheel(tmp_path, "some", "1.0"), change))) == expected
+
+
 def test_a_promised_licence(tmp_path: Path) -> None:
     """PEP 639: a licence that METADATA names is there."""
     headers = [("License-File", "LICENSE"), ("License-Expression", "MIT")]
@@ -386,6 +410,15 @@ def test_a_bomb(tmp_path: Path) -> None:
     """A small archive that unpacks to very much is refused before it does."""
     path = source(tmp_path, {"some-1.0/zeros": bytes(80 << 20)})
     assert references(verdict(path)) == {"unsound-archive"}
+
+
+def test_very_many_files(tmp_path: Path) -> None:
+    """Of a source distribution with more files than any project has none is written."""
+    path = tmp_path / "some-1.0.tar.gz"
+    path.write_bytes(gzip.compress(tarfile.TarInfo("some-1.0/file").tobuf() * 50_001, 1))
+    found = verdict(path)
+    assert references(found) == {"unsound-archive"}
+    assert "50000 members" in found.violations[0].message
 
 
 # --- source distributions ----------------------------------------------------------------------

@@ -330,7 +330,7 @@ class Records(Protocol):
 
         :param time: now, in RFC 3339; what the files get as the time of their upload.
         :raises UploadRefused: ``inconsistent-variants`` with what was published meanwhile, or
-            ``other-spelling`` than that has; the stage stays as it is.
+            ``other-spelling`` than that has, or ``second-sdist``; the stage stays as it is.
         """
 
     def drop(self, stage: str) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import NewFile
 
 
-__all__ = ["admit", "folded_name", "owners_of", "spelling_faults"]
+__all__ = ["admit", "folded_name", "owners_of", "source_faults", "spelling_faults"]
 
 
 def __dir__() -> list[str]:
@@ -71,11 +71,8 @@ def admit(execute: Execute, new: NewFile, stage: str, by: str | None) -> bool:
     if not new.filename.endswith(".whl"):
         violations += [
             Violation("second-sdist", f"the release has a source already: {other}", new.filename)
-            for (other,) in execute(
-                "SELECT filename FROM file WHERE project = ? AND version = ? AND stage IN ('', ?)",
-                (new.project, version, stage),
-            )
-            if not other.endswith(".whl") and other != new.filename
+            for other in _sources(execute, new.project, version, stage)
+            if other != new.filename
         ]
     if new.document is not None and new.label is not None:
         own = WheelDocument(new.filename, new.label, new.document)
@@ -124,3 +121,29 @@ def spelling_faults(execute: Execute, project: NormalizedName, version: str) -> 
         Violation("other-spelling", f"the release is there as {first}, and as {other} too", name)
         for other, name in others
     ]
+
+
+def source_faults(
+    execute: Execute, project: NormalizedName, version: str, new: frozenset[str]
+) -> list[Violation]:
+    """Return what is wrong with a release whose source distributions came by several stages.
+
+    :param new: the names of the files that were published just now.
+    """
+    names = _sources(execute, project, version, PUBLISHED)
+    others = [name for name in names if name not in new]
+    own = [name for name in names if name in new]
+    return [
+        Violation("second-sdist", f"the release has a source already: {other}", name)
+        for name in own
+        for other in others
+    ]
+
+
+def _sources(execute: Execute, project: NormalizedName, version: str, stage: str) -> list[str]:
+    """Return the source distributions of a release that a stage sees, by name."""
+    rows = execute(
+        "SELECT filename FROM file WHERE project = ? AND version = ? AND stage IN ('', ?)",
+        (project, version, stage),
+    )
+    return sorted(name for (name,) in rows if not name.endswith(".whl"))

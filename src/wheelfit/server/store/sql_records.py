@@ -26,6 +26,7 @@ from wheelfit.server.store.sql_admission import (
     admit,
     folded_name,
     owners_of,
+    source_faults,
     spelling_faults,
 )
 from wheelfit.server.store.sql_documents import documents_of, renew, wheels_of
@@ -321,19 +322,20 @@ class SqlRecords:
             execute("DELETE FROM stage WHERE id = ?", (stage,))
             _log(execute, [(one.project, "upload", one.filename) for one in files], time)
             releases = {(one.project, canonicalize_version(one.version)) for one in files}
+            names = [one.filename for one in files]
             violations = [
                 violation
                 for project, version in sorted(releases)
                 for violation in (
                     *disagreements(wheels_of(execute, project, version, PUBLISHED)),
                     *spelling_faults(execute, project, version),
+                    *source_faults(execute, project, version, frozenset(names)),
                 )
             ]
             if violations:
                 raise refusal(violations)  # which undoes all of it
             for project, version in sorted(releases):
                 renew(execute, project, version)
-            names = [one.filename for one in files]
             return tuple(_one(execute, name) for name in names)
 
     def drop(self, stage: str) -> int:

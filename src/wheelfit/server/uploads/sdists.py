@@ -12,6 +12,7 @@ from wheelfit.projects.archives import Limits, unpack_archive
 from wheelfit.projects.names import release_of
 from wheelfit.server.store.records import Violation
 from wheelfit.server.uploads.licenses import license_files
+from wheelfit.wheels.dist_info import MOST_METADATA
 from wheelfit.wheels.paths import path_fault
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def __dir__() -> list[str]:
 
 _UNSUSPICIOUS = 64 << 20  # bytes that an archive may unpack to, whatever the ratio
 _LARGEST_RATIO = 50  # beyond that, what the public registry accepts
-_MOST_METADATA = 16 << 20
+_MOST_MEMBERS = 50_000
+"""The largest projects have half as many; to write each as a file takes time."""
 
 
 class SdistFacts(NamedTuple):
@@ -60,7 +62,11 @@ def check_sdist(path: Path, filename: str) -> tuple[tuple[Violation, ...], Sdist
     with tempfile.TemporaryDirectory(dir=path.parent, ignore_cleanup_errors=True) as folder:
         try:
             top = unpack_archive(
-                path, Path(folder), filename, where=filename, limits=Limits(size=most)
+                path,
+                Path(folder),
+                filename,
+                where=filename,
+                limits=Limits(size=most, members=_MOST_MEMBERS),
             )
         except InvalidSource as error:
             message = error.message if error.note is None else f"{error.message}: {error.note}"
@@ -82,8 +88,8 @@ def _check_folder(
     if information.is_symlink() or not information.is_file():
         message = f"it has no {top.name}/PKG-INFO"
         return (*violations, Violation("wrong-metadata", message, filename)), None
-    if information.stat().st_size > _MOST_METADATA:
-        message = f"its PKG-INFO has more than {_MOST_METADATA} bytes"
+    if information.stat().st_size > MOST_METADATA:
+        message = f"its PKG-INFO has more than {MOST_METADATA} bytes"
         return (*violations, Violation("wrong-metadata", message, filename)), None
     metadata = information.read_bytes()
     where = f"{filename}: PKG-INFO"
