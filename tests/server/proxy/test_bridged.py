@@ -100,3 +100,15 @@ def test_without_a_gpu(index: RecordingIndex) -> None:
         assert behind.ask("/simple/xgboost/", UV).status == 404
     finally:
         behind.close()
+
+
+def test_a_catalogue_has_no_family_whose_members_are_needed(index: RecordingIndex) -> None:
+    """A lock says once what is needed: with one member's name it would be wrong elsewhere."""
+    behind = Behind(index.url, supported=CUDA_12, bridges=[], catalogue=True, mode="full")
+    try:
+        assert behind.page("cupy", UV) == {}
+        assert all("-0_" not in name for name in behind.page("onnxruntime", UV))
+        assert len(behind.page("onnxruntime", UV)) == 2
+        assert any("depends on the variant" in note for note in behind.notes)
+    finally:
+        behind.close()

@@ -201,6 +201,8 @@ class _Lister:
             digest: body for result in results.values() for digest, body in result.metadata.items()
         }
         notes = tuple(note for result in results.values() for note in result.notes)
+        if self._catalogue and len(notes) > 1:
+            notes = (notes[0], f"{self._page.name}: so it is with {len(notes) - 1} other releases")
         page = replace(self._page, files=tuple(entries))
         return Listed(page, metadata, notes, self.is_complete, self._preferred)
 
@@ -252,14 +254,14 @@ class _Lister:
             offered = offer(release.wheels, ranks, self._client.tags if self._client else None)
         number = highest_build(wheel.filename for wheel in release.wheels)
         contents = {wheel.filename.text: self._metadata(wheel) for wheel in _wheels(offered)}
+        if self._catalogue and _differ(contents):
+            # Whoever locks from it gets one list of what is needed for all machines.
+            return self._only_plain(release, offered, contents)
         if not any(_has_markers(body) for body in contents.values()):
             hidden = {w.filename.text for w in release.wheels if not w.filename.is_variant}
             hidden -= {wheel.filename.text for wheel in offered.plain}
             entries = (self._renamed(wheel, number) for wheel in offered.variants)
             return _Result(tuple(filter(None, entries)), frozenset(hidden))
-        if self._catalogue:
-            # Whoever locks from it gets one list of what is needed for all machines.
-            return self._only_plain(release, offered, contents)
         return self._with_one_metadata(release, offered, ranks, support, contents, number)
 
     def _refuse_outage(self, release: Release) -> None:
@@ -485,6 +487,18 @@ def _everything(release: Release, ranks: Mapping[Label, int]) -> Offer:
 
 def _has_markers(body: bytes | None) -> bool:
     return body is not None and without_variant_markers(body, VariantContext.PLAIN) != body
+
+
+def _differ(contents: Mapping[str, bytes | None]) -> bool:
+    """Tell whether what is needed depends on the wheel, by markers or as each says it itself."""
+    if any(map(_has_markers, contents.values())):
+        return True
+    needs = {
+        frozenset(read_metadata(body, filename).requires_texts)
+        for filename, body in contents.items()
+        if body is not None
+    }
+    return len(needs) > 1
 
 
 def _resolved(body: bytes, context: VariantContext, wheel: Wheel) -> bytes:
