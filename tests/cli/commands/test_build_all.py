@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ from typing import Any
 
 import pytest
 from cli.running import Runner, Said, tree
-from dask_cluster import DaskCluster
+from dask_cluster import DaskCluster, until
 
 from wheelfit.build.jobs import is_for
 from wheelfit.build.matrix import Job
@@ -70,6 +72,14 @@ def digest(data):
     return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 """
 """Builds the same bytes at any time."""
+SLOW = """
+def build_wheel(folder, *rest, inner=build_wheel):
+    if os.environ.get("LEVEL"):
+        open({begun!r}, "w").close()
+        import time
+        time.sleep(60)
+    return inner(folder, *rest)
+"""
 
 
 class Yard:
@@ -243,6 +253,32 @@ def test_nothing_is_left(yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyP
     yard.build("-j", "2")
     assert tree(folder) == {}
     assert set(tree(yard.dist)) == {*NAMES, ".wheelfit-build"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of terminals")
+def test_interrupted(yard: Yard) -> None:
+    """Ctrl-C ends all builds; what was done before is kept, and nothing else is left."""
+    begun = yard.folder / "begun"
+    with (yard.project / "own_backend.py").open("a") as file:
+        file.write(SLOW.format(begun=str(begun)))
+    words = ["build", str(yard.project), "--all", "-o", str(yard.dist), "--no-index", "-j", "2"]
+    program = subprocess.Popen(
+        [sys.executable, "-m", "wheelfit", *words, "--no-isolation"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        until(lambda: begun.exists() and (yard.dist / ".wheelfit-build").exists())
+        os.killpg(program.pid, signal.SIGINT)  # as a terminal sends it, to all
+        _, err = program.communicate(timeout=60)
+    finally:
+        program.kill()
+    assert program.returncode == 130
+    assert "Traceback" not in err
+    names = {"demo-1.0-py3-none-any.whl", "demo-1.0-py3-none-any-mkl.whl", ".wheelfit-build"}
+    assert set(tree(yard.dist)) == names
 
 
 def test_sdist(yard: Yard) -> None:
