@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from wheelfit.build.publishing.completeness import Project
 from wheelfit.build.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY
 from wheelfit.build.publishing.outgoing import Kind
 from wheelfit.build.publishing.refusals import BAD_ATTESTATION
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from wheelfit.build.publishing.forecast import Limits
     from wheelfit.build.publishing.outgoing import Outgoing, Release, Set
     from wheelfit.cli.output import Output
-    from wheelfit.core.project_table import ProjectTable
     from wheelfit.server.generate.targets import Target
     from wheelfit.sources.credentials import Login
     from wheelfit.sources.page import File
@@ -63,7 +63,7 @@ __all__ = [
     "judge",
     "limits_of",
     "open_destination",
-    "project_table",
+    "project_in",
     "publish_static",
 ]
 
@@ -365,28 +365,31 @@ def _attested(one: Outgoing) -> list[Finding]:
     return [place.found(BAD_ATTESTATION, violation.message) for violation in violations]
 
 
-def project_table(folder: Path) -> tuple[ProjectTable | None, NormalizedName | None]:
-    """Return the ``[variant]`` table of a project and the project's name; None: not known.
+def project_in(folder: Path) -> Project | None:
+    """Return what a project says of its releases; None if there is none, or it has no name.
 
-    :param folder: of the project; need not be one.
-    :raises InvalidDocument: the table has faults.
+    :param folder: of the project.
+    :raises InvalidDocument: its table has faults, or its matrix.
     """
     import tomllib
 
     from packaging.utils import canonicalize_name
 
+    from wheelfit.build.matrix import read_matrix
     from wheelfit.core.project_table import read_project_table
 
     path = folder / "pyproject.toml"
     try:
         pyproject = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except (OSError, ValueError):
-        return None, None
+        return None
     project = pyproject.get("project")
     name = project.get("name") if isinstance(project, dict) else None
     if not isinstance(name, str):
-        return None, None
-    return read_project_table(pyproject, where=str(path)), canonicalize_name(name)
+        return None
+    table = read_project_table(pyproject, where=str(path))
+    matrix = read_matrix(pyproject, table.variants if table else (), where=str(path))
+    return Project(canonicalize_name(name), table, matrix.jobs if matrix else ())
 
 
 def documents_of(

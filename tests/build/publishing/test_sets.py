@@ -10,15 +10,20 @@ import pytest
 from packaging.utils import canonicalize_name
 from server.uploading import DOCUMENT
 
+from wheelfit.build.matrix import Job, read_matrix
 from wheelfit.build.publishing.completeness import (
+    Project,
     closed_findings,
     compare,
     completeness_findings,
 )
 from wheelfit.build.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY, Limits, forecast
 from wheelfit.build.publishing.index_files import index_files_of
+from wheelfit.build.publishing.matrix_gaps import does
 from wheelfit.build.publishing.outgoing import Kind, collect
 from wheelfit.check.findings import Severity
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.labels import Label
 from wheelfit.core.project_table import ProjectTable, read_project_table
 from wheelfit.errors import FileProblem, InconsistentDocuments
 from wheelfit.sources.page import File
@@ -135,7 +140,7 @@ def test_a_release_is_complete_with_what_is_there(tmp_path: Path) -> None:
 
     def codes(files: list[Path], there: list[File], *labels: str) -> list[tuple[str, str]]:
         known = {FAST: tuple(there)}
-        found = completeness_findings(collect(files), known, table(*labels), FAST)
+        found = completeness_findings(collect(files), known, Project(FAST, table(*labels)))
         return [(one.code, one.severity.value) for one in found]
 
     assert codes([mkl], []) == [("no-plain-wheel", "error")]
@@ -145,10 +150,79 @@ def test_a_release_is_complete_with_what_is_there(tmp_path: Path) -> None:
     assert codes([mkl, plain], [listed(extra)], "mkl", "open") == []
     assert codes([mkl, plain, extra], [], "mkl") == [("unlisted-variant", "warning")]
     assert codes([plain], [], "mkl") == []  # a release without variants
-    other = completeness_findings(
-        collect([mkl, plain]), {}, table("open"), canonicalize_name("other")
-    )
+    strange = Project(canonicalize_name("other"), table("open"))
+    other = completeness_findings(collect([mkl, plain]), {}, strange)
     assert not list(other)
+
+
+def test_a_release_has_all_wheels_of_its_matrix(tmp_path: Path) -> None:
+    """B-52: each label has a wheel for each Python and platform of the matrix, here or there."""
+    pyproject = {
+        "tool": {
+            "wheelfit": {
+                "matrix": {
+                    "pythons": ["3.12", "3.13"],
+                    "platforms": ["manylinux_x86_64", "win_amd64"],
+                    "exclude": [{"label": "mkl", "platform": "win_amd64"}],
+                }
+            }
+        }
+    }
+    matrix = read_matrix(pyproject, [Label("mkl"), Label("open")])
+    assert matrix is not None
+    build = [
+        build_wheel(tmp_path, "fast", "1.0", label=label, tag=tag,
+                    document=DOCUMENT if label else None)
+        for label, tag in (
+            (None, "py3-none-any"),
+            ("mkl", "cp312-cp312-manylinux_2_28_x86_64"),
+        )
+    ]  # fmt: skip
+    late = build_wheel(
+        tmp_path / "late", "fast", "1.0", label="mkl", document=DOCUMENT,
+        tag="cp313-cp313-manylinux_2_28_x86_64",
+    )  # fmt: skip
+    project = Project(FAST, None, matrix.jobs)
+    (one,) = completeness_findings(collect(build), {}, project)
+    assert (one.code, one.message) == (
+        "missing-wheel",
+        "there is no wheel for mkl, Python 3.13, manylinux_x86_64",
+    )
+    assert not list(completeness_findings(collect(build), {FAST: (listed(late),)}, project))
+
+
+@pytest.mark.parametrize(
+    ("tag", "python", "platform", "expected"),
+    [
+        ("py3-none-any", "3.13", "win_amd64", True),
+        ("py3-none-any", "3.14t", "any", True),
+        ("py2.py3-none-any", "3.13", "any", True),
+        ("py2-none-any", "3.13", "any", False),
+        ("py314-none-any", "3.13", "any", False),
+        ("cp313-cp313-win_amd64", "3.13", "win_amd64", True),
+        ("cp313-cp313-win_amd64", "3.13", "win_arm64", False),
+        ("cp313-cp313-win_amd64", "3.13", "any", False),
+        ("cp313-cp313-win_amd64", "3.12", "win_amd64", False),
+        ("cp314-cp314t-win_amd64", "3.14", "win_amd64", False),
+        ("cp314-cp314t-win_amd64", "3.14t", "win_amd64", True),
+        ("cp311-abi3-win_amd64", "3.13", "win_amd64", True),
+        ("cp311-abi3-win_amd64", "3.14t", "win_amd64", False),
+        ("cp311-abi3-win_amd64", "3.10", "win_amd64", False),
+        ("cp313-cp313-manylinux_2_28_x86_64", "3.13", "manylinux_x86_64", True),
+        ("cp313-cp313-linux_x86_64", "3.13", "manylinux_x86_64", True),
+        ("cp313-cp313-musllinux_1_2_x86_64", "3.13", "manylinux_x86_64", False),
+        ("cp313-cp313-musllinux_1_2_x86_64", "3.13", "musllinux_x86_64", True),
+        ("cp313-cp313-manylinux_2_28_aarch64", "3.13", "manylinux_x86_64", False),
+        ("cp313-cp313-macosx_11_0_arm64", "3.13", "macosx_arm64", True),
+        ("cp313-cp313-macosx_11_0_universal2", "3.13", "macosx_x86_64", True),
+        ("cp313-cp313-macosx_11_0_arm64", "3.13", "macosx_universal2", False),
+        ("pp311-pypy311_pp73-win_amd64", "3.11", "win_amd64", False),
+    ],
+)
+def test_wheels_do_for_jobs(tag: str, python: str, platform: str, *, expected: bool) -> None:
+    """Python, its ABI and the platform decide whether a wheel is the one of a job."""
+    wheel = parse_wheel_filename(f"fast-1.0-{tag}.whl")
+    assert does(wheel, Job(None, python, platform)) == expected
 
 
 def test_old_releases_are_closed(tmp_path: Path) -> None:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit.build.publishing.matrix_gaps import missing_jobs
 from wheelfit.build.publishing.outgoing import Kind
-from wheelfit.build.publishing.refusals import MISSING_VARIANT, NAME_TAKEN, UNLISTED_VARIANT
+from wheelfit.build.publishing.refusals import (
+    MISSING_VARIANT,
+    MISSING_WHEEL,
+    NAME_TAKEN,
+    UNLISTED_VARIANT,
+)
 from wheelfit.check import checks
 from wheelfit.check.findings import Place, Severity
 from wheelfit.check.listings import Listed, sort_files
 from wheelfit.check.profile import is_closed
+from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL
 from wheelfit.core.sizes import size_in_words
 from wheelfit.sources.hashes import KNOWN_HASHES, WEAK_HASHES
@@ -21,17 +28,29 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.build.matrix import Job
     from wheelfit.build.publishing.outgoing import Outgoing, Release, Set
     from wheelfit.check.findings import Finding
     from wheelfit.core.labels import Label
     from wheelfit.core.project_table import ProjectTable
     from wheelfit.sources.page import File
 
-__all__ = ["Comparison", "closed_findings", "compare", "completeness_findings"]
+__all__ = ["Comparison", "Project", "closed_findings", "compare", "completeness_findings"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Hold what a project says of its releases."""
+
+    name: NormalizedName
+    table: ProjectTable | None = None
+    """Its ``[variant]`` table."""
+    jobs: tuple[Job, ...] = ()
+    """The wheels of its matrix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +113,13 @@ def _difference(one: Outgoing, file: File) -> str:
 def completeness_findings(
     outgoing: Set,
     there: Mapping[NormalizedName, Sequence[File]],
-    table: ProjectTable | None,
-    project: NormalizedName | None,
+    project: Project | None = None,
 ) -> Iterator[Finding]:
-    """Yield what releases lack: a wheel for everybody, labels of the project's table (B-52).
+    """Yield what releases lack: a wheel for everybody, and what the project says of them (B-52).
 
     :param outgoing: what shall be published.
     :param there: by project: what the index has.
-    :param table: of the project, if it is known.
-    :param project: whose table that is.
+    :param project: whose release one of them may be; None: that is not known.
     """
     for release in outgoing.releases:
         name, version = release
@@ -119,7 +136,16 @@ def completeness_findings(
         if labels and not is_plain and all(wheel.is_variant for _, wheel in listed.wheels):
             message = "there are variants, and neither a wheel without label nor a source"
             yield place.found(checks.NO_PLAIN_WHEEL, message, severity=Severity.ERROR)
-        if table is None or name != project or not labels:
+        if project is None or project.name != name:
+            continue
+        wheels = [wheel for _, wheel in listed.wheels]
+        wheels += [
+            parse_wheel_filename(one.filename) for one in files if one.kind is not Kind.SOURCE
+        ]
+        for job in missing_jobs(project.jobs, wheels):
+            yield place.found(MISSING_WHEEL, f"there is no wheel for {job}")
+        table = project.table
+        if table is None or not labels:
             continue
         for label in sorted(table.variants.keys() - labels.keys()):
             yield place.found(MISSING_VARIANT, f"no wheel has the label {label}")

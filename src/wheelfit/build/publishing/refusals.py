@@ -8,6 +8,7 @@ __all__ = [
     "BAD_ATTESTATION",
     "FILE_TOO_LARGE",
     "MISSING_VARIANT",
+    "MISSING_WHEEL",
     "NAME_TAKEN",
     "PROJECT_TOO_LARGE",
     "UNLISTED_VARIANT",
@@ -31,6 +32,13 @@ MISSING_VARIANT = Check(
     Severity.ERROR,
     "a label of the project's [variant.variants] has no wheel, here or on the index",
     "build it, or take it out of the table",
+)
+MISSING_WHEEL = Check(
+    "missing-wheel",
+    "B-52",
+    Severity.ERROR,
+    "the project's [tool.wheelfit.matrix] has a wheel that is neither here nor on the index",
+    "build it, or take it out of the matrix",
 )
 UNLISTED_VARIANT = Check(
     "unlisted-variant",

@@ -166,7 +166,7 @@ def _judged(
     from wheelfit.check.findings import Count, Report
     from wheelfit.check.profile import Profile
     from wheelfit.cli.check_report import Bar
-    from wheelfit.cli.publishing import judge, project_table
+    from wheelfit.cli.publishing import judge, project_in
 
     profiles = frozenset(map(Profile, arguments.profile))
     if destination.is_public:
@@ -178,7 +178,7 @@ def _judged(
     )
     forecasts, findings = forecast(compared.new, there, limits)
     found = [*compared.findings, *findings]
-    found += completeness_findings(outgoing, there, *project_table(Path(arguments.project)))
+    found += completeness_findings(outgoing, there, project_in(Path(arguments.project)))
     if Profile.PYPI in profiles:
         found += closed_findings(compared.new, there, datetime.now(UTC))
     report += Report.of(found, (), Count())
