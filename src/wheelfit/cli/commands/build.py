@@ -43,7 +43,8 @@ def configure(parser: ArgumentParser) -> None:
     add_interpreter(parser)
     add_sources(parser)
     add_hidden_defaults(parser)
-    parser.set_defaults(build_table=None)  # a project's table, which is read where it is built
+    # Tables of a project, which are read where it is built.
+    parser.set_defaults(build_table=None, matrix_table=None)
 
 
 def _add_wheels(parser: ArgumentParser) -> None:
