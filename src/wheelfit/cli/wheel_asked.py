@@ -208,8 +208,9 @@ def _of_project(path: Path) -> ProjectTable:
 
     if path.is_dir():
         path /= "pyproject.toml"
+    data = read_named_file(path)
     try:
-        pyproject = strict_toml.load(read_named_file(path))
+        pyproject = strict_toml.load(data)
     except ValueError as error:
         raise InvalidDocument([Fault("", str(error))], where=str(path)) from None
     try:
@@ -231,15 +232,13 @@ def _of_document(path: Path) -> ProjectTable:
     from wheelfit.core.metadata import read_document
     from wheelfit.core.project_table import ProjectTable
     from wheelfit.core.providers import BrokenProvider
-    from wheelfit.errors import Fault, InvalidDocument
 
     document = read_document(read_named_file(path), where=str(path), strict=True)
-    providers: dict[str, TableProvider] = {}
-    for namespace, provider in document.providers.items():
-        if isinstance(provider, BrokenProvider):
-            fault = Fault(f"providers.{namespace}", provider.reason, "F-132")
-            raise InvalidDocument([fault], where=str(path))
-        providers[namespace] = provider
+    providers: dict[str, TableProvider] = {
+        namespace: provider
+        for namespace, provider in document.providers.items()
+        if not isinstance(provider, BrokenProvider)  # a document with one is refused above
+    }
     return ProjectTable(
         document.priorities,
         providers,

@@ -252,8 +252,12 @@ class _Results:
                 self._waiting.clear()
 
     def publish_rest(self) -> None:
-        """Give their names to results that have none yet."""
+        """Give their names to results that have none yet.
+
+        :raises WheelfitError: something is in the way, or contradicts what is there.
+        """
         from wheelfit.build.index_file import check_consistency
+        from wheelfit.errors import FileProblem
         from wheelfit.values import replace
 
         published, pairs, own = [], [], set()
@@ -262,6 +266,8 @@ class _Results:
                 published.append(one)
                 continue
             place = folder / one.path.name
+            if any(place == other.path for other in self.done if other.is_new):
+                raise FileProblem("another result has that name already", where=str(place))
             pairs.append((one.path, place))
             if _same(place, one.source):
                 own.add(place)

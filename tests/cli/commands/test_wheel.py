@@ -190,6 +190,27 @@ class TestMake:
             run("wheel", "make", wheel, "-o", out, "--document", path, "--label", label)
             assert list(document(out / f"fast-1.0-py3-none-any-{label}.whl")["variants"]) == [label]
 
+    @pytest.mark.parametrize(
+        ("option", "text"),
+        [
+            ("--project", "["),
+            ("--project", "[project]"),
+            ("--document", "{"),
+            ("--document", '{"default-priorities": {"namespace": ["a"]}, "providers": {"a": 1}}'),
+        ],
+    )
+    def test_files_with_faults(
+        self, wheel: Path, tmp_path: Path, run: Runner, option: str, text: str
+    ) -> None:
+        """B-6: a table or document with faults is refused, with its name."""
+        path = tmp_path / "given"
+        path.write_text(text)
+        said = run("wheel", "make", wheel, option, path, "--null", "--json", code=1)
+        assert said.error["where"] == str(path)
+        path.unlink()
+        said = run("wheel", "make", wheel, option, path, "--null", "--json", code=1)
+        assert said.error["code"] == "file-problem"
+
     def test_build_requires(self, wheel: Path, tmp_path: Path, run: Runner) -> None:
         """B-22: a plugin that a build asks is not asked here, and that is said."""
         table = TABLE.replace(
@@ -271,6 +292,21 @@ class TestMany:
         assert failed["error"]["code"] == "invalid-wheel"
         said = run("wheel", "make", wheels, *MKL, "--keep-going", code=9)
         assert "1 wheel could not be done" in said.err
+
+    def test_keep_going_with_conflicts(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """``--keep-going`` never lets one result take the place of another, nor contradict it."""
+        for folder in ("one", "two"):
+            build_wheel(tmp_path / folder, "a", "1.0")
+        wheels = (tmp_path / "one", tmp_path / "two")
+        words = ("--keep-going", "--overwrite", "--json")
+        said = run("wheel", "make", *wheels, "-o", out, *MKL, *words, code=9).object
+        assert [one["source"] for one in said["wheels"]] == [str(next(wheels[0].iterdir()))]
+        assert said["failed"][0]["error"]["code"] == "file-problem"
+        other = ("-p", "blas :: library :: openblas", "--label", "mkl", *STATIC)
+        three = build_wheel(tmp_path / "three", "a", "1.0", tag="cp313-cp313-any")
+        said = run("wheel", "make", three, "-o", out, *other, *words, code=9).object
+        assert said["failed"][0]["error"]["code"] == "inconsistent-documents"
+        assert names(out) == ["a-1.0-py3-none-any-mkl.whl"]
 
     def test_mended(self, wheels: Path, out: Path, run: Runner) -> None:
         """B-34: a RECORD that is wrong is written anew on request, and that is told."""
