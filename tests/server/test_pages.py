@@ -10,7 +10,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.server.pages import choose_type, write_project, write_projects, write_site
-from wheelfit.sources.page import ACCEPT, File, OtherPages, ProjectPage
+from wheelfit.sources.page import ACCEPT, File, OtherPages, ProjectPage, Status
 from wheelfit.sources.simple_api import parse_page
 
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -125,6 +125,26 @@ def test_nonsense_about_other_pages_hides_no_file(said: object) -> None:
     page = parse_page(json.dumps(document).encode(), JSON, URL, NAME)
     assert len(page.files) == len(PAGE.files)
     assert not page.elsewhere
+
+
+def test_the_version_has_what_the_page_says() -> None:
+    """PEP 629: a page has the version of the API that its keys need, and no newer one."""
+    plain = ProjectPage(NAME, (File("some-1.tar.gz", "some-1.tar.gz"),), "index")
+    attested = File("some-1.tar.gz", "some-1.tar.gz", provenance="some-1.tar.gz.provenance")
+    elsewhere = OtherPages(("https://first.example/simple/some/",))
+    pages = {
+        "1.1": plain,
+        "1.2": replace(plain, elsewhere=elsewhere),
+        "1.3": replace(plain, files=(attested,), elsewhere=elsewhere),
+        "1.4": replace(plain, files=(attested,), status=Status("deprecated", 'use "other"')),
+    }
+    for version, page in pages.items():
+        assert json.loads(write_project(page, JSON))["meta"]["api-version"] == version
+        said = f'<meta name="pypi:repository-version" content="{version}">'
+        assert said in write_project(page, HTML).decode()
+        for kind in (JSON, HTML):
+            read = parse_page(write_project(page, kind), kind, URL, NAME)
+            assert (read.status, read.elsewhere) == (page.status, page.elsewhere)
 
 
 def test_index_file_has_no_attributes() -> None:

@@ -52,14 +52,16 @@ def test_the_same_page_comes_back(tmp_path: Path) -> None:
 
 
 def test_where_a_project_is_besides_comes_back(tmp_path: Path) -> None:
-    """PEP 708: it is remembered with the files."""
+    """PEP 708, PEP 792: it is remembered with the files, and so is what the project is."""
     said = (
         '<meta name="pypi:tracks" content="https://a.example/a/">'
         '<meta name="pypi:alternate-locations" content="https://b.example/a/">'
+        '<meta name="pypi:project-status" content="archived">'
     )
     for _ in range(2):
         page = ParsedPages(Store(tmp_path)).page(answer(said + LARGE), A, source="s")
         assert page.elsewhere == OtherPages(("https://a.example/a/",), ("https://b.example/a/",))
+        assert page.status.marker == "archived"
 
 
 def test_it_belongs_to_the_page(tmp_path: Path) -> None:

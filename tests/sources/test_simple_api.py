@@ -10,7 +10,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.errors import InvalidPage
-from wheelfit.sources.page import File, ProjectPage
+from wheelfit.sources.page import File, ProjectPage, Status
 from wheelfit.sources.simple_api import parse_page
 
 URL = "https://index.example/simple/a/"
@@ -254,10 +254,26 @@ class TestJson:
         with pytest.raises(InvalidPage, match="version '2"):
             from_json(meta={"api-version": "2.0"})
 
-    def test_quarantine_is_noted(self) -> None:
-        """PEP 792: a project that is not active says so."""
-        page = from_json(**{"project-status": {"status": "quarantined", "reason": "malware"}})
+    def test_a_project_that_is_quarantined(self) -> None:
+        """PEP 792: it says so, and no file of it is had, in whatever form the page is."""
+        said = {"status": "quarantined", "reason": "malware"}
+        page = from_json({"filename": "a-1.whl", "url": "a-1.whl"}, **{"project-status": said})
+        html = (
+            '<meta name="pypi:project-status" content="quarantined">'
+            '<meta name="pypi:project-status-reason" content="malware">'
+            '<a href="a-1.whl">a-1.whl</a>'
+        )
+        assert page == parse_page(html.encode(), "text/html", URL, A)
+        assert page.status == Status("quarantined", "malware")
         assert page.notes == ("the project is quarantined: malware",)
+        assert page.files == ()
+
+    def test_a_project_that_is_archived(self) -> None:
+        """PEP 792: its files stay, as do those of a project of whose status nobody knows yet."""
+        for marker in ("archived", "deprecated", "resting"):
+            files = {"filename": "a-1.whl", "url": "a-1.whl"}
+            page = from_json(files, **{"project-status": {"status": marker}})
+            assert (page.status.marker, len(page.files)) == (marker, 1)
 
     def test_null_digest(self) -> None:
         """A digest that is null is none; the page stays readable."""

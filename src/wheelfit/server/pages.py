@@ -11,7 +11,7 @@ from wheelfit.core.filename import parse_index_file_name, release_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.page import File, ProjectPage, Status
 
 
 __all__ = ["HTML", "JSON", "choose_type", "write_project", "write_projects", "write_site"]
@@ -24,6 +24,10 @@ def __dir__() -> list[str]:
 API_VERSION = "1.1"
 _WITH_ELSEWHERE = "1.2"
 """Of pages that say where their project is besides (PEP 708)."""
+_WITH_PROVENANCE = "1.3"
+"""Of pages that say where attestations are (PEP 740)."""
+_WITH_STATUS = "1.4"
+"""Of pages that say what their project is as a whole (PEP 792)."""
 
 JSON = "application/vnd.pypi.simple.v1+json"
 HTML = "application/vnd.pypi.simple.v1+html"
@@ -77,7 +81,8 @@ def write_projects(names: Iterable[str], media_type: str) -> bytes:
     :param media_type: what `choose_type` returned.
     """
     if media_type == JSON:
-        return _json({"meta": _meta(), "projects": [{"name": name} for name in names]})
+        meta = {"api-version": API_VERSION}
+        return _json({"meta": meta, "projects": [{"name": name} for name in names]})
     return _html("Simple index", (_anchor(f"{name}/", {}, name) for name in names))
 
 
@@ -87,20 +92,23 @@ def write_project(page: ProjectPage, media_type: str) -> bytes:
     :param page: its files, in the order of the page.
     :param media_type: what `choose_type` returned.
     """
-    elsewhere = page.elsewhere
+    elsewhere, status, version = page.elsewhere, page.status, _version(page)
     if media_type != JSON:
         said = [("pypi:tracks", url) for url in elsewhere.tracks]
         said += [("pypi:alternate-locations", url) for url in elsewhere.alternates]
-        return _html(f"Links for {page.name}", map(_link, page.files), said)
-    meta: dict[str, object] = {**_meta()}
-    if elsewhere:
-        meta["api-version"] = _WITH_ELSEWHERE
+        if status:
+            said.append(("pypi:project-status", status.marker))
+        if status and status.reason:
+            said.append(("pypi:project-status-reason", status.reason))
+        return _html(f"Links for {page.name}", map(_link, page.files), said, version)
+    meta: dict[str, object] = {"api-version": version}
     if elsewhere.tracks:
         meta["tracks"] = list(elsewhere.tracks)
     content = {
         "meta": meta,
         "name": page.name,
         **({"alternate-locations": list(elsewhere.alternates)} if elsewhere.alternates else {}),
+        **({"project-status": _status(status)} if status else {}),
         "versions": _versions(page.files),
         "files": [_entry(file) for file in page.files],
     }
@@ -165,14 +173,24 @@ def _link(file: File) -> str:
     return _anchor(file.url + fragment, attributes, file.filename)
 
 
+def _version(page: ProjectPage) -> str:
+    """Return the oldest version of the API that has all that a page says."""
+    if page.status:
+        return _WITH_STATUS
+    if any(file.provenance is not None for file in page.files):
+        return _WITH_PROVENANCE
+    return _WITH_ELSEWHERE if page.elsewhere else API_VERSION
+
+
+def _status(status: Status) -> dict[str, str]:
+    reason = {"reason": status.reason} if status.reason else {}
+    return {"status": status.marker, **reason}
+
+
 def _versions(files: Iterable[File]) -> list[str]:
     """List the versions there are files of (PEP 700)."""
     releases = map(release_of, (file.filename for file in files))
     return [str(one) for one in sorted({release[1] for release in releases if release is not None})]
-
-
-def _meta() -> dict[str, str]:
-    return {"api-version": API_VERSION}
 
 
 def _json(content: Mapping[str, object]) -> bytes:
@@ -184,8 +202,12 @@ def _anchor(url: str, attributes: Mapping[str, str], text: str) -> str:
     return f'<a href="{escape(url)}"{shown}>{escape(text)}</a><br>'
 
 
-def _html(title: str, lines: Iterable[str], said: Sequence[tuple[str, str]] = ()) -> bytes:
-    version = _WITH_ELSEWHERE if said else API_VERSION
+def _html(
+    title: str,
+    lines: Iterable[str],
+    said: Sequence[tuple[str, str]] = (),
+    version: str = API_VERSION,
+) -> bytes:
     more = "".join(f'<meta name="{name}" content="{escape(text)}">\n' for name, text in said)
     head = (
         "<!DOCTYPE html>\n<html>\n<head>\n"

@@ -45,6 +45,10 @@ class HtmlPage:
     """Content of each ``<meta name="pypi:tracks">`` (PEP 708)."""
     alternates: tuple[str, ...] = ()
     """Content of each ``<meta name="pypi:alternate-locations">`` (PEP 708)."""
+    status: str = ""
+    """Content of the first ``<meta name="pypi:project-status">`` (PEP 792); empty: none."""
+    reason: str = ""
+    """Content of the first ``<meta name="pypi:project-status-reason">``."""
 
 
 # Possessive quantifiers everywhere: a page that does not match is given up at
@@ -60,6 +64,9 @@ _TEXT_UNTIL = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE)
     for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noframes", "noembed")
 }
+
+
+_STATUS = ("pypi:project-status", "pypi:project-status-reason")
 
 
 def read_links(text: str) -> HtmlPage:
@@ -106,6 +113,7 @@ def read_links(text: str) -> HtmlPage:
         tuple(scan.links),
         tuple(scan.said["pypi:tracks"]),
         tuple(scan.said["pypi:alternate-locations"]),
+        *(next(iter(scan.said[name]), "") for name in _STATUS),
     )
 
 
@@ -116,7 +124,9 @@ class _Scan:
         self.base: str | None = None
         self.version: str | None = None
         self.links: list[Link] = []
-        self.said: dict[str, list[str]] = {"pypi:tracks": [], "pypi:alternate-locations": []}
+        self.said: dict[str, list[str]] = {
+            name: [] for name in ("pypi:tracks", "pypi:alternate-locations", *_STATUS)
+        }
         self.attributes: dict[str, str] | None = None
         self.words: list[str] = []
 

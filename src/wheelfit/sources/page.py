@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACCEPT",
+    "ACTIVE",
     "BRIDGE",
     "NO_HASHES",
     "VARIANTS_SUFFIX",
@@ -26,6 +27,7 @@ __all__ = [
     "Origin",
     "OtherPages",
     "ProjectPage",
+    "Status",
     "check_page_url",
     "time_of_upload",
 ]
@@ -156,6 +158,31 @@ class OtherPages:
 
 
 @dataclass(frozen=True, slots=True)
+class Status:
+    """Say what an index says of a project as a whole (PEP 792)."""
+
+    marker: str = "active"
+    """``active``, ``archived``, ``deprecated``, ``quarantined``, or what may come."""
+    reason: str = ""
+    """In the words of the index; empty: none."""
+
+    def __bool__(self) -> bool:
+        return self.marker != "active"
+
+    def __str__(self) -> str:
+        return f"{self.marker}: {self.reason}" if self.reason else self.marker
+
+    @property
+    def is_quarantined(self) -> bool:
+        """Tell whether the project may be harmful, so that nobody offers a file of it."""
+        return self.marker == "quarantined"
+
+
+ACTIVE = Status()
+"""What a project is of which nothing is said."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectPage:
     """List the files of one project at one source."""
 
@@ -171,3 +198,5 @@ class ProjectPage:
     """The family whose members are listed as its variants; None: it is what it is."""
     elsewhere: OtherPages = OtherPages()
     """What the index says of the same project on other ones; nothing here follows from it."""
+    status: Status = ACTIVE
+    """What the index says of the project; one that is quarantined has no files here."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit import __version__
 from wheelfit.core.digests import sha256_of
-from wheelfit.sources.page import NO_HASHES, File, OtherPages, ProjectPage
+from wheelfit.sources.page import NO_HASHES, File, OtherPages, ProjectPage, Status
 from wheelfit.sources.simple_api import parse_page
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def __dir__() -> list[str]:
 
 _WORTH = 16 << 10  # bytes; a smaller page is parsed in no time
 _KIND = "parsed"
-_FORM = 4  # raised whenever a row changes
+_FORM = 5  # raised whenever a row changes
 _Row: TypeAlias = tuple[
     str,
     str,
@@ -44,7 +44,7 @@ _Row: TypeAlias = tuple[
     tuple[str, ...] | None,
 ]
 
-_Kept: TypeAlias = tuple[list[_Row], list[str], tuple[str, ...], tuple[str, ...]]
+_Kept: TypeAlias = tuple[list[_Row], list[str], tuple[str, ...], tuple[str, ...], str, str]
 
 
 class ParsedPages:
@@ -100,7 +100,8 @@ def _encoded(page: ProjectPage) -> bytes:
     ]
     from msgspec.msgpack import encode  # noqa: PLC0415 - 15 ms, for large pages
 
-    return encode((rows, page.notes, page.elsewhere.tracks, page.elsewhere.alternates))
+    places = (page.elsewhere.tracks, page.elsewhere.alternates)
+    return encode((rows, page.notes, *places, page.status.marker, page.status.reason))
 
 
 @cache
@@ -111,7 +112,7 @@ def _decoder() -> Decoder[_Kept]:
 
 
 def _decoded(data: bytes, project: NormalizedName, source: str) -> ProjectPage:
-    rows, notes, tracks, alternates = _decoder().decode(data)
+    rows, notes, tracks, alternates, marker, reason = _decoder().decode(data)
     files = tuple(
         File(
             filename=filename,
@@ -139,8 +140,8 @@ def _decoded(data: bytes, project: NormalizedName, source: str) -> ProjectPage:
             forbidden,
         ) in rows
     )
-    elsewhere = OtherPages(tracks, alternates)
-    return ProjectPage(project, files, source, tuple(notes), elsewhere=elsewhere)
+    elsewhere, status = OtherPages(tracks, alternates), Status(marker, reason)
+    return ProjectPage(project, files, source, tuple(notes), elsewhere=elsewhere, status=status)
 
 
 def _frozen(hashes: dict[str, str] | None) -> Mapping[str, str]:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wheelfit.errors import InvalidPage
 from wheelfit.patterns import pattern
-from wheelfit.sources.page import NO_HASHES, VARIANTS_SUFFIX, File, OtherPages, ProjectPage
+from wheelfit.sources.page import (
+    ACTIVE,
+    NO_HASHES,
+    VARIANTS_SUFFIX,
+    File,
+    OtherPages,
+    ProjectPage,
+    Status,
+)
 from wheelfit.sources.urls import join, last_segment, origin, redact, split_userinfo
 
 if TYPE_CHECKING:
@@ -58,7 +66,8 @@ def parse_page(
     """Read the page of one project.
 
     Entries that cannot be used (a name with a path separator, a link to a
-    local file from a remote page) are left out, with a note on the page.
+    local file from a remote page) are left out, with a note on the page; and
+    so are all of a project that is quarantined, even if the index still lists some.
 
     :param body: the page, decompressed.
     :param content_type: the ``Content-Type`` of the answer; empty if there was none.
@@ -68,8 +77,12 @@ def parse_page(
     :raises InvalidPage: it is neither JSON nor HTML of API version 1.
     """
     source = source or redact(url)
-    files, notes, elsewhere = _read(body, content_type, url, source)
-    return ProjectPage(project, files, source, notes, elsewhere=elsewhere)
+    files, notes, elsewhere, status = _read(body, content_type, url, source)
+    if status:
+        notes = (*notes, f"the project is {status}")
+    if status.is_quarantined:
+        files = ()
+    return ProjectPage(project, files, source, notes, elsewhere=elsewhere, status=status)
 
 
 def parse_links(
@@ -85,8 +98,8 @@ def parse_links(
     return _read(body, content_type, url, source)[:2]
 
 
-_Read: TypeAlias = tuple[tuple[File, ...], tuple[str, ...], OtherPages]
-"""Files, notes, and where the project is besides."""
+_Read: TypeAlias = tuple[tuple[File, ...], tuple[str, ...], OtherPages, Status]
+"""Files, notes, where the project is besides, and its status."""
 
 
 def _read(body: bytes, content_type: str, url: str, source: str) -> _Read:
@@ -261,7 +274,8 @@ def _from_html(body: bytes, charset: str, url: str, source: str) -> _Read:
             metadata_hashes=_html_metadata(advertised),
             provenance=attributes.get("data-provenance"),
         )
-    return *entries.result(), _other_pages(page.tracks, page.alternates, url)
+    elsewhere = _other_pages(page.tracks, page.alternates, url)
+    return *entries.result(), elsewhere, _status(page.status, page.reason)
 
 
 def _html_name(link: Link) -> Callable[[str], str | None]:
@@ -309,7 +323,7 @@ def _from_json(body: bytes, url: str, source: str) -> _Read:
     if rows is not None:
         for row in rows:
             _add_json(entries, *row)
-        return *entries.result(), _NOWHERE
+        return *entries.result(), _NOWHERE, ACTIVE
     from wheelfit.sources.json_page import decoded  # noqa: PLC0415 - 20 ms, for large pages
 
     try:
@@ -334,11 +348,10 @@ def _from_json(body: bytes, url: str, source: str) -> _Read:
             file.dist_info_metadata,
             file.provenance,
         )
-    if page.project_status is not None and page.project_status.status != "active":
-        status, reason = page.project_status.status, page.project_status.reason
-        words = _one_line(f"{status}: {reason}" if reason else status)
-        entries.notes.append(f"the project is {words}")  # PEP 792
-    return *entries.result(), _other_pages(page.meta.tracks, page.alternate_locations, url)
+    elsewhere = _other_pages(page.meta.tracks, page.alternate_locations, url)
+    said = page.project_status
+    status = ACTIVE if said is None else _status(said.status, said.reason or "")
+    return *entries.result(), elsewhere, status
 
 
 def _refuse(constant: str) -> None:
@@ -449,6 +462,11 @@ def _one_line(words: str) -> str:
 
 
 # --- both -----------------------------------------------------------------------
+
+
+def _status(marker: str, reason: str) -> Status:
+    """Read what a project is as a whole (PEP 792); a marker of the future counts as it stands."""
+    return Status(_one_line(marker) or ACTIVE.marker, _one_line(reason))
 
 
 _NOWHERE = OtherPages()

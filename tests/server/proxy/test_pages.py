@@ -312,6 +312,25 @@ class TestHandedOn:
         assert behind.ask("/simple/some/", conditional).status == 304
         behind.close()
 
+    @pytest.mark.parametrize("form", [JSON, "text/html"])
+    def test_what_is_quarantined_is_withheld(self, static: Any, tmp_path: Path, form: str) -> None:
+        """PEP 792: no file is offered, from whatever page, nor from one that was kept."""
+        pages, _, index = static
+        page = (
+            b'{"meta":{"api-version":"1.4"},"name":"some","project-status":{"status":"quarantined"}'
+            b',"files":[{"filename":"some-1.0.tar.gz","url":"some-1.0.tar.gz","hashes":{}}]}'
+            if form == JSON
+            else b'<meta name="pypi:project-status" content="quarantined">'
+            b'<a href="some-1.0.tar.gz">some-1.0.tar.gz</a>'
+        )
+        pages["/simple/some/"] = self.page_of(page, form, cache_control="max-age=600")
+        for _ in range(2):  # the second one knows it from disk
+            behind = Behind(index.url, mode="full", cache=tmp_path)
+            got = body(behind.ask("/simple/some/", {"accept": form}))
+            behind.close()
+            assert b"quarantined" in got
+            assert b"some-1.0" not in got
+
     def test_what_is_fresh_is_not_asked_for_again(self, static: Any, tmp_path: Path) -> None:
         """max-age of the index holds for the proxy, in memory and from disk; not for clients."""
         pages, requests, index = static

@@ -59,6 +59,28 @@ class TestPages:
         assert served["meta"] == page["meta"]
         assert list(mirror().page("small")) == [SMALL]
 
+    @pytest.mark.parametrize("form", [JSON, "text/html"])
+    def test_what_a_project_is(self, mirror: Opener, upstream: RecordingIndex, form: str) -> None:
+        """PEP 792: its status is passed on; nothing of a project that is quarantined is had."""
+        one = mirror(fresh=0.0)
+        assert one.file(SMALL)
+        files: list[object] = [{"filename": SMALL, "url": f"../../files/{SMALL}", "hashes": {}}]
+        for status, left in (("archived", 1), ("quarantined", 0)):
+            document = {"meta": {"api-version": "1.4"}, "name": "small", "files": files}
+            document["project-status"] = {"status": status, "reason": "so & so"}
+            upstream.faults.content["/simple/small/"] = json.dumps(document).encode()
+            body = b"".join(one.ask("/simple/small/", {"accept": form}).body).decode()
+            assert body.count(f"{SMALL}<" if form != JSON else f'"{SMALL}"') == left
+            if form == JSON:
+                served = json.loads(body)
+                assert served["project-status"] == document["project-status"]
+                assert served["meta"] == {"api-version": "1.4"}
+            else:
+                assert f'<meta name="pypi:project-status" content="{status}">' in body
+                assert '<meta name="pypi:project-status-reason" content="so &amp; so">' in body
+                assert '<meta name="pypi:repository-version" content="1.4">' in body
+        assert one.ask(f"/files/{SMALL}").status == 404
+
     def test_upload_times_and_attestations(self, mirror: Opener) -> None:
         """They are passed on, the attestations under an address of the mirror."""
         page = {

@@ -204,7 +204,11 @@ class Proxy:
             return page_answer(request, media_type, written.body, _PAGE_HEADERS)
         if asked.mode == "additive":
             return missing("the project has no variants; other indexes have it")
-        if upstream.wants_login(page.url) or not _fits(page.content_type, media_type):
+        if (
+            page.may_be_quarantined
+            or upstream.wants_login(page.url)
+            or not _fits(page.content_type, media_type)
+        ):
             written = self._written(upstream, page, normal, asked, profile, asker, media_type)
             return page_answer(request, media_type, written.body, _PAGE_HEADERS)
         return _raw(request, page)

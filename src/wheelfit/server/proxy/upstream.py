@@ -46,9 +46,10 @@ def __dir__() -> list[str]:
 
 _ACCEPT_HTML = "application/vnd.pypi.simple.v1+html, text/html; q=0.9"
 _KIND = "pages"
-_FORM = "raw 1"
+_FORM = "raw 2"
 """Begins the keys of what is kept here; raised whenever an entry changes."""
 _MARK = VARIANTS_SUFFIX.encode()
+_WITHHELD = b"quarantined"
 _MOST_IN_MEMORY = 64 << 20
 _PART = 1 << 14
 
@@ -72,6 +73,8 @@ class RawPage:
     """What a later request is made conditional with, and how long it is fresh."""
     asked: float = 0.0
     """When the index said so last, in seconds since the epoch."""
+    may_be_quarantined: bool = False
+    """Whether the page has to be understood before it is handed on (PEP 792)."""
 
     @property
     def plain(self) -> bytes:
@@ -224,6 +227,7 @@ class Upstream:
             "url": page.url,
             "digest": page.digest,
             "variants": page.has_variants,
+            "quarantined": page.may_be_quarantined,
             "headers": dict(page.headers),
             "asked": page.asked,
         }
@@ -252,6 +256,7 @@ def _made(
         _MARK in plain,
         headers,
         asked,
+        _WITHHELD in plain,
     )
 
 
@@ -267,6 +272,7 @@ def _of_entry(entry: Entry) -> RawPage | None:
             bool(head["variants"]),
             dict(head["headers"]),
             float(head["asked"]),
+            bool(head["quarantined"]),
         )
     except (KeyError, TypeError, ValueError):
         return None

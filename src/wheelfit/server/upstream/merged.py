@@ -184,7 +184,10 @@ class Merged:
             tuple(dict.fromkeys(url for page in known for url in page.elsewhere.alternates)),
         )
         source = ", ".join(page.source for page in known)
-        return ProjectPage(name, kept, source, tuple(notes), elsewhere=elsewhere)
+        # Of one source that withholds its files the others do not speak.
+        stated = [page.status for page in known if not page.status.is_quarantined]
+        status = (stated or [known[0].status])[0]
+        return ProjectPage(name, kept, source, tuple(notes), elsewhere=elsewhere, status=status)
 
     def _content_together(
         self, name: NormalizedName, filename: str, suffix: str

@@ -249,6 +249,7 @@ class Mirrored:
             self.name,
             tuple(dict.fromkeys(notes)),
             elsewhere=known.page.elsewhere,
+            status=known.page.status,
         )
         for sentence in page.notes:
             self._note(f"{name} of {self.name}: {sentence}")
