@@ -145,6 +145,21 @@ def test_no_build_takes_up_another(backend: str, build: Build, tmp_path: Path) -
     assert "%ymm" in instructions(by_label(said)["v3"], tmp_path / "code")
 
 
+def test_a_backend_of_its_own(build: Build, tmp_path: Path) -> None:
+    """Setuptools behind a backend of the project takes up nothing old either."""
+    own = {
+        **SETUPTOOLS,
+        "own.py": "from setuptools.build_meta import *\n",
+        "pyproject.toml": SETUPTOOLS["pyproject.toml"].replace(
+            '"setuptools.build_meta"', '"own"\nbackend-path = ["."]'
+        ),
+    }
+    said = build(own, "--variant", "v3", "--plain", "--flags", "-C--build-option=--verbose")
+    assert said["backend"] == "own"
+    assert "%ymm" in instructions(by_label(said)["v3"], tmp_path / "code")
+    assert not (tmp_path / "project" / "build").exists()
+
+
 def test_without_flags_one_build_is_enough(build: Build, tmp_path: Path) -> None:
     """B-26: unasked no flag is given; all wheels have the code of the plain one."""
     said = build(SETUPTOOLS, "--all")

@@ -492,24 +492,23 @@ class _Work:
         Setuptools takes an object file that is there whatever flags it was compiled with, and
         CMake hears of ``CFLAGS`` only once.
         """
-        backend = self._source.backend
-        if backend.startswith("setuptools"):
-            parser = configparser.RawConfigParser()
-            if own := environ.get("DIST_EXTRA_CONFIG"):
-                parser.read(own, encoding="utf-8")
-            if not parser.has_section("build"):
-                parser.add_section("build")
-            folder = self._new_folder("objects")
-            parser.set("build", "build_base", str(folder / "build"))
-            with (folder / "extra.cfg").open("w", encoding="utf-8") as file:
-                parser.write(file)
-            return settings, {**environ, "DIST_EXTRA_CONFIG": str(folder / "extra.cfg")}
+        folder = self._new_folder("objects")
+        # Backends of a project's own use setuptools too; nobody else reads it.
+        parser = configparser.RawConfigParser()
+        if own := environ.get("DIST_EXTRA_CONFIG"):
+            parser.read(own, encoding="utf-8")
+        if not parser.has_section("build"):
+            parser.add_section("build")
+        parser.set("build", "build_base", str(folder / "build"))
+        with (folder / "extra.cfg").open("w", encoding="utf-8") as file:
+            parser.write(file)
+        environ = {**environ, "DIST_EXTRA_CONFIG": str(folder / "extra.cfg")}
         if (
-            backend == "scikit_build_core.build"
+            self._source.backend == "scikit_build_core.build"
             and self._source.at("tool", "scikit-build", "build-dir") is not None
             and not {"build-dir", "skbuild.build-dir"} & settings.keys()
         ):
-            return {**settings, "build-dir": str(self._new_folder("objects"))}, environ
+            settings = {**settings, "build-dir": str(folder / "cmake")}
         return settings, environ
 
     # --- results -----------------------------------------------------------------------------

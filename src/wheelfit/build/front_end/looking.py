@@ -64,7 +64,7 @@ def look_at(
     question = {
         "backend": source.backend,
         "path": source.backend_path,
-        "mentions": [MARK],
+        "mentions": [] if dialect is None else [MARK],
         "has": [calls] if calls else [],
         "packages": list(packages),
     }
@@ -92,7 +92,7 @@ def look_at(
     name, version = said["backend"]
     return Look(
         f"{canonicalize_name(name)} {version}" if version else name,
-        knows_variants=said["mentions"][MARK],
+        knows_variants=said["mentions"].get(MARK, False),
         has_what_it_calls=not calls or bool(said["has"]),
         machine=said["environment"],
         packages=said["packages"],
