@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from elftools.elf.elffile import ELFFile
 
-__all__ = ["MAGIC", "Section", "Symbols", "read_elf", "read_symbols"]
+__all__ = ["MAGIC", "Section", "Symbols", "executable_sections", "read_elf", "read_symbols"]
 
 
 def __dir__() -> list[str]:
@@ -244,6 +244,23 @@ _PROPERTIES = {
     "GNU_PROPERTY_X86_ISA_1_NEEDED": _NEEDED_LEVELS,
     "GNU_PROPERTY_X86_ISA_1_USED": _USED_LEVELS,
 }
+
+
+_EXECUTABLE = 4  # SHF_EXECINSTR
+
+
+def executable_sections(window: Window) -> list[tuple[int, int]]:
+    """Return where code is: the position and size of each section.
+
+    :param window: the file.
+    :raises Unreadable: that cannot be found out.
+    """
+    with _taken_at_its_word():
+        return [
+            (section["sh_offset"], section["sh_size"])
+            for section in _open(window).iter_sections("SHT_PROGBITS")
+            if section["sh_flags"] & _EXECUTABLE
+        ]
 
 
 # --- symbols ------------------------------------------------------------------------------

@@ -112,6 +112,8 @@ class IsaLevels:
     """The loader refuses the binary below this level (a note of the linker's)."""
     used: str | None = None
     """Code of this level is in it, whether it always runs or not (a note of the assembler's)."""
+    instructions: tuple[tuple[str, int], ...] | None = None
+    """How many instructions of each level there are, whether they run or not; None: not looked."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -176,6 +178,9 @@ class Binary:
             "x86_64-level": {
                 "needed": self.levels.needed,
                 "used": self.levels.used,
+                "instructions": (
+                    None if self.levels.instructions is None else dict(self.levels.instructions)
+                ),
             },
             "minimum-systems": [
                 {

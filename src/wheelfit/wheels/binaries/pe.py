@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.binaries.facts import DeviceCode
     from wheelfit.wheels.binaries.window import Window
 
-__all__ = ["MAGIC", "read_pe"]
+__all__ = ["MAGIC", "executable_sections", "read_pe"]
 
 
 def __dir__() -> list[str]:
@@ -42,6 +42,26 @@ class _Section:
     extent: int
     start: int
     size: int
+    is_executable: bool = False
+
+
+def executable_sections(window: Window) -> list[tuple[int, int]]:
+    """Return where code is: the position and size of each section.
+
+    :param window: the file.
+    :raises Unreadable: that cannot be found out.
+    """
+    (header,) = window.unpack("<I", _HEADER_AT)
+    _, count = window.unpack("<HH", header + 4)
+    (optional_size,) = window.unpack("<H", header + 20)
+    return [
+        (one.start, min(one.size, one.extent) or one.size)
+        for one in _sections(window, header + 24 + optional_size, count)
+        if one.is_executable
+    ]
+
+
+_EXECUTABLE = 0x20000000
 
 
 def read_pe(window: Window, member: str) -> Binary | None:
@@ -95,7 +115,8 @@ def _sections(window: Window, start: int, count: int) -> Iterator[_Section]:
     for place in range(start, start + 40 * count, 40):
         name = window.read(place, 8).rstrip(b"\0").decode("ascii", "replace")
         extent, address, size, offset = window.unpack("<IIII", place + 8)
-        yield _Section(name, address, extent, offset, size)
+        (flags,) = window.unpack("<I", place + 36)
+        yield _Section(name, address, extent, offset, size, bool(flags & _EXECUTABLE))
 
 
 def _libraries(window: Window, optional: int, sections: Sequence[_Section]) -> Iterator[str]:
