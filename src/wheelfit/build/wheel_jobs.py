@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.build.repack.edits import Edits
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
+    from wheelfit.wheels.conversion import Converted
 
 
 __all__ = [
@@ -133,6 +134,8 @@ class Done:
     """Whether every byte was compared with RECORD."""
     layout: str | None = None
     """Of a conversion: the layout that the wheel had; None: it is a plain wheel."""
+    lost: tuple[str, ...] = ()
+    """Of a conversion: what went with consent, one sentence each."""
     is_new: bool = True
     """Whether a wheel was written."""
 
@@ -145,7 +148,8 @@ def do_job(job: WheelJob) -> Done:
     :raises WheelfitError: it cannot be done; nothing was written.
     """
     notes: list[str] = []
-    path, layout = _do(job, notes.append)
+    path, converted = _do(job, notes.append)
+    layout, lost = (None, ()) if converted is None else (converted.layout, converted.lost)
     if path is None:
         path = job.source
         if job.copy_unchanged and job.folder.absolute() != job.source.parent.absolute():
@@ -156,11 +160,12 @@ def do_job(job: WheelJob) -> Done:
     verified = job.writing.verify_content
     if verified is None:
         verified = not any(text.endswith(UNVERIFIED) for text in notes)
-    return Done(job.source, path, tuple(notes), verified, layout)
+    notes += [f"lost: {text}" for text in lost]
+    return Done(job.source, path, tuple(notes), verified, layout, lost)
 
 
-def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, str | None]:
-    """Return where the result is, None if there is nothing to do; and a layout that was old."""
+def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, Converted | None]:
+    """Return where the result is, None if there is nothing to do; of a conversion more."""
     source, folder, how = job.source, job.folder, _how(job)
     match job.act:
         case Make(label, document, layout, resolve):
@@ -180,9 +185,7 @@ def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, str | 
             if not parse_wheel_filename(source.name).is_variant:
                 return None, None
             converted = convert_wheel(source, folder, accept_losses=accept_losses, note=note, **how)
-            for text in converted.lost:
-                note(f"lost: {text}")
-            return (converted.path if converted.is_new else None), converted.layout
+            return (converted.path if converted.is_new else None), converted
         case Repack(edits, label, document, layout, resolve):
             path = repack_wheel(
                 source, folder, edits, label=label,

@@ -171,7 +171,7 @@ def carry_out(
         results = _Results(staging, jobs, places, arguments)
         _do(jobs, arguments, output, results.take)
         results.publish_rest()
-        further = {} if arguments.dry_run else more(results.done)
+        further = more(results.done)
     _tell(results, arguments, output, further)
     return FAILURES if results.failed else 0
 

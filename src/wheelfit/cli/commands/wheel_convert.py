@@ -13,8 +13,9 @@ from wheelfit.cli.wheel_work import add_wheels, add_writing
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from wheelfit.build.wheel_jobs import Done
     from wheelfit.cli.output import Output
 
 
@@ -30,10 +31,18 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
-    """Write the wheels; 9 if some could not be written and --keep-going was given."""
+    """Write the wheels; 9 if some could not be written, 32 if something was lost with consent."""
     from wheelfit.build.wheel_jobs import Convert
+    from wheelfit.cli.commands.index_convert import LOSSES
     from wheelfit.cli.wheel_work import carry_out, find_wheels
 
     act = Convert(accept_losses=arguments.accept_losses)
     work = [(wheel, act) for wheel in find_wheels(arguments.wheels)]
-    return carry_out(work, arguments, output, environ, copy_unchanged=True)
+    lost: list[str] = []
+
+    def remember(done: Sequence[Done]) -> Mapping[str, object]:
+        lost.extend(text for one in done for text in one.lost)
+        return {"lost": lost}
+
+    code = carry_out(work, arguments, output, environ, copy_unchanged=True, more=remember)
+    return code or (LOSSES if lost else 0)

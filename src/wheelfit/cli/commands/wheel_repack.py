@@ -117,7 +117,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             arguments,
             output,
             environ,
-            more=lambda done: _index_files(done) if arguments.index_file else {},
+            more=lambda done: _index_files(done, arguments),
         )
 
 
@@ -130,10 +130,12 @@ def _check(arguments: Namespace) -> None:
         raise UsageError("--variant says what --property, --label and --null would")
 
 
-def _index_files(done: Sequence[Done]) -> Mapping[str, object]:
-    """Write the index files of the folders with results."""
+def _index_files(done: Sequence[Done], arguments: Namespace) -> Mapping[str, object]:
+    """Write the index files of the folders with results, if that is wanted."""
     from wheelfit.build.index_file import write_index_files
 
+    if not arguments.index_file or arguments.dry_run:
+        return {}
     folders = sorted({one.path.parent for one in done})
     return {"index_files": [str(path) for one in folders for path in write_index_files(one)]}
 
