@@ -336,13 +336,17 @@ class _Dask(Executor):
         """Return how many threads work there; it may change at any time."""
         when, count = self._counted
         if time.monotonic() - when > _RECOUNT or not when:
-            count = sum(self._client.nthreads().values())
+            with suppress(Exception):  # that the scheduler is gone, results will say
+                count = sum(self._client.nthreads().values())
             self._counted = (time.monotonic(), count)
         return max(1, count)
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
         future: Future[Result] = Future()
-        task = self._client.submit(fn, *args, pure=False, **kwargs)
+        try:
+            task = self._client.submit(fn, *args, pure=False, **kwargs)
+        except (OSError, RuntimeError) as error:
+            raise _in_our_words(error) from None
         self._tasks[future] = task
         future.add_done_callback(self._let_go)
 
@@ -366,16 +370,20 @@ def _pass_on(task: Task[Result], future: Future[Result]) -> None:
         if task.status == "cancelled":
             raise CancelledError  # noqa: TRY301 - who waits for the result gets it
         result = task.result()
-    except Exception as error:  # noqa: BLE001 - whoever waits for the result gets it
+    except BaseException as error:  # noqa: BLE001 - whoever waits for the result must get one
         future.set_exception(_in_our_words(error))
     else:
         future.set_result(result)
 
 
 def _in_our_words(error: BaseException) -> BaseException:
-    from distributed.scheduler import KilledWorker  # noqa: PLC0415 - it is there by now
+    import asyncio  # noqa: PLC0415 - it is there by now
 
-    if isinstance(error, CancelledError):
+    from distributed.scheduler import KilledWorker  # noqa: PLC0415
+
+    # What the work itself raises comes back as a result, so an error of the system is Dask's own.
+    gone = (CancelledError, asyncio.CancelledError, OSError, RuntimeError)
+    if isinstance(error, gone):
         return Unreachable("the scheduler is gone, or gave up the work", hint="run it again")
     if isinstance(error, KilledWorker):
         return WorkerLost("the process that worked on it ended")
