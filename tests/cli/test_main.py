@@ -295,6 +295,15 @@ class TestErrors:
             assert ("Traceback" in done.stderr) is ("--debug" in words)
 
 
+@pytest.mark.parametrize("command", ["wheel make --null", "wheel show", "build", "init", "matrix"])
+def test_a_path_that_cannot_be(command: str, run: Runner, tmp_path: Path) -> None:
+    """A path that is longer than the system allows is a fault of the path, not of ours."""
+    path = tmp_path / f"{'x' * 300}.whl"
+    said = run(*command.split(), path, code=1)
+    assert "File name too long [file-problem]" in said.err
+    assert str(path) in said.err
+
+
 @pytest.mark.parametrize(
     "command", ["check-env", "check --environment", "recover", "uninstall some"]
 )

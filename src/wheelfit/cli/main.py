@@ -7,6 +7,7 @@ feature.
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import os
 import sys
@@ -384,10 +385,16 @@ def _in_family(error: BaseException) -> WheelfitError:
         return _Ended("asked to end by a signal")
     if isinstance(error, KeyboardInterrupt):
         return _Interrupted("interrupted from the keyboard")
+    if isinstance(error, OSError) and error.errno in _OF_PATHS and error.filename is not None:
+        return FileProblem(f"it cannot be used: {error.strerror}", where=str(error.filename))
     return _InternalError(
         f"wheelfit failed in a way it should not: {type(error).__name__}: {error}",
         hint="run it again with --debug and report what it prints",
     )
+
+
+# What even asking whether a path is there may meet: paths are the user's, wherever that happens.
+_OF_PATHS = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR)
 
 
 class _Interrupted(WheelfitError):
