@@ -23,6 +23,7 @@ from wheelfit.sources.page import File
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.sources.repository import Repository
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.binaries.reading import binaries_of
 from wheelfit.wheels.entry_points import parse_commands
 
 pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]
@@ -71,13 +72,14 @@ def newest(sources: Repository, name: str) -> list[File]:
 
 
 def check(sources: Repository, name: str, folder: Path) -> None:
-    """Take one wheel of a project, and hold all of it against its RECORD."""
+    """Take one wheel of a project, hold all of it against its RECORD, and read its binaries."""
     files = [file for file in newest(sources, name) if (file.size or 0) <= LARGEST]
     if not files:
         pytest.skip("all its wheels are large")
     path = sources.download(files[zlib.crc32(name.encode()) % len(files)], folder)
     with WheelArchive(path) as wheel:
         wheel.verify()
+        assert not [fault for one in binaries_of(wheel) for fault in one.faults]
         commands = f"{wheel.dist_info}/entry_points.txt"
         if commands in wheel:
             parse_commands(wheel.read(commands).decode(), where=path.name)

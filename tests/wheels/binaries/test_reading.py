@@ -250,7 +250,7 @@ class TestHostile:
             with pytest.raises(Unreadable):
                 symbols_in(io.BytesIO(whole))
             return
-        for place in range(4, len(whole) - 8, 3):
+        for place in range(4, len(whole) - 8, 9):
             file = Counting(whole[:place] + b"\xff" * 8 + whole[place + 8 :])
             try:
                 symbols_in(file)
