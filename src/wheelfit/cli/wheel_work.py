@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.executing import add_executor
@@ -128,6 +129,7 @@ def carry_out(
     *,
     copy_unchanged: bool = False,
     more: Callable[[Sequence[Done]], Mapping[str, object]] = lambda _: {},
+    called: Mapping[Path, str] = MappingProxyType({}),
 ) -> int:
     """Do all the work, and tell what became of each wheel.
 
@@ -141,6 +143,7 @@ def carry_out(
     :param copy_unchanged: whether wheels that need nothing are copied to an output folder.
     :param more: is given the results, and does what else is asked for before they are told;
         returns what ``--json`` has besides.
+    :param called: how wheels are called that were fetched, in place of their paths.
     :return: the exit code.
     """
     from contextlib import ExitStack
@@ -168,7 +171,7 @@ def carry_out(
             )
             for (source, act), place in zip(work, places, strict=True)
         ]
-        results = _Results(staging, jobs, places, arguments)
+        results = _Results(staging, jobs, places, arguments, called)
         _do(jobs, arguments, output, results.take)
         results.publish_rest()
         further = more(results.done)
@@ -213,8 +216,10 @@ class _Results:
         jobs: Sequence[WheelJob],
         places: Sequence[Path],
         arguments: Namespace,
+        called: Mapping[Path, str],
     ) -> None:
         self._staging = staging
+        self._called = called
         self._sources = [job.source for job in jobs]
         self._rooms = [job.folder for job in jobs]
         self._places = places
@@ -224,6 +229,10 @@ class _Results:
         """What became of the wheels, where they are now."""
         self.failed: list[tuple[Path, WheelfitError]] = []
         """Wheels that could not be done, and why."""
+
+    def name_of(self, source: Path) -> str:
+        """Return how people know a wheel."""
+        return self._called.get(source, str(source))
 
     def take(self, index: int, one: Done | WheelfitError) -> None:
         """Take what became of a wheel.
@@ -239,6 +248,8 @@ class _Results:
             room = str(self._rooms[index])
             if one.where is not None and one.where.startswith(room):
                 one.where = f"{self._places[index]}{one.where[len(room) :]}"
+            if one.where == str(self._sources[index]):
+                one.where = self.name_of(self._sources[index])
             if not self._arguments.keep_going:
                 raise one
             self.failed.append((self._sources[index], one))
@@ -290,9 +301,10 @@ def _tell(
         {
             "version": 1,
             "dry_run": arguments.dry_run,
-            "wheels": [_mapping(one) for one in results.done],
+            "wheels": [_mapping(one, results.name_of(one.source)) for one in results.done],
             "failed": [
-                {"source": str(source), "error": error.parts()} for source, error in results.failed
+                {"source": results.name_of(source), "error": error.parts()}
+                for source, error in results.failed
             ],
             **further,
         }
@@ -315,11 +327,11 @@ def _tell(
         output.say("nothing was written: this was a dry run", "dim")
 
 
-def _mapping(one: Done) -> dict[str, object]:
+def _mapping(one: Done, source: str) -> dict[str, object]:
     from wheelfit.core.filename import parse_wheel_filename
 
     return {
-        "source": str(one.source),
+        "source": source,
         "path": str(one.path),
         "label": parse_wheel_filename(one.path.name).label,
         "changed": one.is_new,

@@ -636,7 +636,8 @@ class TestRepack:
         run("wheel", "repack", release, "-o", tmp_path / "wanted", *words)
         with RecordingIndex(release) as index:
             where = ("--index-url", index.url)
-            run("wheel", "repack", "fast==1.0", "-o", out, *words, *where)
+            said = run("wheel", "repack", "fast==1.0", "-o", out, *words, *where, "--json").object
+            assert all(one["source"].startswith(index.url[:20]) for one in said["wheels"])
             run("wheel", "repack", "fast-cu12==1.0", "-o", out, *words, *where)
             run("wheel", "repack", "fast==2", "-o", out, *words, *where, code=3)
             run("wheel", "repack", "fast==1.0", *words, *where, code=2)

@@ -110,7 +110,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     _check(arguments)
     plan = _Plan(arguments, output)
     with ExitStack() as stack:
-        wheels = _wheels(arguments, output, environ, stack)
+        called: dict[Path, str] = {}
+        wheels = _wheels(arguments, output, environ, stack, called)
         work = [(wheel, act) for wheel in wheels if (act := plan.act_for(wheel)) is not None]
         return carry_out(
             work,
@@ -118,6 +119,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             output,
             environ,
             more=lambda done: _index_files(done, arguments),
+            called=called,
         )
 
 
@@ -292,9 +294,16 @@ def _read_config(arguments: Namespace) -> RepackConfig | None:
 
 
 def _wheels(
-    arguments: Namespace, output: Output, environ: Mapping[str, str], stack: ExitStack
+    arguments: Namespace,
+    output: Output,
+    environ: Mapping[str, str],
+    stack: ExitStack,
+    called: dict[Path, str],
 ) -> list[Path]:
-    """Return the wheels that are meant; those of an index are fetched first."""
+    """Return the wheels that are meant; those of an index are fetched first.
+
+    :param called: gets the URLs of those.
+    """
     from wheelfit.cli.targets import named_project
     from wheelfit.cli.wheel_work import find_wheels
     from wheelfit.errors import UsageError
@@ -308,7 +317,9 @@ def _wheels(
         if arguments.output is None:
             raise UsageError("wheels of an index need an --output")
         for _, release in releases:
-            wheels += _fetched(release, arguments, output, environ, stack)
+            fetched = _fetched(release, arguments, output, environ, stack)
+            called.update(fetched)
+            wheels += fetched
     return wheels
 
 
@@ -318,15 +329,17 @@ def _fetched(
     output: Output,
     environ: Mapping[str, str],
     stack: ExitStack,
-) -> list[Path]:
-    """Fetch all wheels of a release."""
+) -> Mapping[Path, str]:
+    """Fetch all wheels of a release, and return their URLs by where they are."""
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
+    from wheelfit.cli.downloads import several_at_once
     from wheelfit.cli.indexes import open_indexes, read_settings
     from wheelfit.cli.progress import Bars
     from wheelfit.core.filename import parse_wheel_filename
     from wheelfit.errors import InvalidFilename, ProjectNotFound
+    from wheelfit.sources.urls import redact
 
     arguments.no_bridges = True  # every project as what it is
     settings = read_settings(arguments, environ)
@@ -344,6 +357,9 @@ def _fetched(
         if not files:
             raise ProjectNotFound(f"there are no wheels of {release}", where=repository.name)
         with Bars(output) as bars:
-            return [
-                repository.download(file, folder, bars.transfer(file.filename)) for file in files
-            ]
+            paths = several_at_once(
+                files,
+                lambda file: repository.download(file, folder, bars.transfer(file.filename)),
+                bars,
+            )
+    return {path: redact(file.url) for path, file in zip(paths, files, strict=True)}
