@@ -9,7 +9,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
+from urllib.request import Request as Asked
 from urllib.request import urlopen
 
 import pytest
@@ -39,10 +40,10 @@ def silent() -> Iterator[tuple[RecordingIndex, threading.Event]]:
 def test_it_ends_although_an_index_says_nothing(
     silent: tuple[RecordingIndex, threading.Event], tmp_path: Path
 ) -> None:
-    """Whoever asks it to end waits for no time-out and for no repetition."""
+    """Whoever asks it to end waits for no time-out and for no repetition; nor do other names."""
     index, asked = silent
     words = ["proxy", "--index-url", index.url, "--port", "0", "--cache-dir", str(tmp_path)]
-    words += ["--timeout", "300"]
+    words += ["--timeout", "300", "--answer-to", "wheels.example"]
     with subprocess.Popen(
         [sys.executable, "-m", "wheelfit", *words], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -53,6 +54,11 @@ def test_it_ends_although_an_index_says_nothing(
             with pytest.raises((URLError, OSError)), urlopen(f"{url}some/", timeout=90):
                 pass
 
+        # A page of the web that lets its name lead here.
+        with pytest.raises(HTTPError, match="421"), urlopen(Asked(url, headers={"Host": "evil"})):
+            pass
+        with urlopen(Asked(url, headers={"Host": "wheels.example"})) as known:
+            assert known.status == 200
         asking = threading.Thread(target=ask)
         asking.start()
         assert asked.wait(30)

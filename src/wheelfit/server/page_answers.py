@@ -13,11 +13,21 @@ if TYPE_CHECKING:
     from wheelfit.server.messages import Request
 
 
-__all__ = ["etag_of", "missing", "moved", "page_answer", "unacceptable"]
+__all__ = ["STRICT", "etag_of", "missing", "moved", "page_answer", "unacceptable"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+STRICT = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+}
+"""Headers by which no browser does anything with an answer but show it, whoever wrote it."""
 
 
 def page_answer(

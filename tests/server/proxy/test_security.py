@@ -18,7 +18,7 @@ from server.proxy.test_pages import CUDA, LINUX_TAG, NV, release
 from wheelfit.server.admission import Admission
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Answer, Request
-from wheelfit.server.proxy.mounting import Guarded
+from wheelfit.server.proxy.mounting import Addressed, Guarded
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import release_document
 
@@ -484,6 +484,49 @@ class TestSecret:
         """The application behind it sees no secret."""
         answer = application(Request("GET", "/s3cret-of-this-run/simple/x/"))
         assert body(answer) == b"/simple/x/\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8941", 200),
+        ("127.0.0.2", 200),
+        ("LocalHost:1", 200),
+        ("[::1]:8941", 200),
+        ("Wheels.example:8941", 200),
+        ("evil.example", 421),
+        ("evil.example:8941", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("0.0.0.0:8941", 421),
+        ("[2001:db8::1]", 421),
+        ("evil.example, 127.0.0.1", 421),
+        ("", 421),
+        (None, 200),
+    ],
+)
+def test_who_asks_for_another_name(host: str | None, status: int) -> None:
+    """DNS rebinding: a page of the web may let its name lead here, and does not read anything."""
+    application = Addressed(lambda _: Answer.text(200, "private"), ["wheels.EXAMPLE"])
+    headers = {} if host is None else {"host": host}
+    answer = application(Request("GET", "/simple/", headers))
+    assert answer.status == status
+    assert (b"private" in body(answer)) == (status == 200)
+
+
+def test_a_page_with_scripts() -> None:
+    """What an index wrote is handed on byte by byte, and no browser carries it out."""
+    page = b"<html><script>alert(1)</script><a href='x-1.tar.gz'>x-1.tar.gz</a></html>"
+
+    def answer(_: Request) -> Answer:
+        return Answer.of(200, page, {"content-type": "text/html"})
+
+    with RecordingIndex(answer) as index:
+        behind = Behind(index.url, mode="full")
+        got = behind.ask("/simple/x/", {"accept": "text/html"})
+        behind.close()
+    assert body(got).endswith(page)
+    assert got.headers["content-security-policy"].startswith("default-src 'none'")
+    assert got.headers["x-content-type-options"] == "nosniff"
 
 
 def test_the_host_header_decides_nothing(tmp_path: Path) -> None:

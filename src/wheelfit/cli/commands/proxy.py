@@ -47,6 +47,15 @@ def configure(parser: ArgumentParser) -> None:
         metavar="N",
         help=f"listen at this port (default: {_PORT}; 0: any that is free)",
     )
+    group.add_argument(
+        "--answer-to",
+        type=given,
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="answer those who ask for this name (default: everybody; at an address that only this "
+        "machine reaches, those who ask for this machine)",
+    )
     add_proxying(parser)
 
 
@@ -57,7 +66,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.cli.indexes import read_settings
     from wheelfit.cli.proxying import open_proxy
     from wheelfit.errors import InvalidConfiguration
-    from wheelfit.server.proxy.mounting import Guarded
+    from wheelfit.server.proxy.mounting import Addressed, Guarded
     from wheelfit.sources.urls import is_loopback
 
     secret = environ.get(SECRET, "")
@@ -72,12 +81,15 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
                 "an index behind the proxy is asked with your login, so whoever reaches the "
                 f"proxy sees what you see there; {SECRET} keeps others out"
             )
-        if not is_loopback(arguments.listen_at):
+        is_near = is_loopback(arguments.listen_at)
+        if not is_near:
             output.warn(
                 f"others may reach the proxy at {arguments.listen_at}; it speaks plain HTTP, so "
                 "put a server with TLS in front of it where the network is not yours"
             )
         application = Guarded(opened.application, secret) if secret else opened.application
+        if is_near or arguments.answer_to:
+            application = Addressed(application, arguments.answer_to)
 
         def ready(origin: str) -> None:
             base = f"{origin}/{secret}" if secret else origin

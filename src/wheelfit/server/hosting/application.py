@@ -25,6 +25,7 @@ from wheelfit.server.hosting.hot_pages import HotPages
 from wheelfit.server.hosting.rules import Rules
 from wheelfit.server.hosting.said import Said, read_said
 from wheelfit.server.messages import Answer
+from wheelfit.server.page_answers import STRICT
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.records import PUBLISHED, Violation
 from wheelfit.server.store.stored_index import StoredIndex
@@ -55,15 +56,9 @@ ROUTES = ("simple", "files", "legacy", "stage", "health", "metrics", "api", "oth
 """What requests are for, as metrics and logs call it."""
 _STAGE = pattern(r"[0-9a-f]{16}")
 _READY_FOR = 1.0
-_HTML = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _UNAVAILABLE = StorageUnavailable("the database or the storage of the index does not answer")
 """What strangers are told."""
-HEADERS = (
-    ("x-content-type-options", "nosniff"),
-    ("x-frame-options", "DENY"),
-    ("referrer-policy", "same-origin"),
-    ("content-security-policy", _HTML),
-)
+HEADERS = tuple(STRICT.items())
 """What goes with every answer that says nothing else."""
 
 

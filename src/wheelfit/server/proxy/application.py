@@ -21,7 +21,14 @@ from packaging.utils import InvalidName, canonicalize_name
 from wheelfit.errors import NetworkError, WheelfitError
 from wheelfit.server.memory import Memory
 from wheelfit.server.messages import Answer, as_asked, takes_gzip
-from wheelfit.server.page_answers import etag_of, missing, moved, page_answer, unacceptable
+from wheelfit.server.page_answers import (
+    STRICT,
+    etag_of,
+    missing,
+    moved,
+    page_answer,
+    unacceptable,
+)
 from wheelfit.server.pages import JSON, choose_type, write_project, write_projects
 from wheelfit.server.proxy.clients import UNKNOWN, read_user_agent
 from wheelfit.server.proxy.listing import Listed, list_project
@@ -52,8 +59,13 @@ def __dir__() -> list[str]:
 Mode: TypeAlias = Literal["additive", "full"]
 _MODES = ("additive", "full")
 _KEY = re.compile(r"([0-9a-f]{16})(?:-([0-9a-f]{64}))?")
-_PAGE_HEADERS = {"cache-control": "no-cache", "vary": "Accept, Accept-Encoding, User-Agent"}
-_LASTING = {"cache-control": "max-age=31536000, immutable"}
+# Pages are handed on as strangers wrote them, and are for installers.
+_PAGE_HEADERS = {
+    **STRICT,
+    "cache-control": "no-cache",
+    "vary": "Accept, Accept-Encoding, User-Agent",
+}
+_LASTING = {**STRICT, "cache-control": "max-age=31536000, immutable"}
 _MOST_PAGES = 32 << 20
 _MOST_TOLD = 1000
 
