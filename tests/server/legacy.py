@@ -35,6 +35,8 @@ class LegacyIndex:
         """Names in the order in which they came, refused ones included."""
         self.asked: list[str] = []
         """Paths in the order in which they were asked for."""
+        self.logins: list[str | None] = []
+        """What was shown with each of these."""
         self.fields: dict[str, dict[str, tuple[str, ...]]] = {}
         """By name: what came with a file."""
         self.answers: dict[str, list[Answer]] = {}
@@ -118,6 +120,7 @@ def _handler_of(index: LegacyIndex) -> type[BaseHTTPRequestHandler]:
             body = io.BytesIO(self.rfile.read(int(headers.get("content-length", 0))))
             request = Request(self.command, path, headers, index.url, query, body)
             index.asked.append(path)
+            index.logins.append(headers.get("authorization"))
             try:
                 answer = index.answer(request)
             except Disconnect:

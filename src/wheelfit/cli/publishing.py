@@ -36,7 +36,7 @@ from wheelfit.errors import (
 from wheelfit.server.uploads.rules import check_file
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
-from wheelfit.sources.urls import redact, split_userinfo
+from wheelfit.sources.urls import origin, redact, split_userinfo
 from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -108,9 +108,10 @@ class Index:
 
     def sources(self, environ: Mapping[str, str], output: Output) -> Remembered:
         """Open what it lists; nothing is remembered, since it changes."""
+        is_same = origin(self.check_url) == origin(self.upload_url)
         settings = replace(
             self.settings,
-            index_url=with_login(self.check_url, self.login),
+            index_url=with_login(self.check_url, self.login if is_same else None),
             extra_index_urls=(),
             find_links=(),
             no_index=False,
@@ -205,19 +206,14 @@ def _index(
     environ: Mapping[str, str],
     output: Output,
 ) -> Index:
-    try:
-        clean = split_userinfo(url)[0]
-        parts = urlsplit(clean)
-        host = parts.hostname if parts.port is None or parts.port else None
-    except ValueError:
-        host = None
-    if host is None or parts.scheme not in ("http", "https"):
-        raise InvalidConfiguration("this is no address of an index", where=redact(url))
+    clean, host = _checked(url)
+    if arguments.check_url:
+        _checked(arguments.check_url)
     settings = read_pip_configuration(pip_surroundings(environ, None)).with_options(
         cert=arguments.cert, client_cert=arguments.client_cert
     )
     base = context = None
-    if parts.scheme == "https":
+    if clean.startswith("https:"):
         from wheelfit.sources.certificates import checking_context
 
         context = checking_context(settings.cert, settings.client_cert, environ=environ)
@@ -237,6 +233,21 @@ def _index(
     if not arguments.check_url and host not in _PUBLIC:
         output.detail(f"what is there already is looked for at {redact(check_url)}")
     return Index(clean, split_userinfo(check_url)[0], None, login, settings, context)
+
+
+def _checked(url: str) -> tuple[str, str]:
+    """Return an address without its login, and its host.
+
+    :raises InvalidConfiguration: it is none.
+    """
+    try:
+        clean = split_userinfo(url)[0]
+        where = origin(clean)
+    except ValueError:
+        where = None
+    if where is None or where.scheme not in ("http", "https") or not where.port:
+        raise InvalidConfiguration("this is no address of an index", where=redact(url))
+    return clean, where.host
 
 
 def _without_ending(url: str) -> str:

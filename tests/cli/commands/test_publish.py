@@ -280,6 +280,22 @@ def test_logins_come_from_where_tools_have_them(
     assert "that of TWINE_PASSWORD" in publish(bare, 7)  # the token is for our own indexes
 
 
+def test_a_login_is_for_the_server_that_takes_uploads(
+    run: Runner, dist: Path, legacy: LegacyIndex, tmp_path: Path
+) -> None:
+    """Where an index lists what it has on another server, that one is shown nothing."""
+    host = legacy.url.removeprefix("http://")
+    with LegacyIndex(tmp_path / "other") as other:
+        words = ("--to", f"http://me:secret@{host}", "--check-url", other.simple)
+        run("publish", dist, *words)
+        assert other.asked == ["/simple/fast/"] * len(other.asked)
+        assert set(other.logins) == {None}
+    assert legacy.logins[-1] is not None
+    run("publish", dist, "--to", f"http://me:secret@{host}")
+    pages = zip(legacy.asked, legacy.logins, strict=True)
+    assert all(login for path, login in pages if path.startswith("/simple/"))
+
+
 def test_the_token_of_our_indexes_is_for_them(tmp_path: Path) -> None:
     """``WHEELFIT_INDEX_TOKEN`` counts where an index is one of ours, and nowhere else."""
     environ = {"WHEELFIT_INDEX_TOKEN": "ours", "TWINE_PASSWORD": "theirs"}
@@ -333,6 +349,8 @@ def test_keyring_is_asked_last(tmp_path: Path) -> None:
         (["{dist}", "--to", "nowhere"], 2, "usage"),
         (["{dist}", "--to", "http://"], 1, "invalid-configuration"),
         (["{dist}", "--to", "http://127.0.0.1:1/"], 5, "unreachable"),
+        (["{dist}", "--to", "http://127.0.0.1:x/"], 1, "invalid-configuration"),
+        (["{dist}", "--to", "http://127.0.0.1:1/", "--check-url", "x"], 1, "invalid-configuration"),
         (["{dist}", "--to", "./public/simple"], 2, "usage"),
         (["{dist}", "--to", "./public", "--one-by-one"], 2, "usage"),
         (["{dist}/none", "--to", "./public"], 1, "file-problem"),
