@@ -123,7 +123,7 @@ def _code_findings(binaries: Binaries, values: Sequence[str], place: Place) -> I
         elif lacking:
             yield place.found(
                 checks.NO_SUCH_CODE,
-                f"it claims {value}, for which {_some(list(lacking))} has nothing",
+                f"it claims {value}, for which there is nothing in {_some(list(lacking))}",
                 severity=Severity.WARNING,
             )
         elif not unsure and not any(value in code.values for code in binaries.code):
