@@ -15,7 +15,6 @@ from wheelfit import __version__
 from wheelfit.errors import UnexpectedStatus, Unreachable
 from wheelfit.sources.body import read_body
 from wheelfit.sources.credentials import Login
-from wheelfit.sources.hurried import Hurried
 from wheelfit.sources.retries import RETRY_STATUSES, RetryPolicy
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import (
@@ -175,7 +174,11 @@ class Client:
 
         :param response: of which no body was read.
         """
-        return response if self._patience is None else Hurried(response, self._patience)
+        if self._patience is None:
+            return response
+        from wheelfit.sources.hurried import Hurried  # noqa: PLC0415 - servers only are impatient
+
+        return Hurried(response, self._patience)
 
     def wait_after(self, attempt: int, interrupted: Interrupted, url: str) -> None:
         """Wait before a broken transfer is taken up again.
