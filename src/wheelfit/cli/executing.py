@@ -226,7 +226,8 @@ def _as_named(outcome: Outcome[WheelJob, Done], job: WheelJob) -> Done | Wheelfi
         return replace(outcome.value, source=job.source, path=path)
     error = outcome.error
     assert error is not None  # noqa: S101 - one of the two is there
-    here = str(outcome.item.source)
-    if error.where is not None and error.where.startswith(here):
-        error.where = f"{job.source}{error.where[len(here) :]}"
+    sent = outcome.item
+    for there, named in ((sent.source, job.source), (sent.folder, job.folder)):
+        if error.where is not None and error.where.startswith(str(there)):
+            error.where = f"{named}{error.where[len(str(there)) :]}"
     return error
