@@ -350,6 +350,12 @@ def _fetched(
 # --- what is said ---------------------------------------------------------------------------
 
 _SHOWN = 3
+_LONGEST = 60
+
+
+def _short(symbol: str) -> str:
+    """Cut off a name that a compiler of C++ has made; ``--json`` has the whole."""
+    return symbol if len(symbol) <= _LONGEST else f"{symbol[:_LONGEST]}…"
 
 
 def _line(one: ReleaseVerdict) -> str:
@@ -357,7 +363,7 @@ def _line(one: ReleaseVerdict) -> str:
     if one.missing_libraries:
         reasons.append(f"has no {' and '.join(one.missing_libraries)}")
     if one.missing_symbols:
-        names = ", ".join(one.missing_symbols[:_SHOWN])
+        names = ", ".join(map(_short, one.missing_symbols[:_SHOWN]))
         more = len(one.missing_symbols) - _SHOWN
         reasons.append(f"lacks {names}{f' (and {more} more)' if more > 0 else ''}")
     if one.changed:
