@@ -174,6 +174,9 @@ def document_of(
             error.hint = "wheelfit build asks such plugins; or give their answer with --static"
         elif any(fault.rule in ("P-28", "P-30") for fault in error.faults):
             error.hint = "--no-validate writes them all the same"
+        elif any(fault.rule == "B-7" for fault in error.faults):
+            lacking = [name for name in properties.namespaces if name not in table.providers]
+            error.hint = " ".join(map(_naming, lacking))
         raise
     for namespace, who in answers.validated(properties).items():
         if who is None:
@@ -307,6 +310,17 @@ def _plugin(requirement: str) -> PluginProvider:
     requirement, _, plugin_api = requirement.partition("::")
     parse_requirement(requirement.strip(), allow_variant_markers=False, where="--provider")
     return PluginProvider((requirement.strip(),), plugin_api.strip() or None)
+
+
+def _naming(namespace: str) -> str:
+    """Return the option that names the provider of a namespace."""
+    from wheelfit.errors import UsageError
+
+    try:
+        _known(namespace)
+    except UsageError:
+        return f"--provider {namespace}=REQUIREMENT"
+    return f"--provider {namespace}"
 
 
 def _known(namespace: str) -> TableProvider:

@@ -257,9 +257,11 @@ class TestMake:
         assert tree(wheel.parent) == before
 
     def test_namespace_without_provider(self, wheel: Path, run: Runner) -> None:
-        """B-6, B-7: every namespace needs a provider."""
-        said = run("wheel", "make", wheel, "-p", "a :: b :: c", "--json", code=1)
+        """B-6, B-7: every namespace needs a provider, and the option that names one is told."""
+        words = ("-p", "a :: b :: c", "-p", "x86_64 :: level :: v3")
+        said = run("wheel", "make", wheel, *words, "--json", code=1)
         assert "B-7" in {fault["rule"] for fault in said.error["faults"]}
+        assert said.error["hint"] == "--provider a=REQUIREMENT --provider x86_64"
 
 
 class TestMany:
