@@ -29,6 +29,7 @@ def __dir__() -> list[str]:
 MAGIC = b"MZ"
 
 _MACHINES = {0x8664: "x86_64", 0xAA64: "aarch64", 0x14C: "i686", 0x1C4: "armv7l"}
+_SUFFIXES = (".dll", ".exe", ".pyd")
 _HEADER_AT = 0x3C
 _DIRECTORIES = {0x10B: 96, 0x20B: 112}  # where the optional header of each kind has them
 _IMPORTS, _DELAYED = 1, 13
@@ -65,14 +66,20 @@ _EXECUTABLE = 0x20000000
 
 
 def read_pe(window: Window, member: str) -> Binary | None:
-    """Return what a PE file is; None if it is none, but an older program for DOS.
+    """Return what a PE file is; None if it is none, but a text or an older program for DOS.
 
     :param window: the file.
     :param member: how it is called.
     :raises Unreadable: nothing can be said of it.
     """
-    (header,) = window.unpack("<I", _HEADER_AT)
-    if window.read_some(header, 4) != b"PE\0\0":
+    try:
+        (header,) = window.unpack("<I", _HEADER_AT)
+        is_pe = window.read(header, 4) == b"PE\0\0"
+    except Unreadable:
+        if member.lower().endswith(_SUFFIXES):  # it should be one, and is cut off
+            raise
+        is_pe = False
+    if not is_pe:
         return None
     machine, count = window.unpack("<HH", header + 4)
     (optional_size,) = window.unpack("<H", header + 20)
