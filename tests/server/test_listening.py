@@ -58,6 +58,17 @@ def address() -> Iterator[tuple[str, int]]:
         assert process.wait() == 0
 
 
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [(b"BREW /pot HTTP/1.1", b"501"), (b"get / HTTP/1.1", b"501"), (b"\x16\x03\x01", b"400")],
+)
+def test_what_is_asked_in_no_known_way(
+    address: tuple[str, int], line: bytes, status: bytes
+) -> None:
+    """A method that nobody knows is told from what is no HTTP at all."""
+    assert raw(address, line + b"\r\nHost: x\r\n\r\n").split()[1] == status
+
+
 def test_a_head_that_never_ends_is_answered_and_closed(address: tuple[str, int]) -> None:
     """Slow loris: a byte now and then keeps no connection."""
     with socket.create_connection(address, timeout=20) as connection:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import socket
 import struct
+import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -36,10 +37,12 @@ _DROP = struct.pack("ii", 1, 0)
 _LAST_CHANCE = 1.0
 """Seconds in which a connection may still bring its request, once the server stops."""
 _LONGEST_REASON = 400
+_KIND = re.compile(rb"[A-Za-z-]{1,24} [/*]")
 _PHRASES = {
     400: "Bad Request",
     408: "Request Timeout",
     431: "Request Header Fields Too Large",
+    501: "Not Implemented",
     503: "Service Unavailable",
 }
 
@@ -112,6 +115,7 @@ class BoundedConnection(_Protocol):
             self.head_size += len(data)
         else:
             self.beside += len(data)
+        self.latest = data
         super().data_received(data)
         # Whatever came behind a head is a body, and counts there.
         if self.since is not None and self.head_size > self.bounds.limits.head:
@@ -192,8 +196,13 @@ class BoundedConnection(_Protocol):
         self.transport.close()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - of the interface
-        """Say that this is no request."""
-        self.refuse(400, "this is no HTTP request")
+        """Say that this is no request, or one of a kind that nobody knows."""
+        from httptools import HttpParserInvalidMethodError  # noqa: PLC0415 - it is of an extra
+
+        if isinstance(sys.exception(), HttpParserInvalidMethodError) and _KIND.match(self.latest):
+            self.refuse(501, "no such method is known")
+        else:
+            self.refuse(400, "this is no HTTP request")
 
     def shutdown(self) -> None:
         """Let a request come that is on its way, and close behind it."""

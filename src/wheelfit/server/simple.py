@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from packaging.utils import canonicalize_name
 
 from wheelfit.server.index import Elsewhere
+from wheelfit.server.memory import Memory
 from wheelfit.server.messages import Answer, as_asked
 from wheelfit.server.page_answers import missing, moved, page_answer, unacceptable
 from wheelfit.server.pages import choose_type, write_project, write_projects
@@ -35,8 +35,8 @@ _TYPES = {
     ".provenance": "application/vnd.pypi.integrity.v1+json",
 }
 _PAGE_HEADERS = {"cache-control": "no-cache", "vary": "Accept"}
-_KEPT = 512
-"""Written pages that are kept; at most so many, whatever clients ask for."""
+_ROOM = 32 << 20
+"""Bytes of written pages that are kept."""
 
 
 class SimpleIndex:
@@ -46,12 +46,14 @@ class SimpleIndex:
     but have to be asked for anew; their entity tags make that cheap.
 
     :param index: what is served.
+    :param room: bytes that written pages may take.
     """
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, *, room: int = _ROOM) -> None:
         self._index = index
-        # By project, type and stamp: a page that changed has another key, an old one falls out.
-        self._written = lru_cache(_KEPT)(self._write)
+        self._written: Memory[tuple[Hashable, bytes]] = Memory(
+            room, lambda written: len(written[1]) + 1024
+        )
 
     def __call__(self, request: Request) -> Answer:
         """Answer a request."""
@@ -85,20 +87,26 @@ class SimpleIndex:
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
             return unacceptable()
-        stamp = self._index.stamp(normalised)
-        write = self._write if stamp is None else self._written
-        content = write(normalised, media_type, stamp)
+        content = self._page(normalised, media_type)
         return (
             missing()
             if content is None
             else page_answer(request, media_type, content, _PAGE_HEADERS)
         )
 
-    def _write(
-        self, name: NormalizedName, media_type: str, _stamp: Hashable | None
-    ) -> bytes | None:
+    def _page(self, name: NormalizedName, media_type: str) -> bytes | None:
+        # Before the page is made: at worst it is newer than its stamp, and made once more.
+        stamp = self._index.stamp(name)
+        written = self._written.peek((name, media_type))
+        if written is not None and stamp is not None and written[0] == stamp:
+            return written[1]
         page = self._index.project(name)
-        return None if page is None else write_project(page, media_type)
+        if page is None:
+            return None
+        content = write_project(page, media_type)
+        if stamp is not None:
+            self._written.put((name, media_type), (stamp, content))
+        return content
 
     def _file(self, request: Request, name: str) -> Answer:
         content = self._index.content(name)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+from packaging.utils import canonicalize_name
 from server.upstream.mirroring import Mirroring
 
 from wheelfit.errors import Unreachable
 from wheelfit.server.messages import Answer, Request
-from wheelfit.server.upstream.crowd import Crowd
+from wheelfit.server.store.folder import FolderBlobs
+from wheelfit.server.upstream.crowd import MOST, Crowd
+from wheelfit.server.upstream.opening import open_mirrors
+from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.testing.index import RecordingIndex
 
 Opener = Callable[..., Mirroring]
@@ -57,11 +63,84 @@ def test_there_is_room_for_so_many() -> None:
 
 def test_nobody_queues_behind_those_who_wait_for_long() -> None:
     """One more would only hold a thread."""
-    crowd = Crowd(2, prompt=0)
-    with crowd.waiting(), crowd.waiting(), pytest.raises(Unreachable), crowd.waiting():
-        pass
-    with crowd.waiting():
-        pass
+    crowd = Crowd(1, prompt=0)
+
+    def enter() -> None:
+        with crowd.waiting():
+            pass
+
+    with ThreadPoolExecutor(1) as pool:
+        with crowd.waiting(), pytest.raises(Unreachable):
+            pool.submit(enter).result()
+        pool.submit(enter).result()
+
+
+def test_whoever_is_in_there_is_so_once() -> None:
+    """Who asks for one thing on the way to another waits for nobody, least of all for himself."""
+    crowd = Crowd(1, prompt=0)
+
+    def enter() -> None:
+        with crowd.waiting():
+            pass
+
+    with ThreadPoolExecutor(1) as pool, crowd.waiting():
+        with crowd.waiting():
+            pass
+        with pytest.raises(Unreachable):  # nor has the inner one left for both
+            pool.submit(enter).result()
+
+
+def test_a_silent_upstream_takes_no_other_ones_threads(
+    upstream: RecordingIndex, silent: Silent, tmp_path: Path
+) -> None:
+    """All who wait for it are told so in the end, and another mirror answers as ever."""
+    with RecordingIndex(silent) as index:
+        mirrors = open_mirrors(
+            [
+                MirrorSettings(index.url, name="silent", timeout=15.0),
+                MirrorSettings(upstream.url, name="well"),
+            ],
+            FolderBlobs(tmp_path / "blobs"),
+            None,
+            environ={},
+        )
+        one, other = mirrors.indexes
+        with ThreadPoolExecutor(MOST) as pool:
+            waiting = [
+                pool.submit(one.project, canonicalize_name(f"some{number}"))
+                for number in range(MOST)
+            ]
+            for _ in range(MOST // 2):
+                assert silent.asked.acquire(timeout=20)
+            page = other.project(canonicalize_name("small"))
+            assert page is not None
+            assert len(page.files) == 2
+            silent.speak.set()
+            for asked in waiting:
+                assert isinstance(asked.exception(), Unreachable | None)
+        mirrors.close()
+
+
+def test_a_silent_upstream_lists_what_it_listed(mirror: Opener, silent: Silent) -> None:
+    """The list of all projects waits for it no longer than pages do, and an old one serves."""
+    listed = Answer.of(200, b'<a href="some/">some</a>', {"content-type": "text/html"})
+    is_well = threading.Event()
+    is_well.set()
+
+    def answer(request: Request) -> Answer:
+        return listed if is_well.is_set() and request.path == "/simple/" else silent(request)
+
+    with RecordingIndex(answer) as index:
+        one = mirror(index.url, timeout=15.0, lists_all=True, fresh=0.0)
+        assert b"some" in b"".join(one.ask("/simple/").body)
+        is_well.clear()
+        with ThreadPoolExecutor(MOST) as pool:
+            for number in range(MOST):
+                pool.submit(one.ask, f"/simple/some{number}/")
+            for _ in range(MOST):
+                assert silent.asked.acquire(timeout=20)
+            assert b"some" in b"".join(one.ask("/simple/").body)
+            silent.speak.set()
 
 
 def test_a_silent_upstream_holds_few_threads(mirror: Opener, silent: Silent) -> None:

@@ -6,14 +6,18 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name
 from server.running import RunningIndex, basic, clean_environ
 
+from wheelfit.server.messages import Answer, Request
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
 from wheelfit.sources.urls import origin
@@ -173,6 +177,34 @@ def test_an_upstream_that_is_down(
     upstream.faults.status["*"] = 500
     assert serving.get("/simple/small/")[0] == 502
     del tmp_path
+
+
+def test_it_ends_although_an_upstream_says_nothing(tmp_path: Path) -> None:
+    """Whoever asks a server to end waits for no time-out of an upstream."""
+    asked, over = threading.Event(), threading.Event()
+
+    def answer(request: Request) -> Answer:
+        asked.set()
+        over.wait(200)
+        return Answer.text(404, request.path)
+
+    settings = tmp_path / "settings.toml"
+    with RecordingIndex(answer) as silent:
+        lines = ["[[mirror]]", f'url = "{silent.url}"', "timeout = 300", "patience = 300"]
+        settings.write_text("\n".join(lines))
+        words = ("--settings", str(settings), "--stop-within", "1")
+        with RunningIndex(tmp_path / "other", *words) as server:
+
+            def ask(server: RunningIndex = server) -> None:
+                with suppress(OSError, HTTPException):
+                    server.get("/simple/x/")
+
+            asking = threading.Thread(target=ask)
+            asking.start()
+            assert asked.wait(30)
+            assert server.stop() == 0  # within a minute
+        over.set()
+        asking.join()
 
 
 def test_mistakes_in_settings(tmp_path: Path) -> None:

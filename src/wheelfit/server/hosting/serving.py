@@ -80,7 +80,7 @@ def run_server(
         _listening(settings, environ) as listener,
         _logging(settings, log_to) as log,
         _cleaning(store, log),
-        _mirroring(settings, environ, store, log) as mirrored,
+        _mirroring(settings, environ, store, log) as (mirrored, give_up),
     ):
         index: Index = StoredIndex(store) if mirrored is None else mirrored
         if settings.elsewhere:
@@ -114,7 +114,14 @@ def run_server(
             started(Started(origin, token_file))
             _tell_systemd(environ, "READY=1")
 
-        serve(application, listener, settings.limits, ready=ready, stop_within=settings.stop_within)
+        serve(
+            application,
+            listener,
+            settings.limits,
+            ready=ready,
+            stop_within=settings.stop_within,
+            give_up=give_up,
+        )
         log("stopped")
 
 
@@ -198,10 +205,13 @@ def _cleaning(store: Store, log: Log) -> Iterator[None]:
 @contextmanager
 def _mirroring(
     settings: ServerSettings, environ: Mapping[str, str], store: Store, log: Log
-) -> Iterator[Index | None]:
-    """Give the index with what mirrors have besides; None if there are none."""
+) -> Iterator[tuple[Index | None, Callable[[], None]]]:
+    """Give the index with what mirrors have besides, and what breaks off what they fetch.
+
+    The index is None if there are no mirrors.
+    """
     if not settings.mirrors:
-        yield None
+        yield None, lambda: None
         return
     from wheelfit.server.store.folder import FolderBlobs  # noqa: PLC0415 - few mirror anything
     from wheelfit.server.upstream.opening import open_mirrors  # noqa: PLC0415
@@ -218,11 +228,12 @@ def _mirroring(
         note=lambda text: log("mirror", message=text),
     )
     try:
-        yield mirrors.with_own(
+        index = mirrors.with_own(
             StoredIndex(store),
             owners=settings.owners,
             claims=store.records.claims,
         )
+        yield index, mirrors.cut
     finally:
         mirrors.close()
 

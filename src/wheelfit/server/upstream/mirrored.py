@@ -14,6 +14,7 @@ from wheelfit.errors import (
     NetworkError,
     TooLarge,
     UnexpectedStatus,
+    Unreachable,
 )
 from wheelfit.patterns import pattern
 from wheelfit.server.index import Content, Elsewhere, content_of, url_of
@@ -157,7 +158,13 @@ class Mirrored:
         listed = self._listed
         if listed is not None and 0 <= self._clock() - listed[0] < self._settings.fresh:
             return listed[1]
-        return self._pages_alone(self._list)
+        try:
+            with self._crowd.waiting():
+                return self._shown.alone("", self._list)
+        except Unreachable:
+            if listed is None:
+                raise
+            return listed[1]
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
@@ -194,10 +201,14 @@ class Mirrored:
         except IntegrityError as error:
             raise self._not_as_promised(filename, error) from error
 
-    def close(self) -> None:
-        """Stop what is under way, and close every connection."""
+    def cut(self) -> None:
+        """Break off what is under way; nothing more is fetched."""
         self._pulls.close()
         self._web.cut()
+
+    def close(self) -> None:
+        """Stop what is under way, and close every connection."""
+        self.cut()
         self._web.close()
 
     def _not_as_promised(self, filename: str, error: IntegrityError) -> NetworkError:
@@ -305,7 +316,8 @@ class Mirrored:
         if server not in self._ranges and len(self._ranges) >= _MOST_SERVERS:
             return False  # a page may name any number of them
         try:
-            self._web.client.get_range(file.url, Suffix(1))
+            with self._crowd.waiting():
+                self._web.client.get_range(file.url, Suffix(1))
             known, until = True, float("inf")
         except RangeUnsupported:
             known, until = False, float("inf")
@@ -314,12 +326,10 @@ class Mirrored:
         self._ranges[server] = (known, until)
         return known
 
-    def _pages_alone(
-        self, work: Callable[[], tuple[NormalizedName, ...]]
-    ) -> tuple[NormalizedName, ...]:
-        return self._shown.alone("", work)
-
     def _list(self) -> tuple[NormalizedName, ...]:
+        listed = self._listed  # somebody else may have asked meanwhile
+        if listed is not None and 0 <= self._clock() - listed[0] < self._settings.fresh:
+            return listed[1]
         url = f"{split_userinfo(self._settings.url)[0].rstrip('/')}/"
         try:
             answer = self._web.pages.get(url, accept=ACCEPT)

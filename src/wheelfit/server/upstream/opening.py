@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidConfiguration
-from wheelfit.server.upstream.crowd import Crowd
+from wheelfit.server.upstream.crowd import MOST, Crowd
 from wheelfit.server.upstream.merged import Merged, Owners, Source
 from wheelfit.server.upstream.mirrored import Mirrored
 from wheelfit.server.upstream.pulled import Pulled
@@ -87,6 +87,11 @@ class Mirrors:
         first = Source(OWN, own, is_own=True, claims=claims)
         return _merged((first, *self._sources()), owners)
 
+    def cut(self) -> None:
+        """Break off what is under way; nothing more is fetched."""
+        for one in self.indexes:
+            one.cut()
+
     def close(self) -> None:
         """Stop what is under way, and close every connection."""
         for one in self.indexes:
@@ -122,10 +127,11 @@ def open_mirrors(
     for name in names:
         if names.count(name) > 1 or name == OWN:
             raise InvalidConfiguration(f"two sources are called {name}", hint="name them: NAME=URL")
-    crowd = Crowd()  # of all together: threads are the server's
+    # Threads are the server's, so all share in them; each has its own, and takes no other's.
+    most = max(1, MOST // max(1, len(each)))
     return Mirrors(
         tuple(
-            open_mirror(one, pulled, cache_folder, environ=environ, note=note, crowd=crowd)
+            open_mirror(one, pulled, cache_folder, environ=environ, note=note, crowd=Crowd(most))
             for one in each
         )
     )

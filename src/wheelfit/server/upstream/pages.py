@@ -137,6 +137,7 @@ class Pages:
             with self._crowd.waiting():
                 return self._pages.alone(name, lambda: self._look(name))
         except Unreachable:
+            known = known or self._kept(name)
             if self._may_give(known):
                 return known
             raise
