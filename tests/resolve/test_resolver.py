@@ -27,12 +27,14 @@ from wheelfit.errors import (
     WheelfitError,
 )
 from wheelfit.resolve.candidates import ChoicePolicy
+from wheelfit.resolve.listing import sort_page
 from wheelfit.resolve.request import Present, Request, given_wheel
 from wheelfit.resolve.resolution import Edge
 from wheelfit.resolve.resolver import resolve
+from wheelfit.sources.page import ProjectPage, Status
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.testing.worlds import NVIDIA, World, asked
+from wheelfit.testing.worlds import NVIDIA, World, asked, linux_target
 
 CUDA = {
     "null": {},
@@ -286,6 +288,12 @@ class TestWhatIsAsked:
         world.repository.add_wheel("odd-1-py3-none-any-CUDA.whl")
         with pytest.raises(NoSolution, match="'CUDA' is not a valid label"):
             world.resolve("odd")
+
+    def test_a_project_that_is_quarantined(self) -> None:
+        """PEP 792: that is why nothing of it is there, and is told so."""
+        status = Status("quarantined", "malware")
+        page = ProjectPage(canonicalize_name("odd"), (), "index", status=status)
+        assert sort_page(page, linux_target()).newest == "the project is quarantined: malware"
 
     def test_an_unknown_label(self, world: World) -> None:
         """F-91: a label that does not exist is told with those that do."""

@@ -216,6 +216,8 @@ def sort_page(
     judge = _Judge(target, allowed)
     releases = Releases(page.name, found, judge, is_given=is_given)
     ignored = tuple(sorting.ignored)
+    if page.status.is_quarantined:
+        ignored = (f"the project is {page.status}",)  # why there is nothing
     return Listing(page.name, releases, page.source, page.notes, ignored, page.bridge)
 
 
