@@ -20,6 +20,7 @@ from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.testing.index import RecordingIndex
 
 Opener = Callable[..., Mirroring]
+HTML = "text/html"
 
 
 class Silent:
@@ -140,6 +141,25 @@ def test_a_silent_upstream_lists_what_it_listed(mirror: Opener, silent: Silent) 
             for _ in range(MOST):
                 assert silent.asked.acquire(timeout=20)
             assert b"some" in b"".join(one.ask("/simple/").body)
+            silent.speak.set()
+
+
+def test_a_silent_upstream_has_its_pages_from_the_disk(mirror: Opener, silent: Silent) -> None:
+    """What was kept before the server began is given to those who are not let in."""
+    page = Answer.of(200, b'<a href="kept-1.tar.gz">kept-1.tar.gz</a>', {"content-type": HTML})
+
+    def answer(request: Request) -> Answer:
+        return page if request.path == "/simple/kept/" else silent(request)
+
+    with RecordingIndex(answer) as index:
+        assert mirror(index.url).page("kept")
+        one = mirror(index.url, timeout=15.0)
+        with ThreadPoolExecutor(MOST) as pool:
+            for number in range(MOST):
+                pool.submit(one.ask, f"/simple/some{number}/")
+            for _ in range(MOST):
+                assert silent.asked.acquire(timeout=20)
+            assert one.page("kept")
             silent.speak.set()
 
 
