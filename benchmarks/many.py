@@ -1,7 +1,7 @@
 """Check and repack thousands of small wheels: here, in several processes, and on a Dask cluster.
 
     python benchmarks/many.py                     ten thousand wheels, 3 rounds
-    python benchmarks/many.py --wheels 200 --rounds 1
+    python benchmarks/many.py --wheels 200 --rounds 1 check repack
 
 Each run is a whole command in a new process; those who work take turns. The cluster is a scheduler
 and two workers on this machine, started once. Times are medians; the results of all are compared.
@@ -61,6 +61,7 @@ def digest(folder: Path) -> str:
 def main() -> None:
     """Run everything, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("commands", nargs="*", help="as check; default: all")
     parser.add_argument("--wheels", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path)
@@ -87,6 +88,11 @@ def main() -> None:
                 *("wheel", "repack", "in", "-q", "-o", "out"),
                 *("--strip-local-version", "--remove-dependency", "torch"),
             ],
+        }
+        commands = {
+            name: words
+            for name, words in commands.items()
+            if name in (arguments.commands or commands)
         }
         times: dict[tuple[str, str], list[float]] = {}
         seen: dict[str, set[str]] = {}

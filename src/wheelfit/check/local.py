@@ -62,6 +62,7 @@ _FOR_PEOPLE = b'<meta name="wheelfit:page" content="people">'
 """Stands in the head of pages that `wheelfit index generate --site` writes: no installer's."""
 _HEAD = 1 << 10
 _MOST_THREADS = 8
+_LARGE = 1 << 20
 
 
 CheckedWheel: TypeAlias = "tuple[list[Finding], WheelFacts | None]"
@@ -183,7 +184,11 @@ def _in_threads(
     asked: Sequence[WheelToCheck],
     progress: Progress,
 ) -> Iterator[CheckedWheel | WheelfitError]:
-    """Call a function for each wheel, in some threads."""
+    """Call a function for each wheel, for large ones in some threads.
+
+    Hashing lets other threads work meanwhile; what small wheels need does not, and many threads
+    would only be in each other's way.
+    """
 
     def call(one: WheelToCheck) -> CheckedWheel | WheelfitError:
         try:
@@ -193,7 +198,10 @@ def _in_threads(
 
     progress.start(sum(one.size for one in asked))
     with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
-        for one, checked in zip(asked, pool.map(call, asked), strict=True):
+        large = {id(one): pool.submit(call, one) for one in asked if one.size >= _LARGE}
+        for one in asked:
+            future = large.pop(id(one), None)
+            checked = call(one) if future is None else future.result()
             progress.advance(one.size)
             yield checked
     progress.done()

@@ -49,7 +49,7 @@ def configure(parser: ArgumentParser) -> None:
         help="hold what wheels here claim against the binaries in them (needs the extra `build`)",
     )
     add_reporting(parser)
-    add_executor(parser, "threads of this one")
+    add_executor(parser, "this one, with threads for large files")
     add_sources(parser)
     add_environment(parser)
     add_machine(parser)
