@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,6 +120,16 @@ def test_answers_become_errors(
     assert "secret" not in str(vars(caught.value))
     assert ":y@" not in str(vars(caught.value))
     assert len(index.uploads) == (4 if answer.status == 500 else 1)
+
+
+def test_of_an_answer_without_end_the_beginning_is_read(index: LegacyIndex, tmp_path: Path) -> None:
+    """A server that answers for ever fills no memory."""
+    wheel = build_wheel(tmp_path, "fast", "1.0")
+    pieces = itertools.repeat(b"no " * 10_000)
+    index.answers[wheel.name] = [Answer(400, {}, pieces, length=1 << 40)]
+    with pytest.raises(UploadRefused, match="is refused: no no") as caught:
+        send(index, wheel)
+    assert len(caught.value.message) < 1000
 
 
 def test_what_is_gone_cannot_be_reached(tmp_path: Path, pauses: list[float]) -> None:

@@ -51,6 +51,7 @@ _PATIENCE = (30.0, 300.0)
 """Seconds for a connection, and for an answer when all is sent."""
 _LONGEST = 500
 _MOST_METADATA = 16 << 20
+_MOST_WORDS = 1 << 20
 _TAG = pattern(r"<[^>]{0,300}>")
 
 
@@ -179,7 +180,10 @@ class WireSender:
                     headers=headers,
                     allow_redirects=False,
                     timeout=_PATIENCE,
+                    stream=True,
                 )
+                with answer:  # of what never ends the beginning is enough
+                    content = next(answer.iter_content(_MOST_WORDS), b"")
             except (RequestException, OSError) as error:
                 counted.undo()
                 failure = Unreachable(
@@ -189,11 +193,10 @@ class WireSender:
                 if isinstance(error, SSLError):
                     raise failure from None  # no certificate becomes better by asking again
                 continue
-            with answer:
-                if answer.ok and answer.status_code < 300:
-                    return
-                failure = _failure(answer.status_code, answer.reason or "", answer.content,
-                                   answer.headers, filename, redact(self._url))  # fmt: skip
+            if answer.ok and answer.status_code < 300:
+                return
+            failure = _failure(answer.status_code, answer.reason or "", content,
+                               answer.headers, filename, redact(self._url))  # fmt: skip
             counted.undo()
             if answer.status_code < 500:
                 raise failure

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any
-from urllib.error import HTTPError, URLError
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Any, cast
+from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
@@ -22,7 +23,7 @@ from wheelfit.errors import (
 from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from ssl import SSLContext
     from urllib.request import OpenerDirector
 
@@ -40,6 +41,9 @@ _PATIENCE = 60.0
 _SHORT = 15.0
 _SAYS_LITTLE = 100
 _MOST = 16 << 20
+_FILES = {"files": [str]}
+_OPENED = {"id": str, "secret": str}
+_STAGE = {"id": str, "files": [{"filename": str, "sha256": str}]}
 
 
 def is_index_server(url: str, *, context: SSLContext | None = None) -> bool:
@@ -56,9 +60,8 @@ def is_index_server(url: str, *, context: SSLContext | None = None) -> bool:
     except HTTPError as error:
         error.close()
         return False
-    except (URLError, OSError) as error:
-        reason = getattr(error, "reason", error)
-        raise Unreachable(f"the server cannot be reached: {reason}", where=redact(url)) from None
+    except (OSError, HTTPException) as error:
+        raise _unreachable(error, redact(url)) from None
 
 
 class ServerAdministration:
@@ -95,29 +98,29 @@ class ServerAdministration:
     def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
         """Yank files, or take that back."""
         if reason is None:
-            return _files(self._ask("POST", "unyank", what=list(what)))
-        return _files(self._ask("POST", "yank", what=list(what), reason=reason))
+            return _files(self._ask("POST", "unyank", _FILES, what=list(what)))
+        return _files(self._ask("POST", "yank", _FILES, what=list(what), reason=reason))
 
     def delete(self, what: Sequence[str]) -> list[str]:
         """Delete files for ever."""
-        return _files(self._ask("POST", "delete", what=list(what)))
+        return _files(self._ask("POST", "delete", _FILES, what=list(what)))
 
     def open_stage(self, owner: str, lasts: float) -> dict[str, Any]:
         """Open a stage."""
         del owner  # whose the token is
-        return self._ask("POST", "stages", lasts=lasts)
+        return self._ask("POST", "stages", _OPENED, lasts=lasts)
 
     def stages(self) -> list[dict[str, Any]]:
         """Return the stages that are open."""
-        return list(self._ask("GET", "stages")["stages"])
+        return list(self._ask("GET", "stages", {"stages": [_STAGE]})["stages"])
 
     def publish(self, stage: str) -> list[str]:
         """Show all files of a stage at once."""
-        return _files(self._ask("POST", f"stages/{quote(stage, safe='')}/publish"))
+        return _files(self._ask("POST", f"stages/{quote(stage, safe='')}/publish", _FILES))
 
     def drop(self, stage: str) -> int:
         """Forget a stage and its files."""
-        return int(self._ask("DELETE", f"stages/{quote(stage, safe='')}")["count"])
+        return int(self._ask("DELETE", f"stages/{quote(stage, safe='')}", {"count": int})["count"])
 
     def create_token(
         self,
@@ -131,6 +134,7 @@ class ServerAdministration:
         return self._ask(
             "POST",
             "tokens",
+            _OPENED,
             owner=owner,
             scopes=list(scopes),
             projects=None if projects is None else list(projects),
@@ -140,16 +144,20 @@ class ServerAdministration:
 
     def tokens(self) -> list[dict[str, Any]]:
         """Return all tokens."""
-        return list(self._ask("GET", "tokens")["tokens"])
+        return list(self._ask("GET", "tokens", {"tokens": [dict]})["tokens"])
 
     def revoke(self, token: str) -> bool:
         """Forget a token."""
-        return bool(self._ask("DELETE", f"tokens/{quote(token, safe='')}")["revoked"])
+        return bool(
+            self._ask("DELETE", f"tokens/{quote(token, safe='')}", {"revoked": bool})["revoked"]
+        )
 
     def close(self) -> None:
         """Let go of nothing: every question has a connection of its own."""
 
-    def _ask(self, method: str, act: str, **said: object) -> dict[str, Any]:
+    def _ask(
+        self, method: str, act: str, shape: Mapping[str, object], **said: object
+    ) -> dict[str, Any]:
         data = json.dumps(said).encode() if method == "POST" else None
         url = f"{self._url}/-/api/{act}"
         request = Request(url, data, self._headers, method=method)  # noqa: S310 - it is http(s)
@@ -158,15 +166,14 @@ class ServerAdministration:
                 found = json.loads(answer.read(_MOST))
         except HTTPError as error:
             with error:
-                raise _error(error.code, error.read(_MOST), self._url) from None
-        except (URLError, OSError) as error:
-            reason = getattr(error, "reason", error)
-            raise Unreachable(f"the server cannot be reached: {reason}", where=self._url) from None
-        except ValueError:
+                raise _error(error.code, _words(error), self._url) from None
+        except (OSError, HTTPException) as error:
+            raise _unreachable(error, self._url) from None
+        except (ValueError, RecursionError):
             found = None
-        if not isinstance(found, dict):
+        if not _fits(found, shape):
             raise InvalidPage("this is no server of an index", where=self._url)
-        return found
+        return found  # type: ignore[no-any-return]  # which is a mapping
 
 
 def _opener(context: SSLContext | None) -> OpenerDirector:
@@ -181,6 +188,30 @@ class _Staying(HTTPRedirectHandler):
         return
 
 
+def _fits(value: object, shape: object) -> bool:
+    """Say whether an answer has what is taken from it; it may have more."""
+    if isinstance(shape, dict):
+        return isinstance(value, dict) and all(
+            _fits(value.get(name), one) for name, one in shape.items()
+        )
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_fits(one, shape[0]) for one in value)
+    return isinstance(value, cast("type", shape))
+
+
+def _unreachable(error: Exception, where: str) -> Unreachable:
+    """Return what to say of a server that does not answer, or not as servers of the web do."""
+    reason = str(getattr(error, "reason", error)).strip() or type(error).__name__
+    return Unreachable(f"the server cannot be reached: {reason}", where=where)
+
+
+def _words(error: HTTPError) -> bytes:
+    try:
+        return error.read(_MOST)
+    except (OSError, HTTPException):
+        return b""
+
+
 def _files(said: dict[str, Any]) -> list[str]:
     return [str(name) for name in said["files"]]
 
@@ -193,7 +224,7 @@ def _error(status: int, content: bytes, where: str) -> Exception:
             for one in json.loads(content)["errors"]
         ]
         first = errors[0]
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         text = content.decode("utf-8", "replace").strip()[:500]
         if status in (401, 403):
             return PolicyRefusal(text or "the server refuses", where=where)

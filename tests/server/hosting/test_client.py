@@ -1,0 +1,59 @@
+"""What becomes of answers of a server that is none of ours, or not well."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from wheelfit.errors import InvalidPage, Unreachable
+from wheelfit.server.hosting.client import ServerAdministration, is_index_server
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """Answer one question with these bytes; give the URL."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"SSH-2.0-OpenSSH_9.0\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+    ],
+)
+def test_what_speaks_otherwise_cannot_be_reached(answer: bytes) -> None:
+    """A port where something else answers is no fault of wheelfit."""
+    with answering(answer) as url, pytest.raises(Unreachable, match=r"cannot be reached: .+"):
+        is_index_server(url)
+    with answering(answer) as url, pytest.raises(Unreachable):
+        ServerAdministration(url, "token").stages()
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["null", "{}", '{"stages": 1}', '{"stages": [1]}', '{"stages": [{}]}',
+     '{"stages": [{"id": "a", "files": [{}]}]}', '{"stages": [{"id": 1, "files": []}]}',
+     "[" * 100_000],
+)  # fmt: skip
+def test_answers_of_another_shape_are_refused(body: str) -> None:
+    """What is taken from an answer is there, and of the right kind."""
+    answer = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+    with answering(answer) as url, pytest.raises(InvalidPage):
+        ServerAdministration(url, "token").stages()
