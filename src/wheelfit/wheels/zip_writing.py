@@ -18,6 +18,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_HEADER = struct.Struct("<4s5H3L2H")
+_ENTRY = struct.Struct("<4s2B5H3L5H2L")
 _FULL16 = 0xFFFF
 _FULL32 = 0xFFFFFFFF
 _FLAG_LEVEL = 0x0006
@@ -59,13 +61,12 @@ def as_written(member: Member, offset: int) -> Member:
 def encode_local_header(member: Member) -> bytes:
     """Return what stands before the data of a member."""
     name, flags = _name(member)
-    sizes = (member.size, member.compressed_size)
+    size, compressed_size = member.size, member.compressed_size
     extra = b""
-    if max(sizes) >= _FULL32:
-        extra = struct.pack("<2H2Q", 1, 16, *sizes)
-        sizes = (_FULL32, _FULL32)
-    header = struct.pack(
-        "<4s5H3L2H",
+    if size >= _FULL32 or compressed_size >= _FULL32:
+        extra = struct.pack("<2H2Q", 1, 16, size, compressed_size)
+        size = compressed_size = _FULL32
+    header = _HEADER.pack(
         b"PK\x03\x04",
         _VERSION_ZIP64 if extra else _VERSION,
         flags,
@@ -73,8 +74,8 @@ def encode_local_header(member: Member) -> bytes:
         member.time,
         member.date,
         member.crc,
-        sizes[1],
-        sizes[0],
+        compressed_size,
+        size,
         len(name),
         len(extra),
     )
@@ -84,13 +85,15 @@ def encode_local_header(member: Member) -> bytes:
 def encode_entry(member: Member) -> bytes:
     """Return the entry of a member in the central directory."""
     name, flags = _name(member)
-    numbers = [member.size, member.compressed_size, member.offset]
-    wide = [number for number in numbers if number >= _FULL32]
-    extra = struct.pack(f"<2H{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
-    size, compressed_size, offset = (min(number, _FULL32) for number in numbers)
+    size, compressed_size, offset = member.size, member.compressed_size, member.offset
+    extra = b""
+    if size >= _FULL32 or compressed_size >= _FULL32 or offset >= _FULL32:
+        numbers = (size, compressed_size, offset)
+        wide = [number for number in numbers if number >= _FULL32]
+        extra = struct.pack(f"<2H{len(wide)}Q", 1, 8 * len(wide), *wide)
+        size, compressed_size, offset = (min(number, _FULL32) for number in numbers)
     version = _VERSION_ZIP64 if extra else _VERSION
-    header = struct.pack(
-        "<4s2B5H3L5H2L",
+    header = _ENTRY.pack(
         b"PK\x01\x02",
         version,
         member.system,
