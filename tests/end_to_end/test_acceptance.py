@@ -485,6 +485,7 @@ class TestXGBoost:
             decisions = Decisions(index.url, tmp_path, capsys)
             host = decisions.host({"nvidia": {"driver": driver}} if driver else {})
             arguments = ["install", "--dry-run", "--json", "--no-cache-dir", "-i", index.url]
+            arguments += ["--target", str(tmp_path / "target")]
             from wheelfit.cli.main import main
 
             assert main([*arguments, "--for", str(host), "xgboost"]) == 0
