@@ -171,7 +171,10 @@ class Backend:
         :raises BuildFailed: the backend failed.
         """
         with self._explained(f"asked what building {_THING[kind]} needs"):
-            return tuple(sorted(self._builder.get_requires_for_build(kind, self._settings)))
+            needs = self._builder.get_requires_for_build(kind, self._settings)
+            if not all(isinstance(one, str) for one in needs):
+                raise build.BuildException("what its backend says is no list of requirements")
+            return tuple(sorted(needs))
 
     def metadata(self, kind: Kind, folder: Path) -> bytes | None:
         """Return METADATA as the wheel will have it; None if only building it would tell.
@@ -195,9 +198,12 @@ class Backend:
         :raises BuildFailed: the backend failed, or gave nothing.
         """
         with self._explained(f"built as {_THING[kind]}"):
-            found = Path(self._builder.build(kind, folder, self._settings))
+            what = "source distribution" if kind == "sdist" else "wheel"
+            try:
+                found = Path(self._builder.build(kind, folder, self._settings))
+            except TypeError:  # from joining it to the folder
+                raise build.BuildException(f"its backend names no {what}") from None
             if found.resolve().parent != folder.resolve() or not found.is_file():
-                what = "source distribution" if kind == "sdist" else "wheel"
                 raise build.BuildException(f"there is no {what} where it should be: {found.name}")
             return found
 

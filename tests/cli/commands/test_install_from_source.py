@@ -617,6 +617,11 @@ class TestBrokenBackends:
             ("\ndef build_wheel(*a, **k):\n    os.kill(os.getpid(), 9)\n", "ended by signal 9"),
             ("\ndef build_wheel(*a, **k):\n    return 'none.whl'\n", "no wheel where it should be"),
             ("\ndef build_wheel(*a, **k):\n    return '../../x.whl'\n", "no wheel where it should"),
+            ("\ndef build_wheel(*a, **k):\n    pass\n", "its backend names no wheel"),
+            (
+                "\ndef get_requires_for_build_wheel(*a):\n    return [1]\n",
+                "no list of requirements",
+            ),
             ("\ndef build_wheel(f, *a, **k):\n    return write(f, 'x.whl', records())\n", "x.whl"),
             ("\nNAME = 'other'\n", "METADATA has the name 'other'"),
             (
