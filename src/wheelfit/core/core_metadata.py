@@ -262,7 +262,7 @@ def edited(
     done, place, line_end = 0, 0, b"\n"
     for field_name, value, first, last in _headers(data):
         line_end = first["end"] or line_end
-        text = new.pop(field_name, None)  # of several the first one counts
+        text = new.get(field_name)  # of several each, for readers differ in which one counts
         if text is not None:
             changed += data[done : first.start(2)] + text.encode() + last["end"]
             done = last.end()

@@ -64,6 +64,15 @@ def test_other_bytes_stay() -> None:
     assert (edited.name, edited.version) == ("torch", Version("2.10.0"))
 
 
+def test_fields_that_stand_there_twice() -> None:
+    """B-43: whichever name or version a reader takes, it is the new one."""
+    twice = METADATA.replace(b"Summary:", b"name: Torch_cu126\r\nVersion: 1\r\nSummary:")
+    edited = apply_edits(twice, Edits(name="torch", version=Version("3")), NAME, where="wheel")
+    header = edited.data.partition(b"\r\n\r\n")[0]
+    assert (header.count(b": torch\r\n"), header.count(b"Version: 3\r\n")) == (2, 2)
+    assert b"cu126" not in header
+
+
 def test_without_dependencies() -> None:
     """B-42: the first dependency ends the header; a line that has no end gets one."""
     header = b"Name: torch-cu126\nVersion: 2.10.0+cu126"
