@@ -271,7 +271,9 @@ def test_all_processors() -> None:
         assert workers.count() == len(os.sched_getaffinity(0))
 
 
-@pytest.mark.parametrize("url", ["ray", "spark://host:1", "dask", "tcp://127.0.0.1:9", ""])
+@pytest.mark.parametrize(
+    "url", ["ray", "spark://host:1", "dask", "processes:4", "tcp://127.0.0.1:9", ""]
+)
 def test_unknown_executors(url: str) -> None:
     """What is no executor is a slip of whoever typed it."""
     with pytest.raises(UsageError, match="there is no executor"), open_workers(url):

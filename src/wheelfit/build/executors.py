@@ -117,15 +117,14 @@ def open_workers(
     :raises Unreachable: nobody answers there.
     :raises UnfitWorkers: there are no workers, or they have no wheelfit, or another one.
     """
-    scheme = "processes" if url is None else urlsplit(url).scheme or url
-    if scheme == "processes":
+    if url is None or url == "processes":
         # What this process may use, not what the machine has: a container gets less.
         count = jobs or (1 if url is None else len(os.sched_getaffinity(0)) if _LINUX else _CORES)
         with _ended_with(_Here() if count == 1 else _Processes(count)) as executor:
             words = "this process" if count == 1 else f"{count} processes"
             yield Workers(executor, lambda: count, words)
         return
-    if scheme not in ("dask", "dask+tls") or "://" not in str(url):
+    if urlsplit(url).scheme not in ("dask", "dask+tls") or "://" not in url:
         raise UsageError(
             f"there is no executor {url!r}", hint="processes, or dask://host:port of a scheduler"
         )
@@ -134,7 +133,7 @@ def open_workers(
             "-j is how many processes work here; a cluster has workers of its own",
             hint="leave out -j or --executor",
         )
-    with _dask_client(str(url), patience) as client:
+    with _dask_client(url, patience) as client:
         yield _dask_workers(client, patience)
 
 
