@@ -11,7 +11,7 @@ import pytest
 from wheelfit.build.front_end.building import BuildOrder, build_sdist, build_wheels
 from wheelfit.build.front_end.recipes import Recipe
 from wheelfit.build.front_end.variants import PLAIN
-from wheelfit.errors import FileProblem
+from wheelfit.errors import FileProblem, InvalidConfiguration
 from wheelfit.testing.projects import write_project
 
 
@@ -58,3 +58,15 @@ def test_no_room(tmp_path: Path) -> None:
     assert str(raised.value.where).startswith(str(gone))
     with pytest.raises(FileProblem, match="building cannot go on"):
         build_sdist(project, Recipe(), Here(), gone, environ={})
+
+
+@pytest.mark.parametrize("content", [b"no section\n", b"[build]\nx = \xff\n"])
+def test_settings_of_setuptools_that_cannot_be_read(content: bytes, tmp_path: Path) -> None:
+    """A file that the user names for every build is named where it is wrong."""
+    project = write_project(tmp_path / "p", "demo")
+    (tmp_path / "own.cfg").write_bytes(content)
+    here, told = Here(), str(tmp_path / "own.cfg")
+    here.environ = {"DIST_EXTRA_CONFIG": told}
+    with pytest.raises(InvalidConfiguration, match="DIST_EXTRA_CONFIG") as raised:
+        build_wheels(BuildOrder(project, (PLAIN,), Recipe()), here, tmp_path, environ={})
+    assert raised.value.where == told

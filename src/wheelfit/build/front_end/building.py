@@ -496,7 +496,10 @@ class _Work:
         # Backends of a project's own use setuptools too; nobody else reads it.
         parser = configparser.RawConfigParser()
         if own := environ.get("DIST_EXTRA_CONFIG"):
-            parser.read(own, encoding="utf-8")
+            try:
+                parser.read(own, encoding="utf-8")
+            except (configparser.Error, OSError, ValueError):
+                raise InvalidConfiguration("DIST_EXTRA_CONFIG cannot be read", where=own) from None
         if not parser.has_section("build"):
             parser.add_section("build")
         parser.set("build", "build_base", str(folder / "build"))
