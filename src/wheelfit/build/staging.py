@@ -108,7 +108,7 @@ class Staging:
                 raise FileProblem(
                     "the file exists already",
                     where=str(place),
-                    hint="say explicitly that it may be overwritten, or choose another folder",
+                    hint="--overwrite lets it give way; or choose another folder",
                 )
         if rehearse:
             return

@@ -111,13 +111,14 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
                 raise FileProblem("there is no such wheel", where=name)
             found[path] = None
             continue
-        before = len(found)
+        inside: dict[Path, None] = {}
         for root, folders, files in os.walk(path):
             # Hidden folders hold environments and the memory of tools.
             folders[:] = sorted(one for one in folders if not one.startswith("."))
-            found |= {Path(root, one): None for one in sorted(files) if one.endswith(".whl")}
-        if len(found) == before:
+            inside |= {Path(root, one): None for one in sorted(files) if one.endswith(".whl")}
+        if not inside:
             raise FileProblem("there are no wheels in the folder", where=name)
+        found |= inside
     return list(found)
 
 

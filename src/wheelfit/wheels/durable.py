@@ -120,5 +120,5 @@ def _exists(destination: Path) -> FileProblem:
     return FileProblem(
         "the file exists already",
         where=str(destination),
-        hint="say explicitly that it may be overwritten, or choose another folder",
+        hint="--overwrite lets it give way; or choose another folder",
     )

@@ -102,6 +102,14 @@ def test_nothing_to_see(tmp_path: Path, run: Runner) -> None:
     assert run("wheel", "inspect", gone, "--json", code=1).error["where"] == str(gone)
 
 
+def test_folder(wheel: Path, run: Runner) -> None:
+    """B-60: of a folder all wheels are shown, and a wheel that is not there is told as such."""
+    (shown,) = run("wheel", "inspect", wheel.parent, "--json").object["wheels"]
+    assert shown["path"] == str(wheel)
+    gone = run("wheel", "inspect", "gone.whl", "--json", code=1).error
+    assert (gone["code"], gone["where"]) == ("file-problem", "gone.whl")
+
+
 def test_without_the_library(wheel: Path) -> None:
     """B-60: who lacks the extra is told its name, and wheels without ELF files can be looked at."""
     program = (

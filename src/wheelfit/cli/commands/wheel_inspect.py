@@ -13,7 +13,7 @@ from wheelfit.cli.options import given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument(
-        "wheels", nargs="+", type=given, metavar="WHEEL", help="a wheel, or a library by itself"
+        "wheels",
+        nargs="+",
+        type=given,
+        metavar="WHEEL",
+        help="a wheel, a folder of wheels, or a library by itself",
     )
     parser.add_argument(
         "--instructions",
@@ -42,13 +46,10 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Show each wheel."""
     del environ
-    from pathlib import Path
-
     from wheelfit.wheels.binaries.properties import properties_of
 
     shown: list[dict[str, object]] = []
-    for text in arguments.wheels:
-        path = Path(text)
+    for path in _meant(arguments.wheels):
         binaries = _read(path, instructions=arguments.instructions)
         found = properties_of(binaries, ptx=not arguments.no_ptx)
         shown.append(_mapping(path, binaries, found))
@@ -56,6 +57,20 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
             output.result(line)
     output.result_json({"version": 1, "wheels": shown})
     return 0
+
+
+def _meant(names: Sequence[str]) -> Iterator[Path]:
+    """Yield wheels and libraries that are named, and the wheels of folders."""
+    from pathlib import Path
+
+    from wheelfit.cli.wheel_work import find_wheels
+
+    for name in names:
+        path = Path(name)
+        if path.is_dir() or path.suffix == ".whl":
+            yield from find_wheels([name])
+        else:
+            yield path
 
 
 def _read(path: Path, *, instructions: bool) -> Binaries:
