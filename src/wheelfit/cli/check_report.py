@@ -9,7 +9,7 @@ from wheelfit.cli.plurals import count_of
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable
 
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
@@ -23,6 +23,7 @@ __all__ = [
     "INCOMPLETE",
     "Bar",
     "add_reporting",
+    "check_ignored",
     "check_options",
     "deliver",
     "exit_code",
@@ -75,17 +76,30 @@ def check_options(arguments: Namespace) -> None:
     :param arguments: with those of `add_reporting`.
     :raises UsageError: there are two forms of one report, or there is no such check.
     """
-    from wheelfit.check.checks import CHECKS
     from wheelfit.errors import UsageError
 
     if arguments.sarif and arguments.json:
         raise UsageError("--sarif and --json are two forms of one report", hint="choose one")
-    for code in arguments.ignore:
-        if code not in CHECKS:
-            raise UsageError(f"there is no check {code!r}", hint=_suggestion(code, CHECKS))
+    check_ignored(arguments.ignore)
 
 
-def _suggestion(code: str, known: Mapping[str, object]) -> str:
+def check_ignored(codes: Iterable[str], more: Collection[str] = ()) -> None:
+    """Refuse names of checks that there are not.
+
+    :param codes: those whose findings are left out.
+    :param more: codes that there are besides those of `wheelfit check`.
+    :raises UsageError: there is no such check.
+    """
+    from wheelfit.check.checks import CHECKS
+    from wheelfit.errors import UsageError
+
+    known = {*CHECKS, *more}
+    for code in codes:
+        if code not in known:
+            raise UsageError(f"there is no check {code!r}", hint=_suggestion(code, known))
+
+
+def _suggestion(code: str, known: Collection[str]) -> str:
     from difflib import get_close_matches
 
     close = get_close_matches(code, known, n=1)
@@ -287,6 +301,8 @@ def _summary(report: Report) -> str:
         if number
     ]
     text = f"{found} in {', '.join(parts)}" if parts else found
+    if not parts and not report.findings and not report.unchecked:
+        text += ": there are no variants to look at"
     if report.unchecked:
         left = count_of(len(report.unchecked), "target")
         return f"{text}; {left} could not be checked"

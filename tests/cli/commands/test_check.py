@@ -159,6 +159,14 @@ def test_published(spoilt: Path, run: Runner) -> None:
     assert len(both["findings"]) == 2 * len(here)
 
 
+def test_nothing_to_look_at(run: Runner, tmp_path: Path) -> None:
+    """F-131: of a project without variants nothing was looked at, and that is said."""
+    build_wheel(tmp_path, "plain", "1.0")
+    with RecordingIndex(tmp_path) as index:
+        said = run("check", "plain", "-i", index.url)
+    assert said.out == "no faults: there are no variants to look at\n"
+
+
 def test_an_index_that_is_away(dist: Path, run: Runner) -> None:
     """An index that cannot be reached is no fault of the wheels."""
     with RecordingIndex(dist) as index:

@@ -157,6 +157,7 @@ def test_a_release_has_all_labels_of_its_table(
     words = ("publish", dist, "--to", legacy.url, "--project", project, "--json")
     assert codes(run(*words, code=9).object) == ["missing-variant"]
     run(*words, "--ignore", "missing-variant", "--dry-run")
+    assert run(*words, "--ignore", "mising-variant", code=2).error["code"] == "usage"
     (dist / "fast-1.0-py3-none-any.whl").unlink()
     assert "no-plain-wheel" in codes(run(*words, code=9).object)
 

@@ -11,6 +11,7 @@ __all__ = [
     "MISSING_WHEEL",
     "NAME_TAKEN",
     "PROJECT_TOO_LARGE",
+    "REFUSALS",
     "UNLISTED_VARIANT",
 ]
 
@@ -68,3 +69,17 @@ BAD_ATTESTATION = Check(
     "what was attested about a file cannot be read or does not hold",
     "sign this very file anew, or remove the attestation",
 )
+
+REFUSALS = {
+    one.code: one
+    for one in (
+        NAME_TAKEN,
+        MISSING_VARIANT,
+        MISSING_WHEEL,
+        UNLISTED_VARIANT,
+        FILE_TOO_LARGE,
+        PROJECT_TOO_LARGE,
+        BAD_ATTESTATION,
+    )
+}
+"""All of them by their codes."""

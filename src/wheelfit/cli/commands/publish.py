@@ -113,10 +113,12 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from pathlib import Path
 
     from wheelfit.build.publishing.outgoing import collect
+    from wheelfit.build.publishing.refusals import REFUSALS
     from wheelfit.check.findings import Count, Report, Severity
-    from wheelfit.cli.check_report import Bar, exit_code
+    from wheelfit.cli.check_report import Bar, check_ignored, exit_code
     from wheelfit.cli.publishing import Index, documents_of, limits_of, open_destination
 
+    check_ignored(arguments.ignore, REFUSALS)
     with Bar(output, "reading") as bar:
         outgoing = collect([Path(path) for path in arguments.paths], bar)
     destination = open_destination(arguments, environ, output)
