@@ -69,7 +69,7 @@ def read_project_matrix(project: str) -> tuple[str, Matrix]:
     if matrix is None:
         raise UsageError(
             f"{source.where} has no [tool.wheelfit.matrix]",
-            hint="it says for which Pythons and platforms wheels are built",
+            hint='it says what is built: pythons = ["3.13"], platforms = ["manylinux_x86_64"]',
         )
     return source.name, matrix
 
@@ -309,13 +309,15 @@ def _interpreter(
     version: str, jobs: Jobs, arguments: Namespace, environ: Mapping[str, str]
 ) -> tuple[WheelfitError | None, str | None]:
     """Return how the Python of a version is named; why not, if it is not here."""
+    from argparse import Namespace as Copy
+
+    from wheelfit.cli.environments import open_environment_of
     from wheelfit.errors import UnusableInterpreter
-    from wheelfit.install.interpreter import find_interpreter
 
     if version == jobs.default:
         return None, arguments.python
-    try:
-        find_interpreter(version, environ)
+    try:  # what is on PATH may be a shim of a version manager, with nothing behind it
+        open_environment_of(Copy(**{**vars(arguments), "python": version}), environ)
     except UnusableInterpreter as error:
         error.hint = f"install Python {version}, or leave it out with --only-python"
         return error, None

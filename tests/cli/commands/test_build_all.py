@@ -196,6 +196,26 @@ def test_pythons_that_are_not_here(yard: Yard) -> None:
     assert yard.build("--only-python", "3.98", code=2).error["code"] == "usage"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="shell scripts are not run there")
+def test_shims_of_pythons(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command on PATH that is no Python is the fault of its jobs; the others are built."""
+    text = (yard.project / "pyproject.toml").read_text()
+    text = text.replace(f'pythons = ["{HERE}"]', f'pythons = ["{HERE}", "3.99"]')
+    (yard.project / "pyproject.toml").write_text(text)
+    shim = yard.folder / "shims" / "python3.99"
+    shim.parent.mkdir()
+    shim.write_text("#!/bin/sh\necho not installed >&2\nexit 127\n")
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(shim.parent), prepend=os.pathsep)
+    jobs = yard.build(code=9).object["jobs"]
+    assert {(one["python"], one["status"]) for one in jobs} == {
+        (HERE, "built"),
+        (HERE, "skipped"),
+        ("3.99", "failed"),
+        ("3.99", "skipped"),
+    }
+
+
 def test_one_wheel_of_several_pythons(yard: Yard) -> None:
     """Where several Pythons come to one file, that is said: the matrix has too many of them."""
     text = (yard.project / "pyproject.toml").read_text()
