@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import subprocess
 import sys
@@ -286,6 +287,14 @@ class TestFiles:
         assert output.read_bytes() == plain.read_bytes()
         assert list(output.parent.iterdir()) == [output]
 
+    def test_another_name_of_the_source(self, plain: Path, output: Path) -> None:
+        """B-31: a link to the source is a file in the way, too."""
+        for link in (output.symlink_to, output.hardlink_to):
+            link(plain)
+            with pytest.raises(FileProblem, match="exists already"):
+                rewrite(plain, output)
+            output.unlink()
+
     def test_mode(self, plain: Path, output: Path) -> None:
         """The result may be read by whoever may read other new files."""
         rewrite(plain, output)
@@ -409,6 +418,40 @@ class TestWrongRecord:
         rewrite(plain, output)
         assert rewrite(plain, other, repair_record=True) == ()
         assert other.read_bytes() == output.read_bytes()
+
+    @pytest.mark.parametrize(
+        ("old", "new", "said"),
+        [
+            (f"{INFO}/RECORD,,\n", "", "did not name itself"),
+            (f"{INFO}/RECORD,,\n", f"{INFO}/RECORD,,\n{INFO}/RECORD,,\n", "RECORD' twice"),
+            (f"{INFO}/RECORD,,\n", f"{INFO}/RECORD,,3\n", "hash or size of itself"),
+            (f"{DOCUMENT},sha256=", f"{DOCUMENT},sha256=A", "variant.json"),
+            (f"{DOCUMENT},", f"{INFO}/other.json,", "did not name|does not name"),
+            ("", f"{DOCUMENT},,\n", "variant.json' twice"),
+        ],
+    )
+    def test_of_what_is_written_anew(
+        self, tmp_path: Path, output: Path, old: str, new: str, said: str
+    ) -> None:
+        """B-34: a fault about RECORD itself or a replaced member is not mended in silence."""
+        sound = build_wheel(tmp_path, "some", "1.0", files={f"{INFO}/variant.json": "{}"})
+        source = tmp_path / "wrong" / sound.name
+        source.parent.mkdir()
+        with zipfile.ZipFile(sound) as whole, zipfile.ZipFile(source, "w") as wrong:
+            for name in whole.namelist():
+                content = whole.read(name)
+                if name.endswith("/RECORD"):
+                    content = content.decode().replace(old, new, 1).encode()
+                add_member(wrong, name, content)
+        words = {DOCUMENT: b"{ }"}
+        for verify in (True, False):
+            with pytest.raises(InvalidWheel, match=said):
+                rewrite(source, output, replace_members=words, verify_content=verify)
+        assert list(output.parent.iterdir()) == []
+        notes = rewrite(source, output, replace_members=words, repair_record=True)
+        assert re.search(said, "\n".join(notes))
+        with WheelArchive(output) as archive:
+            archive.verify()
 
 
 def test_without_waiting(plain: Path, output: Path) -> None:

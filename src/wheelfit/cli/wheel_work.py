@@ -281,7 +281,7 @@ class _Results:
             if any(place == other.path for other in self.done if other.is_new):
                 raise FileProblem("another result has that name already", where=str(place))
             pairs.append((one.path, place))
-            if _same(place, one.source):
+            if place.name == one.source.name and _same(place.parent, one.source.parent):
                 own.add(place)
             published.append(replace(one, path=place))
         check_consistency({place: result for result, place in pairs})

@@ -221,9 +221,7 @@ class WheelArchive(ZipArchive):
                 if member.is_folder:
                     self.data_start(member)
                 elif member.name not in exempt:
-                    yield from self._content_faults(
-                        member, row_of_member, advance, contents=contents
-                    )
+                    yield from self.member_faults(member, row_of_member, advance, contents=contents)
                 elif contents:
                     for _ in self.chunks(member.name):
                         pass
@@ -231,15 +229,22 @@ class WheelArchive(ZipArchive):
                 yield Fault("", error.message, "B-38")
         yield from (of_record(f"RECORD names {path!r}, which is not there") for path in rows)
 
-    def _content_faults(
+    def member_faults(
         self,
         member: Member,
         row: RecordRow | None,
-        advance: Callable[[int], None],
+        advance: Callable[[int], None] = lambda _: None,
         *,
-        contents: bool,
+        contents: bool = True,
     ) -> Iterator[Fault]:
-        """Compare one file with its row."""
+        """Compare one file with its row (B-36, B-38).
+
+        :param member: the file.
+        :param row: what RECORD says of it; None: nothing.
+        :param advance: told of unpacked bytes as they are checked.
+        :param contents: whether it is unpacked and hashed.
+        :raises InvalidWheel: it cannot be unpacked.
+        """
         algorithm, _, _ = row.hash.partition("=") if row is not None else ("sha256", "", "")
         digest = ""
         if contents:

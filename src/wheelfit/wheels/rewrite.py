@@ -7,7 +7,7 @@ costs as much as a plain copy, unless its content is to be verified as well.
 from __future__ import annotations
 
 import zlib
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -36,7 +36,7 @@ from wheelfit.wheels.zip_writing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -129,7 +129,7 @@ def rewrite(
     :raises InvalidWheel: the source is not sound; nothing was written.
     """
     filename = parse_wheel_filename(destination.name)
-    overwrite = overwrite or _same_file(source, destination)
+    overwrite = overwrite or _is_same_entry(source, destination)
     sync = sync or destination.exists()
     with new_file(destination, overwrite=overwrite, sync=sync) as file:
         with WheelArchive(source) if opened is None else nullcontext(opened) as archive:
@@ -151,7 +151,7 @@ def rewrite(
             if not verify_content:
                 notes.append(f"{size / 1e6:,.0f} MB of content {UNVERIFIED}")
         archive = WheelArchive(file, filename, where=str(source), expected=output.directory)
-        _check_result(archive, contents=verify_content)
+        _check_result(archive, plan.faults, contents=verify_content)
         if not verify_content:
             _check_written(archive, output.ends, plan.written)
     return tuple(notes)
@@ -200,6 +200,8 @@ class _Plan:
     written: tuple[tuple[Member, bytes], ...]
     """New members with their packed bytes, RECORD last."""
     notes: tuple[str, ...]
+    faults: tuple[str, ...]
+    """What is wrong with the source and cannot be seen in the result."""
 
 
 def _plan(changes: _Changes, epoch: int | None, *, repair_record: bool) -> _Plan:
@@ -214,11 +216,15 @@ def _plan(changes: _Changes, epoch: int | None, *, repair_record: bool) -> _Plan
     kept.sort(key=lambda pair: pair[1].startswith(f"{changes.dist_info}/"))
 
     notes = [f"{name} was removed: it signed the old RECORD" for name in changes.signatures]
+    faults: list[str] = []
     if repair_record:
         record, repaired = _right_record(archive, [member for member, _ in kept])
         notes += repaired
+        with suppress(InvalidWheel):  # which is among the notes
+            notes += _hidden_faults(changes, archive.record())
     else:
         record = archive.record()
+        faults += _hidden_faults(changes, record)
     fresh = {name: row_for(name, content) for name, content in changes.replacements.items()}
     rows: list[RecordRow] = []
     for row in record.rows:
@@ -235,7 +241,34 @@ def _plan(changes: _Changes, epoch: int | None, *, repair_record: bool) -> _Plan
     ]
     content = format_record(rows, record.terminator)
     written.append(new_member(changes.record, content, old_record.method, moment))
-    return _Plan(tuple(kept), tuple(written), tuple(notes))
+    return _Plan(tuple(kept), tuple(written), tuple(dict.fromkeys(notes)), tuple(faults))
+
+
+def _hidden_faults(changes: _Changes, record: Record) -> Iterator[str]:
+    """Yield what RECORD has wrong of itself and of members that the result has no more (B-34)."""
+    archive = changes.archive
+    own = f"{archive.dist_info}/RECORD"
+    rows: dict[str, RecordRow] = {}
+    for row in record.rows:
+        if changes.is_kept(row.path):
+            continue  # the result shows what is wrong with it
+        if row.path in rows:
+            yield f"RECORD named {row.path!r} twice"
+        rows.setdefault(row.path, row)
+    itself = rows.pop(own, None)
+    if itself is None:
+        yield "RECORD did not name itself"
+    elif itself.hash or itself.size:
+        yield "RECORD had a hash or size of itself"
+    for name in changes.signatures:
+        rows.pop(name, None)  # which need no hash
+    for member in archive.members:
+        if member.is_folder or changes.is_kept(member.name):
+            continue
+        if member.name not in (own, *changes.signatures):
+            faults = archive.member_faults(member, rows.pop(member.name, None))
+            yield from (fault.message for fault in faults)
+    yield from (f"RECORD named {path!r}, which is not there" for path in rows)
 
 
 def _right_record(archive: WheelArchive, kept: Sequence[Member]) -> tuple[Record, list[str]]:
@@ -390,9 +423,10 @@ class _Output:
         write_all(self._file, data)
 
 
-def _check_result(archive: WheelArchive, *, contents: bool) -> None:
-    """Read what was written (B-38)."""
-    if faults := [fault.message for fault in archive.faults(contents=contents)]:
+def _check_result(archive: WheelArchive, before: Sequence[str], *, contents: bool) -> None:
+    """Read what was written (B-38), and tell of the faults of the source besides."""
+    faults = [*before, *(fault.message for fault in archive.faults(contents=contents))]
+    if faults:
         raise unsound(faults, archive.where)
 
 
@@ -406,5 +440,6 @@ def _check_written(
         archive.read(member.name)  # which compares its CRC-32
 
 
-def _same_file(one: Path, other: Path) -> bool:
-    return other.exists() and one.samefile(other)
+def _is_same_entry(one: Path, other: Path) -> bool:
+    """Say whether two paths are one; another name of the same file is a file in the way."""
+    return one.name == other.name and other.parent.exists() and one.parent.samefile(other.parent)
