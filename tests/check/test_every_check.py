@@ -245,6 +245,9 @@ FOLDERS: dict[str, Callable[[Path], object]] = {
     "missing-document": lambda f: build_wheel(f, "fast", "1.0", label="mkl"),
     "document-in-plain-wheel": lambda f: plain(f, document=DOCUMENT),
     "wrong-metadata": lambda f: rewritten(plain(f), {"METADATA": b"Name: fast\nVersion: 2\n"}),
+    "repeated-metadata": lambda f: rewritten(
+        plain(f), {"METADATA": b"Name: fast\nVersion: 1.0\nVersion: 2\n"}
+    ),
     "invalid-requirement": lambda f: plain(f, requires=['a; variant_namespaces == "nvidia"']),
     "variant-marker-in-plain-wheel": lambda f: plain(
         f, requires=['a; "nvidia" in variant_namespaces']

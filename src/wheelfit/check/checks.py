@@ -385,6 +385,13 @@ WRONG_METADATA = _check(
     "METADATA cannot be read, or names another project or version than the file name",
     "build the wheel again",
 )
+REPEATED_METADATA = _check(
+    _ERROR,
+    "repeated-metadata",
+    "B-34",
+    "METADATA gives a field twice that is there once, and readers differ in which one counts",
+    "build the wheel again, with one line for each",
+)
 INVALID_REQUIREMENT = _check(
     _ERROR,
     "invalid-requirement",

@@ -10,7 +10,7 @@ from wheelfit.check.dependencies import abi_findings, check_dependencies
 from wheelfit.check.documents import check_variant_document
 from wheelfit.check.findings import Place
 from wheelfit.check.profile import Profile
-from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.core_metadata import read_metadata, repeated_fields
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename, InvalidWheel
 from wheelfit.values import dataclass, field
@@ -128,6 +128,9 @@ def check_parts(
     core = parsed = None
     if metadata is not None:
         inside = place.inside("METADATA")
+        for field_name in repeated_fields(metadata):
+            message = f"{field_name} is there more than once"
+            findings.append(inside.found(checks.REPEATED_METADATA, message))
         try:
             core = read_metadata(metadata, place.where)
         except InvalidWheel as error:

@@ -38,6 +38,7 @@ __all__ = [
     "LicenseFields",
     "edited",
     "read_metadata",
+    "repeated_fields",
     "with_dependencies",
     "without_variant_markers",
 ]
@@ -114,6 +115,22 @@ class CoreMetadata:
             parse_requirement(text, allow_variant_markers=True, where=self.where)
             for text in self.requires_texts
         )
+
+
+_ONCE = ("Metadata-Version", "Name", "Version", "Requires-Python")
+"""Fields that decide which wheel is taken, and are there once."""
+
+
+def repeated_fields(data: bytes) -> tuple[str, ...]:
+    """Return which of the fields that are there once are there more often (B-34).
+
+    >>> repeated_fields(b"Name: some\nVersion: 1\nversion: 2\n")
+    ('Version',)
+
+    :param data: the bytes of ``METADATA``.
+    """
+    names = [name for name, _, _, _ in _headers(data)]
+    return tuple(name for name in _ONCE if names.count(name.lower()) > 1)
 
 
 def read_metadata(data: bytes, where: str) -> CoreMetadata:
