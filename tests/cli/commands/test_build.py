@@ -271,7 +271,7 @@ class TestWhich:
     def test_the_label_of_others(self, yard: Yard) -> None:
         """B-16: a label of the table keeps its properties."""
         yard.project()
-        said = yard.build("--variant", "v3", "--property", "x86_64::level::v4", code=1)
+        said = yard.build("--variant", "v3", "-p", "x86_64::level::v4", code=1)
         assert "stands for other properties" in said.err
 
     def test_no_table(self, yard: Yard) -> None:

@@ -142,6 +142,13 @@ def test_one_report(yard: Yard) -> None:
     assert said.err.splitlines()[-1] == "3 built, 2 for other platforms (manylinux_s390x)"
 
 
+def test_paths_as_they_were_given(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wheels are named below the folder that was given, as those of a build without a matrix."""
+    monkeypatch.chdir(yard.folder)
+    paths = {one["path"] for one in yard.build("-o", "out").object["wheels"]}
+    assert paths == {str(Path("out", name)) for name in NAMES}
+
+
 def test_resume(yard: Yard) -> None:
     """What an earlier run has built is kept, unless its source, its wheel or its recipe changed."""
     assert yard.counts() == {"built": 3, "skipped": 2}

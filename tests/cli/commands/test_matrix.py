@@ -98,6 +98,7 @@ def test_contradictions(project: Path, run: Runner) -> None:
     """Options that do not go together are refused."""
     run("matrix", project, "--json", "--for", "github", code=2)
     run("matrix", project, "--template", "x", code=2)
+    run("matrix", project, "--by", "target", code=2)
 
 
 def test_faults_have_their_place(project: Path, run: Runner) -> None:

@@ -59,6 +59,7 @@ def _add_wheels(parser: ArgumentParser) -> None:
         help="build this variant of the table; with --property: call the variant so",
     )
     group.add_argument(
+        "-p",
         "--property",
         dest="properties",
         action="append",
@@ -249,7 +250,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         built = [sdist] if sdist is not None and arguments.sdist else []
         files = deliver([*built, *(wheel.path for wheel in wheels)], Path(arguments.folder))
     wheels += there.values()
-    _report(source.name, wheels, [*files, *there], odd, output, results)
+    files += tuple(Path(arguments.folder, path.name) for path in there)
+    _report(source.name, wheels, files, odd, output, results)
     return tell_jobs(results, output) if results else 0
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.build.table_editing import TableEdits
     from wheelfit.cli.output import Output
     from wheelfit.core.project_table import ProjectTable
-    from wheelfit.errors import Fault
+    from wheelfit.errors import Fault, UsageError
 
     Wishes = dict[str, Mapping[str, Any]]
     Spaces = Mapping[str, Mapping[str, Sequence[str]]]
@@ -159,6 +159,7 @@ def _edits(arguments: Namespace, table: ProjectTable | None) -> TableEdits:
     from wheelfit.build.table_editing import TableEdits
     from wheelfit.core.labels import parse_label
     from wheelfit.core.properties import parse_namespace
+    from wheelfit.errors import UsageError
 
     entries = _entries(arguments, table)
     known = {} if table is None else table.providers
@@ -171,9 +172,18 @@ def _edits(arguments: Namespace, table: ProjectTable | None) -> TableEdits:
         variants[parsed] = _properties(text, properties)
         for namespace in variants[parsed]:
             # A namespace that is known goes without saying.
-            guide = None if namespace in {*known, *entries} else guide_to(namespace)
-            if guide is not None:
-                entries[namespace] = guide.entry
+            if namespace in {*known, *entries}:
+                continue
+            guide = guide_to(namespace)
+            if guide is None:
+                raise _unknown(namespace)
+            entries[namespace] = guide.entry
+    for namespace in map(parse_namespace, arguments.first):
+        if namespace not in {*known, *entries}:
+            raise UsageError(
+                f"--first {namespace}: the table has no such namespace",
+                hint=f"give --provider {namespace} too",
+            )
     removed = tuple(map(parse_namespace, dict.fromkeys(arguments.remove_provider)))
     guides = {name: guide_to(name) for name in (*entries, *removed)}
     return TableEdits(
@@ -192,7 +202,7 @@ def _remark(guide: Guide) -> str:
 
 def _entries(arguments: Namespace, table: ProjectTable | None) -> Wishes:
     """Return the entries of providers that were asked for."""
-    from wheelfit.build.provider_guide import KNOWN_NAMESPACES, guide_to
+    from wheelfit.build.provider_guide import guide_to
     from wheelfit.errors import UsageError
 
     entries: Wishes = {}
@@ -205,11 +215,7 @@ def _entries(arguments: Namespace, table: ProjectTable | None) -> Wishes:
             if table is None or namespace not in table.providers:  # else it stays as it is
                 entries[namespace] = guide.entry
         elif table is None or namespace not in table.providers:
-            raise UsageError(
-                f"nothing is known of the namespace {namespace!r}",
-                hint=f"name its plugin, as --provider {namespace}=PACKAGE, its values with "
-                f"--static, or one of {', '.join(KNOWN_NAMESPACES)}",
-            )
+            raise _unknown(namespace)
     for text in arguments.build_requires:
         namespace, requirement = _pair("--build-requires", text)
         entries[namespace] = {"build-requires": [requirement]}
@@ -232,6 +238,17 @@ def _entries(arguments: Namespace, table: ProjectTable | None) -> Wishes:
         entries[namespace] = {**entries[namespace], "plugin-api": place}
     _check_requirements(entries)
     return entries
+
+
+def _unknown(namespace: str) -> UsageError:
+    from wheelfit.build.provider_guide import KNOWN_NAMESPACES
+    from wheelfit.errors import UsageError
+
+    return UsageError(
+        f"nothing is known of the namespace {namespace!r}",
+        hint=f"name its plugin, as --provider {namespace}=PACKAGE, its values with --static, or "
+        f"one of {', '.join(KNOWN_NAMESPACES)}",
+    )
 
 
 def _check_requirements(entries: Wishes) -> None:

@@ -38,8 +38,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--by",
         choices=("wheel", "target"),
-        default="wheel",
-        help="what is one job there: a wheel, or all wheels of a Python and platform "
+        help="with --for: what is one job there: a wheel, or all wheels of a Python and platform "
         "(default: wheel)",
     )
     parser.add_argument(
@@ -75,6 +74,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         raise UsageError("--for and --json are two forms of one result", hint="choose one")
     if arguments.template is not None and arguments.service != "gitlab":
         raise UsageError("--template goes with --for gitlab", hint="leave it out")
+    if arguments.by is not None and arguments.service is None:
+        raise UsageError("--by goes with --for", hint="leave it out, or name the service")
     name, matrix = read_project_matrix(arguments.project)
     jobs = matrix.only(pythons=arguments.only_python, platforms=arguments.only_platform)
     if not jobs:
