@@ -15,7 +15,7 @@ from wheelfit.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["KNOWN_NAMESPACES", "Guide", "guide_to"]
+__all__ = ["KNOWN_NAMESPACES", "Guide", "guide_to", "plugin_entry"]
 
 
 def __dir__() -> list[str]:
@@ -132,11 +132,16 @@ def guide_to(namespace: str) -> Guide | None:
         FeatureConfig(one.name, tuple(one.values), one.multi_value)
         for one in import_module(BUILT_IN[namespace]).get_all_configs()
     )
-    return Guide(namespace, "detected", words.purpose, words.example, features, _plugin(namespace))
+    return Guide(
+        namespace, "detected", words.purpose, words.example, features, plugin_entry(namespace)
+    )
 
 
-def _plugin(namespace: str) -> dict[str, Any]:
-    """Return the entry that every tool understands which brings this provider itself (P-60)."""
+def plugin_entry(namespace: str) -> dict[str, Any]:
+    """Return the entry that every tool understands which brings this provider itself (P-60).
+
+    :param namespace: one of those of `wheelfit.core.provider_table.EMULATED_PLUGINS`.
+    """
     row = next(one for one in EMULATED_PLUGINS if one.namespace == namespace)
     entry: dict[str, Any] = {"requires": [f"{row.package}>={row.versions[0]},<1"]}
     if default_endpoint(row.package) not in row.endpoints:

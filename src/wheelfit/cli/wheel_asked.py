@@ -325,28 +325,20 @@ def _naming(namespace: str) -> str:
 
 def _known(namespace: str) -> TableProvider:
     """Return the provider of a namespace that wheelfit knows, spelled as uv wants it (F-153)."""
+    from wheelfit.build.provider_guide import plugin_entry
     from wheelfit.core.provider_table import EMULATED_PLUGINS
-    from wheelfit.core.providers import (
-        ABI_DEPENDENCY,
-        BuiltinProvider,
-        PluginProvider,
-        default_endpoint,
-    )
+    from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider, PluginProvider
     from wheelfit.errors import UsageError
 
     if namespace == ABI_DEPENDENCY:
         return BuiltinProvider(ABI_DEPENDENCY)
-    plugin = next((one for one in EMULATED_PLUGINS if one.namespace == namespace), None)
-    if plugin is None:
+    if not any(one.namespace == namespace for one in EMULATED_PLUGINS):
         raise UsageError(
             f"wheelfit knows no provider for {namespace}",
             hint=f"--provider {namespace}=REQUIREMENT, or --static '{namespace} :: … :: …'",
         )
-    endpoint = plugin.endpoints[0]
-    return PluginProvider(
-        (f"{plugin.package}>={plugin.versions[0]},<1",),
-        None if endpoint == default_endpoint(plugin.package) else endpoint,
-    )
+    entry = plugin_entry(namespace)
+    return PluginProvider(tuple(entry["requires"]), entry.get("plugin-api"))
 
 
 def _joined(old: TableProvider | None, new: TableProvider) -> TableProvider:
