@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -119,3 +121,54 @@ def test_abandoned(tmp_path: Path) -> None:
     with Staging() as staging:
         staging.room_for(tmp_path)
     assert contents(tmp_path) == {}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no locks of that kind")
+def test_abandoned_before_it_had_a_name(tmp_path: Path) -> None:
+    """What was never locked or named goes when nobody can be writing it any more."""
+    for number, age in ((1, 7200), (2, 0)):
+        folder, file = (tmp_path / f".{letter * 15}{number}.part" for letter in "ab")
+        folder.mkdir()
+        file.touch()
+        for path in (folder, file):
+            os.utime(path, (time.time() - age,) * 2)
+    with Staging() as staging:
+        staging.room_for(tmp_path)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {f".{'a' * 15}2.part", f".{'b' * 15}2.part"}
+
+
+INTERRUPTED = """
+import os, shutil, signal, sys
+from pathlib import Path
+from wheelfit.build.staging import Staging
+
+def disturb(event, arguments):
+    if event == sys.argv[2]:
+        signal.raise_signal(signal.SIGINT)
+
+folder = Path(sys.argv[1])
+with Staging() as staging:
+    pairs = []
+    for name in "ab":
+        result = staging.room_for(folder) / name
+        result.touch()
+        pairs.append((result, folder / name))
+    sys.addaudithook(disturb)
+    staging.publish(pairs)
+    if sys.argv[3] == "more":
+        staging.publish([])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of terminals")
+@pytest.mark.parametrize("moment", ["os.link", "shutil.rmtree", "os.remove"])
+@pytest.mark.parametrize("more", [False, True])
+def test_interrupted_at_the_end(tmp_path: Path, moment: str, *, more: bool) -> None:
+    """B-31: Ctrl-C while names are given takes nothing apart; it counts if more was to come."""
+    command = [sys.executable, "-c", INTERRUPTED, str(tmp_path), moment, "more" if more else ""]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    is_told = "KeyboardInterrupt" in done.stderr
+    assert is_told == (more and moment == "os.link")
+    assert (done.returncode == 0) != is_told
+    assert contents(tmp_path) == {"a": "", "b": ""}

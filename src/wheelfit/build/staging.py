@@ -3,21 +3,25 @@
 Results are written into a hidden folder beside their places. When all are there, and none is in
 the way of another, each is moved by a rename, which takes no time; if one cannot be moved, those
 before it are taken back. A process that is killed leaves the hidden folder, which the next one
-removes.
+removes. Ctrl-C waits while names are given and while that folder is removed: who is told of an
+interruption can rely on it that something is missing.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from contextlib import suppress
+import signal
+import threading
+import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import FileProblem
 from wheelfit.wheels.durable import give_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -32,6 +36,10 @@ def __dir__() -> list[str]:
 
 _PREFIX = ".wheelfit-stage-"
 _LOCK = "in-use"
+_PART = f".{'[0-9a-f]' * 16}.part"
+"""What has no name of its own yet: files, and folders that were not locked yet."""
+_ABANDONED = 3600.0
+"""Seconds after which nobody writes there any more."""
 
 
 class Staging:
@@ -41,6 +49,7 @@ class Staging:
         self._folders: dict[Path, Path] = {}
         self._locks: list[int] = []
         self._count = 0
+        self._held: list[int] = []
 
     def __enter__(self) -> Self:
         return self
@@ -54,8 +63,9 @@ class Staging:
         for number in self._locks:
             with suppress(OSError):
                 os.close(number)
-        for stage in self._folders.values():
-            shutil.rmtree(stage, ignore_errors=True)
+        with _undisturbed():  # without effect: what was wanted is there, or an error tells
+            for stage in self._folders.values():
+                shutil.rmtree(stage, ignore_errors=True)
 
     def room_for(self, folder: Path) -> Path:
         """Return a new folder in which one result for another folder is written.
@@ -95,7 +105,10 @@ class Staging:
         :param overwrite: places where another file gives way.
         :param rehearse: whether nothing is moved, but what would be in the way is told.
         :raises FileProblem: two have one place, a file is in the way, or cannot be moved.
+        :raises KeyboardInterrupt: Ctrl-C came while others were published.
         """
+        while self._held:
+            signal.raise_signal(self._held.pop())
         places: dict[Path, Path] = {}
         for result, place in pairs:
             if place in places:
@@ -112,6 +125,10 @@ class Staging:
                 )
         if rehearse:
             return
+        with _undisturbed() as self._held:
+            self._move(places, overwrite)
+
+    def _move(self, places: Mapping[Path, Path], overwrite: Sequence[Path]) -> None:
         done: list[tuple[Path, Path | None]] = []
         try:
             for place, result in places.items():
@@ -153,6 +170,23 @@ class Staging:
                     place.unlink()
 
 
+@contextmanager
+def _undisturbed() -> Iterator[list[int]]:
+    """Let Ctrl-C and requests to end wait for a block that is short; give which came."""
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield came  # where nothing is interrupted
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda number, _: came.append(number))
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
 def _lock(path: Path) -> list[int]:
     """Say that a folder is in use, until this process ends."""
     try:
@@ -171,6 +205,13 @@ def _remove_abandoned(folder: Path) -> None:
         from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415
     except ImportError:
         return
+    for part in folder.glob(_PART):
+        with suppress(OSError):
+            if time.time() - part.lstat().st_mtime > _ABANDONED:
+                if part.is_dir():
+                    shutil.rmtree(part, ignore_errors=True)
+                else:
+                    part.unlink()
     for stage in folder.glob(f"{_PREFIX}*"):
         try:
             number = os.open(stage / _LOCK, os.O_RDWR)
