@@ -6,6 +6,7 @@ backend prints goes into a log; its end is in the error when it fails, and the w
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -37,6 +38,7 @@ ConfigSettings: TypeAlias = "Mapping[str, str | Sequence[str]]"
 
 _LINES = 20
 _TAIL = 64 << 10
+_MOST_KEPT = 32 << 20
 _MOMENT = 0.1
 
 
@@ -157,6 +159,7 @@ class Backend:
         self._children = children
         self._echo = echo
         self._shown = 0
+        self._gave_list = True
         with self._explained("read"):
             self._builder = build.ProjectBuilder(project, str(environment.python), self._run)
 
@@ -172,7 +175,8 @@ class Backend:
         """
         with self._explained(f"asked what building {_THING[kind]} needs"):
             needs = self._builder.get_requires_for_build(kind, self._settings)
-            if not all(isinstance(one, str) for one in needs):
+            # The library makes a set of whatever it is, of a text one of its letters.
+            if not self._gave_list or not all(isinstance(one, str) for one in needs):
                 raise build.BuildException("what its backend says is no list of requirements")
             return tuple(sorted(needs))
 
@@ -215,6 +219,9 @@ class Backend:
     ) -> None:
         environ = {**self._environment.environ, **(extra_environ or {})}
         self._children.run(cmd, cwd, environ, self._log, self._tell)
+        with suppress(OSError, ValueError, LookupError, TypeError):  # it is there for the library
+            said = json.loads(Path(cmd[-1], "output.json").read_bytes())["return_val"]
+            self._gave_list = isinstance(said, list)
 
     def _tell(self) -> None:
         if self._echo is None:
@@ -246,13 +253,14 @@ class Backend:
     def _failure(self, what: str, why: str, said: Sequence[str] = ()) -> BuildFailed:
         last = [*_last_lines(self._log), *said][-_LINES:]
         kept = _kept(self._log) if _last_lines(self._log) else None
+        hint = "that file has everything its build backend printed"
+        if kept is not None and self._log.stat().st_size > _MOST_KEPT:
+            hint = "that file has the beginning and the end of what its build backend printed"
         return BuildFailed(
             f"{self._name} cannot be {what}: {why}",
             where=None if kept is None else str(kept),
             note="\n".join(last) or None,
-            hint="tell whoever maintains the project"
-            if kept is None
-            else "that file has everything its build backend printed",
+            hint="tell whoever maintains the project" if kept is None else hint,
         )
 
 
@@ -268,11 +276,23 @@ def _how(code: int) -> str:
 
 
 def _kept(log: Path) -> Path | None:
-    """Return a copy of a log that stays when the folder of the build goes."""
+    """Return a copy of a log that stays when the folder of the build goes.
+
+    Of one that is long only the beginning and the end.
+    """
     try:
         handle, name = tempfile.mkstemp(prefix="wheelfit-build-", suffix=".log")
-        os.close(handle)
-        return Path(shutil.copyfile(log, name))
+        with log.open("rb") as file, os.fdopen(handle, "wb") as copy:
+            left_out = os.fstat(file.fileno()).st_size - _MOST_KEPT
+            if left_out <= 0:
+                shutil.copyfileobj(file, copy)
+                return Path(name)
+            # The first error is at the beginning, what it came to at the end.
+            copy.write(file.read(_MOST_KEPT // 2))
+            copy.write(f"\n[... {left_out:,} bytes are left out ...]\n".encode())
+            file.seek(-(_MOST_KEPT // 2), os.SEEK_END)
+            copy.write(file.read(_MOST_KEPT // 2))
+        return Path(name)
     except OSError:
         return None
 

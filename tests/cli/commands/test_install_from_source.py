@@ -622,6 +622,10 @@ class TestBrokenBackends:
                 "\ndef get_requires_for_build_wheel(*a):\n    return [1]\n",
                 "no list of requirements",
             ),
+            (
+                "\ndef get_requires_for_build_wheel(*a):\n    return 'abc'\n",
+                "no list of requirements",
+            ),
             ("\ndef build_wheel(f, *a, **k):\n    return write(f, 'x.whl', records())\n", "x.whl"),
             ("\nNAME = 'other'\n", "METADATA has the name 'other'"),
             (
