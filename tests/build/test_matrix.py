@@ -134,7 +134,7 @@ github = { linux = "x", win32 = [] }
         "tool.wheelfit.matrix.include[0].platform: it is missing",
         "tool.wheelfit.matrix.runners.jenkins: unknown service; there are github, gitlab",
         f"tool.wheelfit.matrix.runners.github.linux: 'linux' is no platform; there are {named}",
-        "tool.wheelfit.matrix.runners.github.win32: expected a list of texts, found a list",
+        "tool.wheelfit.matrix.runners.github.win32: expected a list of texts, found an empty list",
     ]
 
 
@@ -147,7 +147,7 @@ github = { linux = "x", win32 = [] }
             'include = [{ label = "v3", python = "3.12", platform = "macosx_arm64" }]',
             "include[0]: it is there already: v3, Python 3.12, macosx_arm64",
         ),
-        ("plain = false\nlabels = []", "labels: expected a list of texts, found a list"),
+        ("plain = false\nlabels = []", "labels: expected a list of texts, found an empty list"),
     ],
 )
 def test_faults_of_the_whole(text: str, fault: str) -> None:

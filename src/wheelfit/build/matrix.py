@@ -231,7 +231,8 @@ class _Reading:
         self, value: object, steps: tuple[str | int, ...], fault_of: Callable[[str], str | None]
     ) -> list[str]:
         if not isinstance(value, list) or not value:
-            self._fault(steps, f"expected a list of texts, found {shown(value)}")
+            found_instead = "an empty list" if value == [] else shown(value)
+            self._fault(steps, f"expected a list of texts, found {found_instead}")
             return []
         found: list[str] = []
         for number, one in enumerate(value):

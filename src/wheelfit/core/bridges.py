@@ -295,7 +295,7 @@ class _Reading:
             self._fault(f"{path}.label", error.message)
             return None
         for fault in writer_faults(label):
-            self._fault(f"{path}.label", fault)
+            self._fault(f"{path}.label", f"{fault} (F-4)")
         return label
 
     def _when(self, row: dict[str, Any], path: str) -> PropertySet:

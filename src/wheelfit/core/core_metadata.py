@@ -122,7 +122,7 @@ _ONCE = ("Metadata-Version", "Name", "Version", "Requires-Python")
 
 
 def repeated_fields(data: bytes) -> tuple[str, ...]:
-    """Return which of the fields that are there once are there more often (B-34).
+    r"""Return which of the fields that are there once are there more often (B-34).
 
     >>> repeated_fields(b"Name: some\nVersion: 1\nversion: 2\n")
     ('Version',)

@@ -76,9 +76,9 @@ def writer_faults(label: Label) -> tuple[str, ...]:
     """
     faults: list[str] = []
     if not label.strip("."):
-        faults.append(f"the label {label[:_LONG]!r} consists of dots only (F-4)")
+        faults.append(f"the label {label[:_LONG]!r} consists of dots only")
     if label.split(".", 1)[0] in DEVICES:
-        faults.append(f"the label {label[:_LONG]!r} is a reserved device name on Windows (F-4)")
+        faults.append(f"the label {label[:_LONG]!r} is a reserved device name on Windows")
     return tuple(faults)
 
 

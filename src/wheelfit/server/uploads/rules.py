@@ -139,7 +139,8 @@ def _check_wheel(path: Path, filename: str, *, sha256: str, size: int, uploaded:
     violations += _platform_violations(name)
     if name.label is not None:
         violations += [
-            Violation("reserved-label", fault, filename) for fault in writer_faults(name.label)
+            Violation("reserved-label", f"{fault} (F-4)", filename)
+            for fault in writer_faults(name.label)
         ]
     document = None
     try:
