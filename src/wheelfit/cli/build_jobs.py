@@ -401,10 +401,11 @@ def tell_jobs(results: Sequence[JobResult], output: Output) -> int:
     :param results: of all jobs.
     :param output: how to speak.
     """
-    errors = {id(one.error): one for one in results if one.error is not None}
-    for one in errors.values():
-        if one.error is not None and not output.json:
-            output.error(one.error)
+    # One fault of several jobs is told once, though each process has an error of its own.
+    errors = {str(one.error.parts()): one.error for one in results if one.error is not None}
+    for error in errors.values():
+        if not output.json:
+            output.error(error)
     skipped = sorted({one.job.platform for one in results if one.status == "skipped"})
     words = {
         "built": "built",

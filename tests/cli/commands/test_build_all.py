@@ -204,8 +204,8 @@ def test_pythons_that_are_not_here(yard: Yard) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="shell scripts are not run there")
-def test_shims_of_pythons(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command on PATH that is no Python is the fault of its jobs; the others are built."""
+def test_shims_of_pythons(yard: Yard, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command on PATH that is no Python is the fault of its jobs, told once; others are built."""
     text = (yard.project / "pyproject.toml").read_text()
     text = text.replace(f'pythons = ["{HERE}"]', f'pythons = ["{HERE}", "3.99"]')
     (yard.project / "pyproject.toml").write_text(text)
@@ -221,6 +221,8 @@ def test_shims_of_pythons(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
         ("3.99", "failed"),
         ("3.99", "skipped"),
     }
+    words = ("--all", "--no-index", "--no-isolation", "-o", yard.dist, "-j", "2")
+    assert run("build", yard.project, *words, code=9).err.count("[unusable-interpreter]") == 1
 
 
 def test_one_wheel_of_several_pythons(yard: Yard) -> None:
