@@ -41,6 +41,10 @@ class LegacyIndex:
         """By name: what came with a file."""
         self.answers: dict[str, list[Answer]] = {}
         """By name: what is answered instead of taking a file, one after the other."""
+        self.swallows: frozenset[str] = frozenset()
+        """Names of files that are taken with a 200, and not kept."""
+        self.after_uploads: dict[str, Answer] = {}
+        """By path: what is answered instead of a page as soon as somebody has uploaded."""
         self.pages: dict[str, Answer] = {}
         """By path: what is answered instead of a page."""
         self.dropped: dict[str, int] = {}
@@ -79,6 +83,8 @@ class LegacyIndex:
     def answer(self, request: Request) -> Answer:
         """Answer a request."""
         if request.method != "POST":
+            if self.uploads and request.path in self.after_uploads:
+                return self.after_uploads[request.path]
             return self.pages.get(request.path) or self._pages(request)
         if self.login is not None:
             pair = base64.b64encode(":".join(self.login).encode()).decode()
@@ -94,7 +100,8 @@ class LegacyIndex:
                 raise Disconnect
             if self.answers.get(name):
                 return self.answers[name].pop(0)
-            shutil.copyfile(upload.draft.path, self.folder / name)
+            if name not in self.swallows:
+                shutil.copyfile(upload.draft.path, self.folder / name)
         return Answer.text(200, "taken")
 
     def __enter__(self) -> Self:

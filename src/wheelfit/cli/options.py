@@ -29,6 +29,7 @@ __all__ = [
     "add_requirements",
     "add_sources",
     "check_action",
+    "duration",
     "given",
     "port_number",
     "size",
@@ -644,6 +645,14 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise ArgumentTypeError(f"{text!r} is not a number of seconds")
     return seconds
+
+
+def duration(text: str) -> float:
+    """Read a number of seconds, maybe none, as an argument.
+
+    :param text: what was typed.
+    """
+    return 0.0 if text.strip() == "0" else _seconds(text)
 
 
 def size(text: str) -> int:

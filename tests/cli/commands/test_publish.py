@@ -215,6 +215,36 @@ def test_an_index_that_takes_no_index_files_is_named(
     assert said.object["refused_index_files"]
 
 
+def test_an_index_that_keeps_nothing_is_found_out(
+    run: Runner, dist: Path, legacy: LegacyIndex
+) -> None:
+    """B-52: a file that was taken and is not listed is no published one; others are."""
+    lost = "fast-1.0-py3-none-any-open.whl"
+    legacy.swallows = frozenset({lost})
+    words = ("publish", dist, "--to", legacy.url, "--patience", "0")
+    said = run(*words, "--json", code=9).object
+    assert said["published"] is False
+    assert codes(said) == ["not-listed"]
+    states = {one["filename"]: one["state"] for one in said["files"]}
+    assert states.pop(lost) == "not listed"
+    assert set(states.values()) == {"published"}
+    assert "which does not list 1" in run(*words, code=9).out
+    legacy.swallows = frozenset()
+    run(*words)
+
+
+def test_an_index_that_cannot_be_asked_afterwards(
+    run: Runner, dist: Path, legacy: LegacyIndex
+) -> None:
+    """B-52: if the index cannot be read after sending, nothing is claimed."""
+    legacy.after_uploads["/simple/fast/"] = Answer.text(200, "no")
+    words = ("publish", dist, "--to", legacy.url, "--patience", "0")
+    said = run(*words, "--json", code=10).object
+    assert said["published"] is False
+    assert {one["state"] for one in said["files"]} == {"sent"}
+    assert said["unchecked"]
+
+
 def test_contradictions_with_what_is_there_are_found_first(
     run: Runner, dist: Path, legacy: LegacyIndex
 ) -> None:
@@ -288,7 +318,7 @@ def test_a_login_is_for_the_server_that_takes_uploads(
     host = legacy.url.removeprefix("http://")
     with LegacyIndex(tmp_path / "other") as other:
         words = ("--to", f"http://me:secret@{host}", "--check-url", other.simple)
-        run("publish", dist, *words)
+        run("publish", dist, *words, "--patience", "0", code=9)  # which lists other files
         assert other.asked == ["/simple/fast/"] * len(other.asked)
         assert set(other.logins) == {None}
     assert legacy.logins[-1] is not None

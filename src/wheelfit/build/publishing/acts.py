@@ -66,6 +66,10 @@ class Act:
     """Whether that stage was begun by somebody who was interrupted."""
     refused_index_files: tuple[str, ...] = ()
     """Index files that the index does not take, each with its reason."""
+    unlisted: tuple[str, ...] = ()
+    """Of those that were sent: what the index does not list afterwards."""
+    is_confirmed: bool = True
+    """Whether the index could be asked what it lists of them."""
 
 
 def publish_as_one(

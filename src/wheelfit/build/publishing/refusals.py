@@ -10,6 +10,7 @@ __all__ = [
     "MISSING_VARIANT",
     "MISSING_WHEEL",
     "NAME_TAKEN",
+    "NOT_LISTED",
     "PROJECT_TOO_LARGE",
     "REFUSALS",
     "UNLISTED_VARIANT",
@@ -26,6 +27,14 @@ NAME_TAKEN = Check(
     Severity.ERROR,
     "the index has a file of this name with other content, and locks have its hash",
     "publish a new version, or a wheel with a new build number",
+)
+NOT_LISTED = Check(
+    "not-listed",
+    "B-52",
+    Severity.ERROR,
+    "the index took the file, and does not list it afterwards",
+    "look whether the index is behind a cache or holds uploads back; the same command sends again "
+    "what is not there",
 )
 MISSING_VARIANT = Check(
     "missing-variant",
@@ -74,6 +83,7 @@ REFUSALS = {
     one.code: one
     for one in (
         NAME_TAKEN,
+        NOT_LISTED,
         MISSING_VARIANT,
         MISSING_WHEEL,
         UNLISTED_VARIANT,

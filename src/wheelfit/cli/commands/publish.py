@@ -7,14 +7,14 @@ index its folder or the URL of its object store.
 An index of wheelfit's own, and a static one, show all files in one moment. Elsewhere wheels for
 everybody go first, then variants, and the -variants.json last. After an interruption the same
 command goes on where it stopped. Exit code 9 says that something is wrong with the files, and
-nothing was sent.
+nothing was sent, or that the index does not list what it was sent.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import given, size
+from wheelfit.cli.options import duration, given, size
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -62,6 +62,13 @@ def configure(parser: ArgumentParser) -> None:
         "--one-by-one",
         action="store_true",
         help="let every file be seen as soon as it is sent, also where the index could wait",
+    )
+    parser.add_argument(
+        "--patience",
+        type=duration,
+        default=15.0,
+        metavar="SECONDS",
+        help="how long the index is asked whether it lists what it was sent (default: 15)",
     )
     parser.add_argument(
         "--project",
@@ -140,10 +147,13 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
         return code
     if isinstance(destination, Index):
         act = _send(arguments, output, environ, destination, outgoing, there, index_files)
+        act, looked = _confirmed(arguments, output, environ, destination, outgoing, act)
+        report += looked
         told.tell(report, act)
+        code = exit_code(report, strict=arguments.strict)
         if destination.is_public and act.sent:
             output.say("the registry takes more files for a release for 14 days only", "dim")
-        return 9 if act.refused_index_files and arguments.strict else 0
+        return code or (9 if act.refused_index_files and arguments.strict else 0)
     return _lay(told, report, output, destination, outgoing, there)
 
 
@@ -235,6 +245,42 @@ def _send(
     for message in act.refused_index_files:
         output.warn(f"{message}; without it installers may not find the variants")
     return act
+
+
+def _confirmed(
+    arguments: Namespace,
+    output: Output,
+    environ: Mapping[str, str],
+    index: Index,
+    outgoing: Set,
+    act: Act,
+) -> tuple[Act, Report]:
+    """Look at the index again: what it was sent is published when it lists it."""
+    from wheelfit.build.publishing.confirming import confirm
+    from wheelfit.build.publishing.refusals import NOT_LISTED
+    from wheelfit.check.findings import Count, Place, Report, Unchecked
+    from wheelfit.values import replace
+
+    sent = [one for one in outgoing.files if one.filename in act.sent]
+    if not sent:
+        return act, Report.of((), (), Count())
+    projects = sorted({one.release[0] for one in sent})
+    looked = confirm(
+        sent,
+        lambda: _by_name(index.there(projects, environ, output)),
+        patience=arguments.patience,
+    )
+    found = [*looked.findings]
+    for one in looked.missing:
+        message = f"{index.check_url} does not list it"
+        found.append(Place(str(one.path)).found(NOT_LISTED, message))
+    unchecked = () if looked.error is None else (Unchecked.because(looked.error, index.check_url),)
+    act = replace(
+        act,
+        unlisted=tuple(one.filename for one in looked.missing),
+        is_confirmed=looked.error is None,
+    )
+    return act, Report.of(found, unchecked, Count()).without(arguments.ignore)
 
 
 def _by_name(there: Mapping[NormalizedName, Sequence[File]]) -> dict[str, File]:
@@ -332,9 +378,21 @@ class _Told:
             files = count_of(len(act.sent), "file")
             resumed = ", going on with what was sent before" if act.is_resumed else ""
             how = {"stage": "in one act", "static": "in one act"}.get(self._way, "one by one")
+            if act.unlisted:
+                words = f"{files} sent to {self._to}, which does not list {len(act.unlisted)}"
+                self._output.result(words, "bad")
+                return
+            if not act.is_confirmed:
+                words = f"{files} sent to {self._to}; whether it lists them could not be asked"
+                self._output.result(words, "warning")
+                return
             self._output.result(f"{files} published at {self._to} {how}{resumed}", "good")
 
     def _state(self, filename: str, act: Act | None) -> str:
+        if act is not None and filename in act.unlisted:
+            return "not listed"
+        if act is not None and not act.is_confirmed and filename in act.sent:
+            return "sent"
         if act is not None:
             return "published" if filename in act.sent else "was there"
         return "is there" if filename in self._there else "new"
@@ -345,7 +403,7 @@ class _Told:
             "to": self._to,
             "way": self._way,
             "dry_run": self._arguments.dry_run,
-            "published": act is not None,
+            "published": act is not None and act.is_confirmed and not act.unlisted,
             "resumed": act is not None and act.is_resumed,
             "files": [
                 {
