@@ -76,6 +76,8 @@ def read_pyproject(data: bytes, *, where: str) -> tuple[str, dict[str, Any]]:
 def edited(data: bytes, edits: TableEdits, *, where: str) -> bytes:
     """Return the file with its table changed; comments, order and line endings stay.
 
+    A byte order mark does not: readers of TOML refuse files that begin with one.
+
     :param data: the bytes of the file.
     :param edits: what shall be changed.
     :param where: the file, for errors.
@@ -95,7 +97,7 @@ def edited(data: bytes, edits: TableEdits, *, where: str) -> bytes:
     if not _says(lines, after):
         raise _unchangeable(where, after)
     lines = lines.replace("\n", "\r\n") if crlf else lines
-    return (_BOM if data.startswith(_BOM) else b"") + lines.encode()
+    return lines.encode()
 
 
 # --- what it shall say -----------------------------------------------------------------------

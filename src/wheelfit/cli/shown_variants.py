@@ -20,6 +20,10 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_SAID = 10
+"""Notes of one wheel that are told without ``--verbose``."""
+
+
 def add_from_binary(parser: ArgumentParser) -> None:
     """Add that binaries say what the variant needs."""
     group = parser.add_argument_group("properties from binaries")
@@ -62,8 +66,11 @@ def shown_variants(
     kept = {(one.namespace, one.feature) for one in given}
     for wheel in wheels:
         found = _shown(wheel, ptx=not arguments.no_ptx)
-        for note in found.notes:
+        # Of thousands of libraries nobody reads a line each.
+        for note in found.notes[:_SAID] if output.verbosity < 1 else found.notes:
             output.say(f"{wheel.name}: {note}")
+        if output.verbosity < 1 and len(found.notes) > _SAID:
+            output.say(f"{wheel.name}: {len(found.notes) - _SAID} more notes (--verbose)")
         shown = [one for one in found.properties if (one.namespace, one.feature) not in kept]
         own = Namespace(**vars(arguments))
         own.property = [*arguments.property, *map(str, shown)]

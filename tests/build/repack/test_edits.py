@@ -142,3 +142,11 @@ def test_edits_travel() -> None:
     """Workers get edits as they are."""
     edits = Edits(name="a", remove=names("b"), version=Version("1"), add=("c",))
     assert pickle.loads(pickle.dumps(edits)) == edits
+
+
+def test_a_version_that_is_the_same() -> None:
+    """B-43: a version that is spelled otherwise only changes nothing, which is said."""
+    edits = Edits(version=Version(f"{NAME.version.public}.0+{NAME.version.local}"))
+    edited = apply_edits(METADATA, edits, NAME, where="wheel")
+    assert edited.data == METADATA
+    assert "is the same as" in edited.notes[0]

@@ -56,6 +56,15 @@ def test_a_table_is_written_and_not_doubled(run: Runner, project: Path) -> None:
     assert project.read_bytes().decode() == text
 
 
+def test_a_byte_order_mark_goes(run: Runner, project: Path) -> None:
+    """B-8: a file with a byte order mark is written without, which is said."""
+    project.write_bytes(b"\xef\xbb\xbf" + project.read_bytes())
+    said = run("init", "--provider", "openmp")
+    assert "byte order mark goes" in said.err
+    assert "builds the variants" not in said.err  # there are none yet
+    assert "openmp" in str(table(project))
+
+
 def test_everything_can_be_said(run: Runner, project: Path) -> None:
     """B-20: plugins, plugins at build time, lists, order; and the last provider takes the table."""
     run(

@@ -117,6 +117,8 @@ def apply_edits(data: bytes, edits: Edits, filename: WheelFilename, *, where: st
         notes.append(f"it is called {new_name} instead of {spelled}")
     if version != core.version:
         notes.append(f"it is version {version} instead of {core.version}")
+    elif edits.version is not None and str(edits.version) != str(core.version):
+        notes.append(f"it stays version {core.version}, which {edits.version} is the same as")
     removed: list[str] = []
     kept: set[str] = set()
 

@@ -131,6 +131,7 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     return 0
 
 
+_BOM = b"\xef\xbb\xbf"
 _EDITS = ("provider", "plugin_api", "build_requires", "static", "variant", "first",
           "remove_provider", "remove_variant")  # fmt: skip
 
@@ -410,6 +411,8 @@ def _finish(
     )
     diff = list(unified_diff(old, new, str(path), str(path), lineterm=""))
     writes = before != after and not arguments.dry_run
+    if writes and before.startswith(_BOM):
+        output.say("the byte order mark goes: readers of TOML refuse it", "dim")
     if asks and writes:
         _tell(output, diff)
         writes = _answer("Write it? [y/N] ").lower() in ("y", "yes")
@@ -433,7 +436,10 @@ def _finish(
         _tell(output, diff)
     if writes:
         output.result(f"{path} is written", "good")
-        output.say("wheelfit build --all builds the variants it names", "dim")
+        from wheelfit.build.table_editing import read_pyproject
+
+        if read_pyproject(after, where=str(path))[1].get("variant", {}).get("variants"):
+            output.say("wheelfit build --all builds the variants it names", "dim")
     else:
         output.result("nothing is written")
 
