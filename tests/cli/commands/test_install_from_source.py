@@ -654,6 +654,25 @@ class TestBrokenBackends:
         if str(said.error["where"]).endswith(".log"):
             Path(said.error["where"]).unlink()
 
+    def test_much_that_is_printed(self, workshop: Workshop, tmp_path: Path) -> None:
+        """Of a log that is long the beginning and the end are kept, and that is said."""
+        hooks = (
+            "\ndef build_wheel(*a, **k):\n    print('first')\n"
+            "    print(('x' * 1023 + '\\n') * 40960)\n    sys.exit('last')\n"
+        )
+        project = write_project(tmp_path / "p", "demo", backend=hooks)
+        said = workshop.install(project, "--json", code=1)
+        log = Path(said.error["where"])
+        try:
+            assert "beginning and the end" in said.error["hint"]
+            assert log.stat().st_size < 34_000_000
+            text = log.read_text()
+        finally:
+            log.unlink()
+        assert "first" in text[:1000]
+        assert "bytes are left out" in text
+        assert "last" in text[-1000:]
+
     @pytest.mark.parametrize(
         ("text", "words"),
         [
