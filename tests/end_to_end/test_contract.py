@@ -43,6 +43,10 @@ COMMANDS = [
     "matrix",
     "publish",
     "init",
+    "wheel-make",
+    "wheel-show",
+    "wheel-inspect",
+    "abi-bounds",
     "index-check",
     "index-convert",
     "index-generate",
@@ -152,7 +156,8 @@ class TestDocumentation:
     def test_the_examples_are_valid(self, name: str) -> None:
         """Every example of the reference fits its schema."""
         sections = re.split(r"^## ", (REFERENCE / "json.md").read_text(), flags=re.MULTILINE)[1:]
-        command = {"explain-all": "explain --all"}.get(name, name.replace("index-", "index "))
+        command = {"explain-all": "explain --all"}.get(name, name)
+        command = re.sub(r"^(index|wheel|abi)-", r"\1 ", command)
         heading = "Errors" if name == "error" else f"`{command} --json`"
         (section,) = [one for one in sections if one.startswith(heading)]
         (example,) = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
@@ -163,6 +168,26 @@ class TestDocumentation:
         """Keys are added within a version, so no schema forbids them."""
         for schema in SCHEMAS.values():
             assert '"additionalProperties": false' not in json.dumps(schema)
+
+
+class TestWheels:
+    """``wheel make --json`` and ``wheel show --json``."""
+
+    def test_what_is_made_and_shown(self, folder: Path, tmp_path: Path, run: Runner) -> None:
+        """Results and what could not be done; and any wheel, with a variant or without."""
+        out, wheel = tmp_path / "out", folder / "plain-1.0-py3-none-any.whl"
+        words = ("-p", "x86_64 :: level :: v3", "--provider", "x86_64", "--label", "v3")
+        said = run("wheel", "make", wheel, "-o", out, *words, "--json").object
+        check("wheel-make", said)
+        assert said["wheels"][0]["label"] == "v3"
+        (out / "bad-1.0-py3-none-any-v3.whl").write_bytes(b"no archive")
+        words = ("--label", "other", "--keep-going", "--json")
+        said = run("wheel", "relabel", out, "-o", tmp_path / "more", *words, code=9).object
+        check("wheel-make", said)
+        assert [one["error"]["code"] for one in said["failed"]] == ["invalid-wheel"]
+        said = run("wheel", "show", wheel, out / "plain-1.0-py3-none-any-v3.whl", "--json").object
+        check("wheel-show", said)
+        assert [one["label"] for one in said["wheels"]] == [None, "v3"]
 
 
 class TestExplainAll:
