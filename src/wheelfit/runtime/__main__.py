@@ -15,10 +15,12 @@ __all__ = ["SUBCOMMANDS", "main"]
 SUBCOMMANDS = {
     "explain": "wheelfit.runtime.explaining",
     "store": "wheelfit.runtime.libraries.store_command",
+    "table": "wheelfit.runtime.writing_table",
 }
 """Modules that carry out the subcommands, by name."""
 
 _USAGE = """usage: python -m wheelfit.runtime explain [GROUP ...] [--json]
+       python -m wheelfit.runtime table
        python -m wheelfit.runtime store COMMAND [...]
 """
 
