@@ -79,13 +79,6 @@ def variable_of(group: str) -> str:
     return f"{word.upper()}_IMPLEMENTATION"
 
 
-class _Choice(NamedTuple):
-    """Hold what a group has, or will have when it is imported."""
-
-    judged: Judged
-    agreed: Mapping[str, str]
-
-
 class _View(NamedTuple):
     """Hold what a decision is made of."""
 
@@ -93,6 +86,16 @@ class _View(NamedTuple):
     process: Process
     held: tuple[Held, ...]
     judged: tuple[Judged, ...]
+
+
+class _Choice(NamedTuple):
+    """Hold what a group has, or will have when it is imported."""
+
+    judged: Judged
+    agreed: Mapping[str, str]
+    """The values it has of what all groups share."""
+    view: _View
+    """What it was decided by."""
 
 
 class Look(Protocol):
@@ -161,7 +164,7 @@ class Loader:
             cause: Exception | None = None
             while True:
                 with self._lock:
-                    choice, news = self._decided(group, cause)
+                    choice = self._decided(group, cause)
                 wanted = choice.judged.implementation
                 try:
                     module = self._bring(wanted.module)
@@ -171,6 +174,8 @@ class Loader:
                         self._give_up(choice, error)
                     continue
                 with self._lock:
+                    # A thread that comes second has nothing to tell.
+                    news = [] if group in self._modules else self._news(group, choice)
                     module = self._modules.setdefault(group, module)
                 for words in news:
                     self._warn(words)
@@ -180,20 +185,22 @@ class Loader:
 
     # --- under the lock -----------------------------------------------------------------------
 
-    def _decided(self, group: str, cause: Exception | None) -> tuple[_Choice, list[str]]:
-        """Return what a group gets, and what nobody was told yet."""
+    def _decided(self, group: str, cause: Exception | None) -> _Choice:
+        """Return what a group gets."""
         choice = self._choices.get(group)
         if choice is not None:
-            return choice, []
+            return choice
         view = self._view((group,))
         made = plan(filter(self._is_open, view.judged), view.held, group)
         judged = made.chosen.get(group)
         if judged is None:
+            for key in [key for key in self._failed if key[0] == group]:
+                del self._failed[key]  # whoever mends something may import once more
             raise _nothing(group, view, self._environ()) from cause
         # A forced one without any other claims what it is, even if the process has another.
-        choice = _Choice(judged, {d: v for d, v in made.agreed.items() if d in judged.claims})
-        self._choices[group] = choice
-        return choice, self._news(group, judged, view)
+        agreed = {d: v for d, v in made.agreed.items() if d in judged.claims}
+        self._choices[group] = _Choice(judged, agreed, view)
+        return self._choices[group]
 
     def _is_open(self, one: Judged) -> bool:
         return one.implementation.group not in self._choices
@@ -272,8 +279,9 @@ class Loader:
             self._failed[it.group, it.name] = f"cannot be loaded: {text or type(error).__name__}"
             del self._choices[it.group]
 
-    def _news(self, group: str, chosen: Judged, view: _View) -> list[str]:
+    def _news(self, group: str, choice: _Choice) -> list[str]:
         """Return warnings about what does not fit; each is given once in a process."""
+        chosen, view = choice.judged, choice.view
         news = [words for words in view.declarations.problems if words not in self._told]
         self._told.update(news)
         news = [f"{words}; it is left out" for words in news]
@@ -282,8 +290,7 @@ class Loader:
             for one in view.judged
             if one.implementation.group == group and one.reasons and not chosen.forced
         ]
-        if passed and group not in self._told:
-            self._told.add(group)
+        if passed:
             taken = chosen.implementation.title
             news.append(f"{group} uses {taken}; not supported here: {', '.join(passed)}")
         return news
