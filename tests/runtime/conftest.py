@@ -1,8 +1,12 @@
-"""What is left to those who ask for it."""
+"""The example of a loader, installed; and what is left to those who ask for it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
+from runtime.example_builds import BACKEND, build_example, install_builds
 
 _LONG = ("cuda_real", "frozen_long")
 
@@ -18,3 +22,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
+
+
+@pytest.fixture(scope="session")
+def example_wheels(
+    environment_with: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Give a folder with the wheels of the example."""
+    return build_example(environment_with(*BACKEND), tmp_path_factory.mktemp("example"))
+
+
+@pytest.fixture(scope="session")
+def install_example(
+    example_wheels: Path,
+    environment_with: Callable[..., Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[..., Path]:
+    """Give a function that installs it with some implementations, and returns the folder."""
+
+    def install(*builds: str) -> Path:
+        place = tmp_path_factory.mktemp("site")
+        install_builds(environment_with(*BACKEND), example_wheels, place, *builds)
+        return place
+
+    return install

@@ -14,14 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runtime.example_builds import BUILDS, EXAMPLES, SOURCE, clean_environment
 
-import wheelfit
 from wheelfit.platforms.surroundings import architecture_of_this_process
 from wheelfit.testing.drivers import find_compiler
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
-SOURCE = Path(wheelfit.__file__).parents[1]
-BUILDS = ("generic", "avx2", "avx512")
 
 _ASK = """
 import array, json, sys, warnings
@@ -44,72 +40,17 @@ pytestmark = [
 ]
 
 
-def _clean() -> dict[str, str]:
-    own = ("WHEELFIT_", "SUMS_", "CFLAGS")
-    return {name: value for name, value in os.environ.items() if not name.startswith(own)}
-
-
 @pytest.fixture(scope="module")
-def backend(environment_with: Callable[..., Path]) -> Path:
-    """Give a Python that has the build backend, and pip."""
-    return environment_with("setuptools==80.9.0", "wheel==0.45.1")
-
-
-@pytest.fixture(scope="module")
-def wheels(backend: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the package and its implementations, built one after the other."""
-    folder = tmp_path_factory.mktemp("loader")
-    source = shutil.copytree(EXAMPLES / "loader-c-extension", folder / "source")
-    command = [
-        str(backend),
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--no-build-isolation",
-        "--no-index",
-    ]
-    for project, build in (("sums", ""), *(("implementations", build) for build in BUILDS)):
-        subprocess.run(
-            [*command, f"--wheel-dir={folder}/wheels", str(source / project)],
-            env={**_clean(), "SUMS_BUILD": build},
-            check=True,
-            capture_output=True,
-        )
-    return folder / "wheels"
-
-
-@pytest.fixture(scope="module")
-def install(
-    wheels: Path, backend: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., Path]:
-    """Give a function that has pip install the package and some implementations."""
-
-    def folder_with(*builds: str) -> Path:
-        place = tmp_path_factory.mktemp("site")
-        command = [str(backend), "-m", "pip", "install", "--no-deps", "--no-index"]
-        names = ["sums", *(f"sums-{build}" for build in builds)]
-        subprocess.run(
-            [*command, f"--target={place}", f"--find-links={wheels}", *names],
-            check=True,
-            capture_output=True,
-        )
-        return place
-
-    return folder_with
-
-
-@pytest.fixture(scope="module")
-def everything(install: Callable[..., Path]) -> Path:
+def everything(install_example: Callable[..., Path]) -> Path:
     """Return a folder in which all implementations are installed side by side."""
-    return install(*BUILDS)
+    return install_example(*BUILDS)
 
 
 def _run(place: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(place), str(SOURCE)])
     return subprocess.run(
         [sys.executable, *arguments],
-        env={**_clean(), "PYTHONPATH": path, **environ},
+        env={**clean_environment(), "PYTHONPATH": path, **environ},
         capture_output=True,
         text=True,
         check=False,
@@ -123,12 +64,12 @@ def _ask(place: Path, **environ: str) -> dict[str, Any]:
     return answer
 
 
-def test_flags_matter(wheels: Path, tmp_path: Path) -> None:
+def test_flags_matter(example_wheels: Path, tmp_path: Path) -> None:
     """Each implementation has the vectors its flags allow, and none more."""
     if shutil.which("objdump") is None:
         pytest.skip("needs objdump")
     widest = {}
-    for wheel in wheels.glob("sums_*.whl"):
+    for wheel in example_wheels.glob("sums_*.whl"):
         with zipfile.ZipFile(wheel) as archive:
             (name,) = (name for name in archive.namelist() if name.endswith(".so"))
             library = archive.extract(name, tmp_path)
@@ -160,9 +101,9 @@ def test_each_machine(everything: Path) -> None:
     assert _ask(everything, SUMS_IMPLEMENTATION="generic")["built for"] == "any processor"
 
 
-def test_nothing_fits(install: Callable[..., Path]) -> None:
+def test_nothing_fits(install_example: Callable[..., Path]) -> None:
     """If nothing fits, the error says why, and what to install on this machine."""
-    place = install("avx512")
+    place = install_example("avx512")
     done = _run(place, "-c", "import sums", WHEELFIT_OVERRIDE_X86_64_LEVEL="v3,v2,v1")
     assert done.returncode == 1
     assert "sums-avx512: needs x86_64 :: level :: v4; here it is v3" in done.stderr
@@ -176,7 +117,7 @@ def test_compiled_where_it_runs(major: str, tmp_path_factory: pytest.TempPathFac
     done = subprocess.run(
         [sys.executable, EXAMPLES / "cuda-nvrtc" / "saxpy.py", "--cuda", major],
         env={
-            **_clean(),
+            **clean_environment(),
             "PYTHONPATH": str(SOURCE),
             "WHEELFIT_LIBRARY_STORE": str(tmp_path_factory.getbasetemp() / "libraries"),
         },
