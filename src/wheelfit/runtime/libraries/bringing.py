@@ -248,7 +248,24 @@ class _Asked:
             return found
         from wheelfit.runtime.libraries.again import choose  # noqa: PLC0415 - a first start
 
-        return choose(self, found if distrusted is None else distrusted, problem, upgrade=upgrade)
+        return choose(
+            self.store,
+            found if distrusted is None else distrusted,
+            problem,
+            family=self.family,
+            version=self.version,
+            components=self.components,
+            name=self.name,
+            driver=self.driver,
+            fingerprint=self.fingerprint,
+            cap_to_driver=self.cap_to_driver,
+            is_offline=self.is_offline,
+            lock=self.lock,
+            transport=self.transport,
+            index_url=self.index_url,
+            progress=self.progress,
+            upgrade=upgrade,
+        )
 
 
 def _content(path: str) -> bytes:

@@ -310,14 +310,7 @@ def _resolved(
     requirements = _requirements(family, projects, span)
     transport: Transport | None = None
     if request.lock is not None:
-        by_project = [
-            best(
-                (one for one in request.lock if one.project == project),
-                Requirement(project),
-                machine,
-            )
-            for project in projects.values()
-        ]
+        by_project = [_of_lock(request.lock, project, machine) for project in projects.values()]
         version = _version_of_lock(request, by_project)
         return by_project, version, None
     transport = transport_for(request.transport, request.index_url, request.environ)
@@ -336,6 +329,13 @@ def _resolved(
 
 def _version_by_first(projects: Mapping[str, str], listed: Sequence[Listed]) -> str:
     return next((one.version for one in listed if one.project in projects.values()), "0")
+
+
+def _of_lock(lock: Sequence[Listed], project: str, machine: Machine) -> Listed:
+    wheels = [one for one in lock if one.project == project]
+    if not wheels:
+        raise NoCompatibleWheel(f"the lock has no wheel of {project}")
+    return best(wheels, Requirement(project), machine)
 
 
 def _version_of_lock(request: Request, wheels: Sequence[Listed]) -> str:

@@ -105,7 +105,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _size(entry: Entry) -> int:
-    return sum(size for _, size, _ in entry.files())
+    # A library of several names is there once.
+    return sum({digest: size for _, size, digest in entry.files()}.values())
 
 
 def _described(entry: Entry) -> dict[str, Any]:
