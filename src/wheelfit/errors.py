@@ -94,6 +94,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AmbiguousCases",
+    "AnotherLibraryLoaded",
     "AttestationProblem",
     "BadMetadata",
     "BuildFailed",

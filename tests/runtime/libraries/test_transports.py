@@ -181,7 +181,8 @@ def test_pages_that_are_none(body: bytes, kind: str) -> None:
 def test_links_of_html() -> None:
     """A page of HTML may have a base, relative links, and hashes of other kinds."""
     page = (
-        b'<base href="https://files.example/"><a href="some-1.0-py3-none-any.whl#sha256=' + b"a" * 64
+        b'<base href="https://files.example/"><a href="some-1.0-py3-none-any.whl#sha256='
+        + b"a" * 64
         + b'" data-core-metadata="true">x</a><a href="/b/some-2.0-py3-none-any.whl#md5=00"'
         b' data-yanked="">y</a><a href="some-1.0.tar.gz">z</a>'
     )  # fmt: skip
