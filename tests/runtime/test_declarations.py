@@ -8,6 +8,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wheelfit.runtime.declarations import (
     FOLDER,
@@ -211,3 +213,19 @@ def test_a_table(tmp_path: Path) -> None:
 def test_a_wrong_table() -> None:
     """What is wrong in a table is told likewise."""
     assert "no object" in scan([], {"x.json": 3}).problems[0]
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=12,
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(sorted({*CU12, "dimensions", "known"})), _JSON), st.booleans()
+)
+def test_whatever_is_declared(told: dict[str, object], is_near: bool) -> None:  # noqa: FBT001
+    """No document makes an import fail: it counts, or is named."""
+    found = scan([], {"x.json": {**CU12, **told} if is_near else told})
+    assert len(found.implementations) + len(found.known) + len(found.problems) == 1

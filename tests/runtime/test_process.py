@@ -193,3 +193,45 @@ def test_what_a_library_settles(name: str, held: tuple[str, str] | None) -> None
     found = held_by([MappedFile(f"/x/{name}")])
     assert [(one.dimension, one.value) for one in found] == ([held] if held else [])
     assert all(one.because == f"/x/{name} is loaded" for one in found)
+
+
+_FROZEN = """
+import json, os, sys
+sys.frozen = True
+sys.executable = sys.argv[2]
+from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.runtime.process import surroundings_of, without_initialising
+here = surroundings_of(os.environ)
+assert here.interpreter is None
+found = without_initialising(Surroundings(root=sys.argv[1]), devices=True)
+print(json.dumps([os.getpid(), found.cuda_version, len(found.gpus), found.problem]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the fake driver is one of Linux")
+def test_a_frozen_application(tmp_path: Path, fake_driver: FakeDriver) -> None:
+    """P-71: an application that is its own interpreter is not started again, nor CUDA in it."""
+    root = machine_with_driver(tmp_path / "root", fake_driver)
+    trace, started = tmp_path / "trace", tmp_path / "started"
+    app = tmp_path / "app"
+    app.write_text(f"#!/bin/sh\ntouch '{started}'\n")
+    app.chmod(0o755)
+    environ = {
+        **os.environ,
+        **fake_driver.environ(devices=["9.0 NVIDIA H100"]),
+        "WHEELFIT_FAKE_TRACE": str(trace),
+        "WHEELFIT_FAKE_TRACE_PROCESS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _FROZEN, str(root), str(app)],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    pid, *found = json.loads(done.stdout)
+    assert found == [[12, 4], 1, ""]
+    assert not started.exists()
+    calls = [line.split() for line in trace.read_text().splitlines()]
+    assert {process for _, process in calls} == {str(pid)}
+    assert "cuInit" not in {name for name, _ in calls}
