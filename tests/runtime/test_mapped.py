@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -176,3 +177,19 @@ def test_no_family() -> None:
     """Drivers, BLAS libraries and names that tell no major are of no family."""
     for name in ("libcuda.so.1", "libopenblas.so.0", "libcurand.so.10", "libpng16.so.16"):
         assert family_and_major(name) is None
+
+
+@pytest.mark.cuda_real
+@pytest.mark.network
+def test_of_nvidia(environment_with: Callable[..., Path]) -> None:
+    """NVIDIA's own: another minor version is an error, another major a warning."""
+    both = environment_with("nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-runtime==13.0.96")
+    older = environment_with("nvidia-cuda-runtime-cu12==12.6.77")
+    (new,) = both.parent.parent.rglob("libcudart.so.12")
+    (next_major,) = both.parent.parent.rglob("libcudart.so.13")
+    (old,) = older.parent.parent.rglob("libcudart.so.12")
+    found = _conflicts([str(new)], [str(new), str(old), str(next_major)])
+    assert [(level, path) for level, path, *_ in found] == [
+        ("error", str(old)),
+        ("warn", str(next_major)),
+    ]

@@ -223,7 +223,7 @@ def _begins(name: str, soname: str) -> bool:
 
 
 def _other_majors(wanted: Sequence[Library], mapped: Sequence[Library]) -> list[Conflict]:
-    """Return one warning for each family and major that is mapped and is not what is wanted."""
+    """Return one warning for each family and major beside which another would come."""
     asked: dict[str, dict[int, Library]] = {}
     for one in wanted:
         if (told := family_and_major(one.name)) is not None:
@@ -231,14 +231,16 @@ def _other_majors(wanted: Sequence[Library], mapped: Sequence[Library]) -> list[
     conflicts: dict[tuple[str, int], Conflict] = {}
     for other in mapped if asked else ():
         told = family_and_major(other.name)
-        if told is None or told in conflicts or told[1] in asked.get(told[0], {told[1]: other}):
+        if told is None or told in conflicts:
             continue
         family, major = told
-        majors = asked[family]
-        names = " and ".join(str(number) for number in sorted(majors))
-        title = {"cuda": "CUDA"}.get(family, family)
-        reason = f"{title} {major} is loaded already ({other.path}), and {names} would come beside"
-        conflicts[told] = Conflict("warn", next(iter(majors.values())), other, reason)
+        beside = {number: one for number, one in asked.get(family, {}).items() if number != major}
+        if beside:
+            title = {"cuda": "CUDA"}.get(family, family)
+            names = " and ".join(map(str, sorted(beside)))
+            words = f"{title} {major} is loaded already ({other.path})"
+            reason = f"{words}, and {names} would come beside it"
+            conflicts[told] = Conflict("warn", next(iter(beside.values())), other, reason)
     return list(conflicts.values())
 
 
