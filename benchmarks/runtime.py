@@ -68,6 +68,35 @@ for _ in range({CALLS}):
 step("later load", start, {CALLS})
 """
 
+LIBRARIES = f"""
+import sys, time
+sys.path[:0] = sys.argv[1:2]
+
+def clock():
+    return time.perf_counter(), time.process_time()
+
+def step(name, start, calls=1):
+    wall, processor = clock()
+    print(name, (wall - start[0]) * 1e3 / calls, (processor - start[1]) * 1e3 / calls, sep="|")
+
+if len(sys.argv) > 2:
+    start = clock()
+    import ctypes
+    for path in sys.argv[2:]:
+        ctypes.CDLL(path)
+    step("ctypes and dlopen alone", start)
+    sys.exit()
+start = clock()
+from wheelfit.runtime import initialize_cuda
+cuda = initialize_cuda("12")
+step("initialize_cuda, later start", start)
+start = clock()
+for _ in range({CALLS}):
+    initialize_cuda("12")
+step("initialize_cuda, later call", start, {CALLS})
+print("paths", *cuda.paths.values(), sep="|")
+"""
+
 
 def build_site(folder: Path) -> None:
     """Put five implementations of spam into a folder."""
@@ -87,8 +116,40 @@ def run(folder: Path) -> dict[str, tuple[float, float]]:
     done = subprocess.run(
         command, env=environ, cwd=folder, check=True, capture_output=True, text=True
     )
-    rows = (line.split("|") for line in done.stdout.splitlines())
+    return _times(done.stdout)
+
+
+def _times(text: str) -> dict[str, tuple[float, float]]:
+    rows = (line.split("|") for line in text.splitlines() if not line.startswith("paths|"))
     return {name: (float(wall), float(processor)) for name, wall, processor in rows}
+
+
+def fill_store(folder: Path) -> dict[str, str]:
+    """Bring small CUDA libraries into a store, and return the environment that has it."""
+    sys.path.insert(0, str(SOURCES))
+    from wheelfit.runtime.libraries.bringing import prepare
+    from wheelfit.testing.index import RecordingIndex
+    from wheelfit.testing.libraries import build_cuda_wheels
+
+    build_cuda_wheels(folder / "wheels", machine=os.uname().machine)
+    store = str(folder / "store")
+    with RecordingIndex(folder / "wheels") as index:
+        prepare("cuda", "12", store=store, index_url=index.url, transport="http")
+    return {"WHEELFIT_LIBRARY_STORE": store, "WHEELFIT_OFFLINE": "1"}
+
+
+def run_libraries(environ: dict[str, str]) -> dict[str, tuple[float, float]]:
+    """Return the times of a program that has its libraries in the store already."""
+
+    def child(*paths: str) -> str:
+        command = [sys.executable, "-S", "-c", LIBRARIES, str(SOURCES), *paths]
+        return subprocess.run(
+            command, env=environ, check=True, capture_output=True, text=True
+        ).stdout
+
+    text = child()
+    paths = text.splitlines()[-1].split("|")[1:]
+    return _times(child(*paths)) | _times(text)
 
 
 def main() -> None:
@@ -100,7 +161,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         build_site(Path(folder))
         run(Path(folder))
-        found = [run(Path(folder)) for _ in range(runs)]
+        environ = fill_store(Path(folder))
+        run_libraries(environ)
+        found = [run(Path(folder)) | run_libraries(environ) for _ in range(runs)]
     print(f"{'':34}{'wall':>12}{'processor':>12}   (ms, medians of {runs})")
     for name in found[0]:
         wall, processor = (

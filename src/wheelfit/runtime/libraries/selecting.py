@@ -185,6 +185,8 @@ def _closure(family: Family, components: Sequence[str], major: str) -> dict[str,
 
     for name in components:
         add(name)
+    if not found:
+        raise UserError("no component was asked for", note="known: " + ", ".join(family.components))
     return found
 
 
@@ -315,9 +317,9 @@ def _resolved(
         return by_project, version, None
     transport = transport_for(request.transport, request.index_url, request.environ)
     found = transport.resolve(requirements, machine, request.progress)
-    wanted = set(projects.values())
-    listed = [one for one in found if one.project in wanted]
-    missing = wanted - {one.project for one in listed}
+    # What a table or an installer adds to what was asked for, the libraries may need.
+    listed = [one for one in found if one.project != family.table]
+    missing = set(projects.values()) - {one.project for one in listed}
     if missing:
         raise NoCompatibleWheel(
             f"{family.title} {span} has no {', '.join(sorted(missing))} for this machine"

@@ -123,8 +123,9 @@ def name_of(
     """
     from zlib import crc32  # noqa: PLC0415
 
+    machine = os.uname().machine if hasattr(os, "uname") else ""
     text = f"{family}-{asked}-{'+'.join(components)}"
-    number = crc32(f"{text}\n{fingerprint}\n{os.uname().machine}".encode() + source)
+    number = crc32(f"{text}\n{fingerprint}\n{machine}".encode() + source)
     return "".join(c if c in _SAFE else "_" for c in text)[:120] + f"-{number:08x}"
 
 

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from wheelfit.errors import IntegrityError, NetworkError, NoCompatibleWheel
 from wheelfit.platforms.children import Ending, run
@@ -109,7 +110,7 @@ class PipTransport:
                     Listed(
                         project=normalized(item["metadata"]["name"]),
                         version=item["metadata"]["version"],
-                        filename=told["url"].partition("#")[0].rpartition("/")[2],
+                        filename=unquote(urlsplit(told["url"]).path.rpartition("/")[2]),
                         url=told["url"],
                         sha256=hashes.get("sha256", "").lower(),
                     )
