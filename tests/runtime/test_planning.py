@@ -246,7 +246,7 @@ class TestAllGroups:
         found = []
         for number in range(40):
             wire = Feature(f"acme{number}", "wire")
-            for value in range(5):
+            for value in range(25):
                 one = implementation(f"g{number}-i{value}", f"acme{number} :: wire :: {value}")
                 found.append(judge(one, {}, (), [wire]))
             found.append(judge(implementation(f"g{number}-z"), {}))

@@ -84,7 +84,7 @@ class TestDriver:
         assert lines
         assert not [line for line in lines if line.endswith(f" {pid}")]
 
-    @pytest.mark.parametrize("mask", ["", "-1", "-1,0", "none"])
+    @pytest.mark.parametrize("mask", ["", "-1", "-1,0", "none", "GPU"])
     def test_a_mask_that_hides_all(
         self, tmp_path: Path, fake_driver: FakeDriver, mask: str
     ) -> None:

@@ -50,8 +50,8 @@ REQUIREMENT = "requirement"
 _SCHEMA = 1
 _LARGEST = 64 * 1024
 """Bytes of the largest file that is read; real ones have some hundreds."""
-_MOST_FILES = 2000
-_MOST_ITEMS = 500
+_MOST_FILES = 1000
+_MOST_ITEMS = 200
 _GREATEST_PRIORITY = 1_000_000
 
 _NAME = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")

@@ -33,7 +33,9 @@ _NAMESPACES = ("nvidia", "amd", "intel", "ascend", "tpu", "x86_64", "aarch64")
 """An accelerator counts more than a processor; others come after these, by name."""
 _DRIVER = Feature("nvidia", "cuda_version_lower_bound")
 _LATE = 1_000_000
-_MOST_COMBINATIONS = 4096
+_MOST_COMBINATIONS = 1024
+"""More than all that is known; who declares more gets a plan too, if not the best."""
+_MOST_VALUES = 16
 _DIGITS = pattern(r"([0-9]+)")
 
 _ROWS = {Feature(*feature): row for row in tables.ROWS for feature in row.features}
@@ -237,10 +239,7 @@ def _dimensions(
                 if dimension not in fixed:
                     for value in values:
                         votes.setdefault(dimension, {}).setdefault(value, set()).add(group)
-    found = {
-        dimension: sorted(values, key=_natural, reverse=True)
-        for dimension, values in sorted(votes.items())
-    }
+    found = {dimension: _most_wanted(votes[dimension]) for dimension in sorted(votes)}
     while _combinations(found) > _MOST_COMBINATIONS:
         # The values that serve the fewest groups are given up, where there are most of them.
         longest = max(found, key=lambda dimension: len(found[dimension]))
@@ -249,6 +248,13 @@ def _dimensions(
         least = min(reversed(found[longest]), key=lambda value: len(votes[longest][value]))
         found[longest].remove(least)
     return found
+
+
+def _most_wanted(groups: Mapping[str, set[str]]) -> list[str]:
+    """Return the values that serve the most groups, the higher first."""
+    high = sorted(groups, key=_natural, reverse=True)
+    kept = sorted(high, key=lambda value: -len(groups[value]))[:_MOST_VALUES]
+    return sorted(kept, key=_natural, reverse=True)
 
 
 def _combinations(dimensions: Mapping[str, Sequence[str]]) -> int:

@@ -52,7 +52,7 @@ def __dir__() -> list[str]:
 _NVIDIA = "nvidia"
 _MASK = "CUDA_VISIBLE_DEVICES"
 _ORDER = "CUDA_DEVICE_ORDER"
-_HIDES_ALL = ("", "none", "void", "NoDevFiles")
+_NAMES_A_GPU = re.compile(r"[0-9]|GPU-|MIG-")
 _INDEX = re.compile(r"[0-9]{1,4}")
 # A copy under a name of its own, as wheels bring: its symbols are out of everybody's way.
 _PRIVATE_BLAS = re.compile(r"libscipy_openblas|.*-[0-9a-f]{8}\.")
@@ -167,8 +167,8 @@ def _version_only(surroundings: Surroundings, files: NvidiaFiles) -> NvidiaDrive
 
 
 def _hides_all(mask: str) -> bool:
-    first = mask.partition(",")[0].strip()
-    return first in _HIDES_ALL or first.startswith("-")
+    # The first entry that names none ends the mask.
+    return _NAMES_A_GPU.match(mask.strip()) is None
 
 
 def visible(gpus: Sequence[NvidiaGpu], mask: str | None, order: str) -> tuple[NvidiaGpu, ...]:
