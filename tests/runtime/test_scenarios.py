@@ -101,6 +101,7 @@ class Site(NamedTuple):
             capture_output=True,
             text=True,
             check=False,
+            timeout=120,
         )
 
     def answer(
@@ -300,6 +301,26 @@ class TestOtherPackages:
         found, warnings = site_with.answer(WHICH, cuda="12.4")
         assert found == "cu11"
         assert "spam-cu12 (cannot be loaded: libdoes-not-exist.so.12" in warnings
+
+    def test_packages_that_use_each_other(self, site_with: Site, tmp_path: Path) -> None:
+        """Threads that import two packages, of which one uses the other, do not wait for ever."""
+        for wheel in (package(tmp_path, "eggs"), implementation(tmp_path, "eggs", "avx2")):
+            shutil.unpack_archive(wheel, site_with.packages, "zip")
+        slow = "import time\ntime.sleep(0.05)\n"
+        (site_with.packages / "spam_avx2" / "__init__.py").write_text(
+            f"{slow}import eggs\nwhich = eggs.which\n"
+        )
+        (site_with.packages / "eggs_avx2" / "__init__.py").write_text(f"{slow}which = 'eggs'\n")
+        code = (
+            "import importlib, threading\nfound = []\nstart = threading.Barrier(32)\n"
+            "def work(name):\n    start.wait()\n"
+            "    found.append(importlib.import_module(name).which)\n"
+            "names = ['spam', 'eggs', 'spam_avx2', 'eggs_avx2'] * 8\n"
+            "threads = [threading.Thread(target=work, args=(name,)) for name in names]\n"
+            "[t.start() for t in threads]; [t.join() for t in threads]\n"
+            "print(len(found), *set(found))"
+        )
+        assert site_with.answer(code)[0] == "32 eggs"
 
     def test_gpu_code(self, site_with: Site, tmp_path: Path) -> None:
         """GPUs are asked for in a child process where a declaration names their code."""
