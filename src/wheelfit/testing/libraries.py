@@ -24,15 +24,12 @@ _TAG = "py3-none-manylinux2014_{machine}.manylinux_2_17_{machine}"
 _LICENCE = "You may use this library in tests.\n"
 
 
-def compile_library(
-    soname: str, source: str, *, needed: Iterable[str] = (), build_id: str = ""
-) -> bytes:
+def compile_library(soname: str, source: str, *, needed: Iterable[str] = ()) -> bytes:
     """Return a shared library.
 
     :param soname: what it calls itself.
     :param source: in C.
     :param needed: SONAMEs of libraries that it wants; they need not exist.
-    :param build_id: hexadecimal digits; empty: the linker decides.
     :raises FileNotFoundError: there is no C compiler.
     """
     compiler = find_compiler()
@@ -49,7 +46,6 @@ def compile_library(
             subprocess.run([*command, str(folder / "empty.c")], check=True)
             others.append(str(folder / name))
         options = [f"-Wl,-soname,{soname}", "-Wl,--no-as-needed"]
-        options += [f"-Wl,--build-id=0x{build_id}"] if build_id else []
         target = folder / "made.so"
         command = [*common, *options, "-o", str(target), str(folder / "source.c"), *others]
         subprocess.run(command, check=True)

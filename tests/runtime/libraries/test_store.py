@@ -9,6 +9,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from collections.abc import Callable
@@ -201,6 +202,27 @@ def test_a_file_that_may_not_grow(environ: dict[str, str], tmp_path: Path) -> No
     assert "store-unavailable" in done.stderr
     assert not list((tmp_path / "store").rglob("*.so*"))
     assert not list((tmp_path / "store" / "partial").iterdir())
+
+
+def test_who_waits_is_told(tmp_path: Path) -> None:
+    """Who waits for another process hears so, and goes on when that one is done."""
+    store = Store(str(tmp_path))
+    order = []
+
+    def second() -> None:
+        with store.lock("some", lambda: order.append("waiting")):
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    with store.lock("some", lambda: None):
+        thread.start()
+        while not order:
+            time.sleep(0.01)
+        order.append("first")
+    thread.join()
+    assert order[0] == "waiting"
+    assert order[-1] == "second"
+    assert "first" in order
 
 
 # --- the command ---------------------------------------------------------------------------------

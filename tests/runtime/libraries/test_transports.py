@@ -21,11 +21,13 @@ from wheelfit.errors import (
     ProjectNotFound,
     UnexpectedStatus,
     Unreachable,
+    UserError,
 )
 from wheelfit.runtime.libraries.index_page import read_page
 from wheelfit.runtime.libraries.lock_input import read_lock
 from wheelfit.runtime.libraries.machine import this_machine
 from wheelfit.runtime.libraries.progress import Progress
+from wheelfit.runtime.libraries.selecting import transport_for
 from wheelfit.runtime.libraries.transport_child import PipTransport, UvTransport, pip_of, uv_of
 from wheelfit.runtime.libraries.transport_http import HttpTransport
 from wheelfit.runtime.libraries.versions import Requirement
@@ -224,6 +226,19 @@ def test_a_frozen_program_has_no_pip() -> None:
     assert pip_of(sys.executable, is_frozen=True) is None
     assert pip_of("/opt/app/app", is_frozen=False) is None
     assert uv_of("/nowhere/python", {"PATH": "/nowhere"}) is None
+
+
+def test_which_transport_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The installer that is there, the one that is named, and in a frozen program none."""
+    url = "https://index.example/simple/"
+    assert isinstance(transport_for(None, url, {}), PipTransport)
+    assert isinstance(transport_for("http", url, {}), HttpTransport)
+    with pytest.raises(UserError, match="banana"):
+        transport_for("banana", url, {})
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    assert isinstance(transport_for(None, None, {"PIP_INDEX_URL": url}), HttpTransport)
+    with pytest.raises(UserError, match="pip is not there"):
+        transport_for("pip", url, {})
 
 
 # --- locks ---------------------------------------------------------------------------------------

@@ -20,10 +20,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ctypes
     from collections.abc import Sequence
+    from typing import TypedDict, Unpack
 
     from wheelfit.runtime.driver import Driver
     from wheelfit.runtime.libraries.families import Family
     from wheelfit.runtime.libraries.selections import Chosen, Selection
+
+    class _Options(TypedDict, total=False):
+        """Hold what `initialize` has besides."""
+
+        scope: str
+        offline: bool | None
+        lock: str | os.PathLike[str] | None
+        store: str | os.PathLike[str] | None
+        index_url: str | None
+        transport: str | None
+        cap_to_driver: bool
+        several_majors: bool
+        progress: bool
+
 
 __all__ = ["Libraries", "initialize", "initialize_cuda", "prepare"]
 
@@ -93,14 +108,14 @@ class Libraries:
 
 
 def initialize_cuda(
-    version: str = "12", components: Sequence[str] | None = None, **options: object
+    version: str = "12", components: Sequence[str] | None = None, **options: Unpack[_Options]
 ) -> Libraries:
     """Have NVIDIA's CUDA libraries in this process; `initialize` has the options.
 
     :param version: as ``12`` (the newest that the driver runs in full), ``12.8`` or ``13``.
     :param components: as ``nvrtc``, ``cublas``, ``cudnn``; by default ``cudart`` and ``nvrtc``.
     """
-    return initialize("cuda", version, components, **options)  # type: ignore[arg-type]
+    return initialize("cuda", version, components, **options)
 
 
 def initialize(

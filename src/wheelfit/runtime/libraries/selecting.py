@@ -92,6 +92,10 @@ class Request:
     damaged: frozenset[str] = frozenset()
     """Hashes of wheels of which files are not what they were."""
 
+    def wait(self) -> None:
+        """Tell that another process does what is wanted."""
+        self.progress.tell(f"waiting for another process that fetches {self.family.title}")
+
 
 def transport_for(name: str | None, index_url: str | None, environ: Mapping[str, str]) -> Transport:
     """Return what finds and fetches: the user's installer, else the standard library.
@@ -217,7 +221,7 @@ def select(request: Request, store: Store) -> Selection:
     major = request.asked.partition(".")[0]
     projects = _closure(family, request.components, major)
     span = span_of(family, request.asked, request.driver, cap=request.cap_to_driver)
-    with store.lock(request.name):
+    with store.lock(request.name, request.wait):
         if not request.upgrade:
             known = _known(request, store, span)
             if known is not None:
@@ -362,7 +366,7 @@ def _brought(listed: Listed, request: Request, store: Store, transport: Transpor
     if found is not None:
         return found
     try:
-        with store.lock(listed.sha256 or "unknown"):
+        with store.lock(listed.sha256 or "unknown", request.wait):
             found = _sound_entry(listed.sha256, request, store)
             if found is not None:
                 return found

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["Entry", "Store", "read_fields"]
 
@@ -240,19 +240,20 @@ class Store:
         return count
 
     @contextmanager
-    def lock(self, name: str) -> Iterator[None]:
+    def lock(self, name: str, waiting: Callable[[], None]) -> Iterator[None]:
         """Wait while another process does the same; go on without waiting where that cannot be.
 
         :param name: of what is done.
+        :param waiting: called again and again meanwhile.
         """
-        file = self._locked(name)
+        file = self._locked(name, waiting)
         try:
             yield
         finally:
             if file is not None:
                 os.close(file)
 
-    def _locked(self, name: str) -> int | None:
+    def _locked(self, name: str, waiting: Callable[[], None]) -> int | None:
         import time  # noqa: PLC0415
 
         try:
@@ -270,6 +271,7 @@ class Store:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                waiting()
                 time.sleep(_PAUSE)
             except OSError:
                 break  # a file system without locks
