@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from runtime.example_builds import BACKEND, build_example, install_builds
 
 _LONG = ("cuda_real", "frozen_long")
@@ -28,8 +30,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def example_wheels(
     environment_with: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """Give a folder with the wheels of the example."""
-    return build_example(environment_with(*BACKEND), tmp_path_factory.mktemp("example"))
+    """Give a folder with the wheels of the example, which all workers share."""
+    top = tmp_path_factory.getbasetemp()
+    top = top.parent if "PYTEST_XDIST_WORKER" in os.environ else top
+    with FileLock(top / "example.lock"):
+        done = top / "example-is-built"
+        if not done.exists():
+            (top / "example").mkdir()
+            build_example(environment_with(*BACKEND), top / "example")
+            done.touch()
+    return top / "example" / "wheels"
 
 
 @pytest.fixture(scope="session")

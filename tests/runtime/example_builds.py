@@ -12,7 +12,7 @@ import wheelfit
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SOURCE = Path(wheelfit.__file__).parents[1]
 BUILDS = ("generic", "avx2", "avx512")
-BACKEND = ("setuptools==80.9.0", "wheel==0.45.1")
+BACKEND = ("setuptools==80.9.0",)
 
 
 def clean_environment() -> dict[str, str]:

@@ -186,5 +186,11 @@ def test_doubtful() -> None:
     ]
     assert not list(Cases({V3: 1, HOPPER: 2, (V3, HOPPER): 3}).doubtful())
     assert not list(Cases({V3: 1, V4: 2, (V3, V4, HOPPER): 3}).doubtful())
+    # Each has fewer alternatives than the third, where all values are equally good.
+    first, second = (V2, HOPPER, AMPERE), (V2, V3, AMPERE)
+    third = (V2, V3, HOPPER, AMPERE)
+    assert len(list(Cases({first: 1, second: 2, third: 3}).doubtful())) == 1
+    with pytest.raises(AmbiguousCases):
+        select({first: 1, second: 2, third: 3}, detections=supporting(V2, AMPERE))
     # The third does not hold on every machine on which the first two do.
     assert list(Cases({V3: 1, HOPPER: 2, (V4, HOPPER): 3}).doubtful())

@@ -179,10 +179,11 @@ class Cases(Generic[Value]):
                 pair = (one, other)
                 if one.value == other.value or _apart(one, other):
                     continue
-                # One that holds wherever both do, and is more special than either?
-                features = {item.feature for case in pair for item in case.condition}
-                if not any(
-                    {item.feature for item in case.condition} == features
+                # One that holds wherever both do, and is more special than either? If all three
+                # name the same features, it may be just as good, with more alternatives.
+                named = [{item.feature for item in case.condition} for case in pair]
+                if named[0] == named[1] or not any(
+                    {item.feature for item in case.condition} == named[0] | named[1]
                     and _includes(case, one)
                     and _includes(case, other)
                     for case in self.cases
