@@ -161,7 +161,10 @@ def test_families() -> None:
         family = family_named(name)
         assert set(family.usual) <= set(family.components)
         for component in family.components.values():
-            assert {one.rstrip("?") for one in component.needs} <= set(family.components)
+            for needed in component.needs:
+                only, _, other = needed.rpartition(":")
+                assert other in family.components
+                assert not only or family.components[other].project(only)
     with pytest.raises(WheelfitError):
         family_named("banana")
 

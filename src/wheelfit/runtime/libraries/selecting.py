@@ -173,19 +173,18 @@ def _closure(family: Family, components: Sequence[str], major: str) -> dict[str,
     found: dict[str, str] = {}
 
     def add(name: str) -> None:
-        stem = name.removesuffix("?")
-        component = family.components.get(stem)
+        component = family.components.get(name)
         if component is None:
             known = ", ".join(family.components)
-            raise UserError(f"{family.title} has no component {stem!r}", note=f"known: {known}")
+            raise UserError(f"{family.title} has no component {name!r}", note=f"known: {known}")
         project = component.project(major)
         if project is None:
-            if name.endswith("?"):
-                return
-            raise UserError(f"{family.title} {major} has no component {stem!r}")
+            raise UserError(f"{family.title} {major} has no component {name!r}")
         for needed in component.needs:
-            add(needed)
-        found[stem] = project
+            only, _, other = needed.rpartition(":")
+            if only in ("", major):
+                add(other)
+        found[name] = project
 
     for name in components:
         add(name)

@@ -26,8 +26,8 @@ class Component:
         only lie beside them.
     :param extra: of the family's table, the one that names its version; empty: it is in no table.
     :param specifier: the versions that fit any version of the family; None: it has the family's.
-    :param needs: other components without which it cannot be loaded; ``?`` behind one: where the
-        major version has it.
+    :param needs: other components without which it cannot be used; ``13:`` before one: in that
+        major version of the family only.
     """
 
     __slots__ = ("extra", "libraries", "needs", "projects", "specifier")

@@ -48,15 +48,18 @@ FAMILY = Family(
             ("libnvJitLink.so",),
             "nvjitlink",
         ),
+        # It loads NVRTC by name when it is needed, so that must be mapped before.
         "cublas": Component(
             {"11": "nvidia-cublas-cu11", "12": "nvidia-cublas-cu12", "13": "nvidia-cublas"},
             ("libcublasLt.so", "libcublas.so"),
             "cublas",
+            needs=("13:nvrtc",),
         ),
         "cufft": Component(
             {"11": "nvidia-cufft-cu11", "12": "nvidia-cufft-cu12", "13": "nvidia-cufft"},
             ("libcufft.so",),
             "cufft",
+            needs=("12:nvjitlink", "13:nvjitlink"),
         ),
         "curand": Component(
             {"11": "nvidia-curand-cu11", "12": "nvidia-curand-cu12", "13": "nvidia-curand"},
@@ -67,13 +70,13 @@ FAMILY = Family(
             {"11": "nvidia-cusparse-cu11", "12": "nvidia-cusparse-cu12", "13": "nvidia-cusparse"},
             ("libcusparse.so",),
             "cusparse",
-            needs=("nvjitlink?",),
+            needs=("12:nvjitlink", "13:nvjitlink"),
         ),
         "cusolver": Component(
             {"11": "nvidia-cusolver-cu11", "12": "nvidia-cusolver-cu12", "13": "nvidia-cusolver"},
             ("libcusolver.so",),
             "cusolver",
-            needs=("cublas", "cusparse", "nvjitlink?"),
+            needs=("cublas", "cusparse"),
         ),
         # Not part of the toolkit: its versions fit every minor version of a major one.
         "cudnn": Component(
