@@ -136,7 +136,8 @@ BLAS: MappingProxyType[str, str] = MappingProxyType(
 )
 """Families of linear algebra libraries (P-160's names), by the name without "lib"."""
 
-# MPICH and all who keep its ABI (Intel MPI, MVAPICH, Cray) have number 12; Open MPI had 20 before 40.
+# MPICH and all who keep its ABI (Intel MPI, MVAPICH, Cray) have number 12; Open MPI had 20
+# before 40.
 MPI_OF_SONAME: MappingProxyType[tuple[str, str], str] = MappingProxyType(
     {
         ("mpi", "12"): "mpich",
