@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 
 import wheelfit
+from wheelfit.errors import Unreachable
+from wheelfit.runtime.driver import Driver
+from wheelfit.runtime.libraries.bringing import prepare
 from wheelfit.testing.drivers import FakeDriver
 
 pytestmark = [
@@ -122,6 +125,26 @@ def test_cudart_without_a_driver(real: Real, asked: str, version: int | None) ->
     assert told["driver"] == [0, 0]
     assert told["count"][0] == 35  # the driver is not sufficient: there is none
     assert "/tree/nvidia/" in told["path"]
+
+
+def test_cudart_without_an_installer(tmp_path: Path) -> None:
+    """The standard library alone has the real wheel from the public index, over TLS."""
+    try:
+        found = prepare(
+            *("cuda", "12.9", ["cudart"]),
+            store=tmp_path,
+            index_url="https://pypi.org/simple/",
+            transport="http",
+            driver=Driver(None),
+        )
+    except Unreachable as error:
+        pytest.skip(f"the public index cannot be reached from here: {error}")
+    (library,) = found.libraries
+    assert (library.soname, library.path.rpartition("/")[0]) == (
+        "libcudart.so.12",
+        "nvidia/cuda_runtime/lib",
+    )
+    assert list(tmp_path.rglob("License.txt"))
 
 
 @pytest.mark.parametrize("asked", ["12.9", "13.0"])
