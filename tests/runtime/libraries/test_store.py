@@ -157,6 +157,26 @@ def test_half_a_file_of_ours_is_none(tmp_path: Path) -> None:
 # --- places that are not as they should be -------------------------------------------------------
 
 
+def test_hashes_that_lead_elsewhere(
+    command: Callable[..., Any], cuda_wheels: Path, tmp_path: Path
+) -> None:
+    """A lock whose hash is a path, or another one, ends with status 4 and leads nowhere."""
+    (tmp_path / "store" / "store").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (wheel,) = cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.9*")
+    lock = tmp_path / "pylock.toml"
+    for told in ("../../elsewhere", "0" * 64):
+        lock.write_text(
+            f"[[packages]]\nname = '{CUDART}'\nversion = '12.9.7'\n"
+            f"[[packages.wheels]]\nurl = '{wheel.as_uri()}'\nhashes = {{sha256 = '{told}'}}\n"
+        )
+        asked = ("prefetch", "cuda", "12", "cudart", "--lock", str(lock), "--json")
+        status, error = command(*asked)
+        assert (status, error["error"]["code"]) == (4, "hash-mismatch")
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert not list((tmp_path / "store" / "store").iterdir())
+
+
 def test_locks_that_cannot_be(program: Callable[..., Any], tmp_path: Path) -> None:
     """Where no lock can be had, all is done without."""
     (tmp_path / "store").mkdir()
@@ -326,8 +346,8 @@ def test_wrong_command_line() -> None:
 
 def test_damage_of_what_is_no_wheel(tmp_path: Path) -> None:
     """A folder without its list of files is damaged."""
-    (tmp_path / "store" / "b").mkdir(parents=True)
-    entry = Store(str(tmp_path)).find("b")
+    (tmp_path / "store" / ("b" * 64)).mkdir(parents=True)
+    entry = Store(str(tmp_path)).find("b" * 64)
     assert entry is not None
     assert damage_of(entry) == ["wheel.txt is missing or cut off"]
 

@@ -365,7 +365,7 @@ def _brought(listed: Listed, request: Request, store: Store, transport: Transpor
     if found is not None:
         return found
     try:
-        with store.lock(listed.sha256 or "unknown", request.wait):
+        with store.lock(f"{listed.project}-{listed.version}", request.wait):
             found = _sound_entry(listed.sha256, request, store)
             if found is not None:
                 return found

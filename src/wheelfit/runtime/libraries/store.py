@@ -37,6 +37,9 @@ _OLD = 24 * 3600.0
 _LONGEST_WAIT = 1800.0
 _PAUSE = 0.05
 _WRITABLE_BY_ALL = 0o002
+_DIGITS = 64
+_HEXADECIMAL = frozenset("0123456789abcdef")
+_SPACES = str.maketrans("\t\r\n", "   ")
 
 
 class Entry:
@@ -95,7 +98,7 @@ def write_fields(path: str, lines: list[tuple[str, ...]]) -> None:
 
     :raises OSError: it cannot be written.
     """
-    text = "".join("\t".join(line) + "\n" for line in lines)
+    text = "".join("\t".join(field.translate(_SPACES) for field in line) + "\n" for line in lines)
     temporary = f"{path}.{_unique()}"
     try:
         with open(temporary, "w", encoding="utf-8") as file:
@@ -131,6 +134,8 @@ class Store:
 
     def find(self, sha256: str) -> Entry | None:
         """Return a wheel that is there."""
+        if len(sha256) != _DIGITS or set(sha256) - _HEXADECIMAL:
+            return None  # of a lock or a file that somebody wrote: it must not lead elsewhere
         for root in self.roots:
             folder = os.path.join(root, "store", sha256)
             if os.path.isdir(folder):
@@ -262,7 +267,9 @@ class Store:
             folder = os.path.join(self.root, "locks")
             os.makedirs(folder, exist_ok=True)
             file = os.open(
-                os.path.join(folder, f"{name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644
+                os.path.join(folder, f"{name.replace('/', '_')}.lock"),
+                os.O_RDWR | os.O_CREAT | os.O_CLOEXEC,
+                0o644,
             )
         except (ImportError, OSError):
             return None

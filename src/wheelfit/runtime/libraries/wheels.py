@@ -62,7 +62,7 @@ def best(wheels: Iterable[Listed], requirement: Requirement, machine: Machine) -
     seen = set()
     for wheel in wheels:
         version = parse_version(wheel.version)
-        if version is None or wheel.is_yanked:
+        if version is None or wheel.is_yanked or wheel.project != requirement.project:
             continue
         seen.add(version)
         if not satisfies(version, requirement.specifier) or not fits(wheel.filename, machine):
