@@ -22,6 +22,8 @@ WheelfitError
 │   ├── InvalidPreset                     invalid-preset
 │   ├── UnknownHost                       unknown-host
 │   ├── UnknownShorthand                  unknown-shorthand
+│   ├── InvalidCases                      invalid-cases
+│   │   └── AmbiguousCases                ambiguous-cases
 │   ├── InvalidConfiguration              invalid-configuration
 │   ├── FileProblem                       file-problem
 │   ├── UnusableInterpreter               unusable-interpreter
@@ -37,8 +39,11 @@ WheelfitError
 │   ├── NoCompatibleWheel                 no-compatible-wheel
 │   ├── NoAccelerator                     no-accelerator
 │   ├── NoCompatibleRelease               no-compatible-release
+│   ├── DriverTooOld                      driver-too-old
+│   ├── NoCaseFits                        no-case-fits
 │   ├── ProjectNotFound                   project-not-found
 │   ├── UnknownLabel                      unknown-label
+│   ├── NoImplementation                  no-implementation
 │   └── SourceOff                         source-off
 ├── IntegrityError               exit 4   bytes are not what was promised
 │   ├── HashMismatch                      hash-mismatch
@@ -52,11 +57,15 @@ WheelfitError
 │   ├── Unreachable                       unreachable
 │   ├── UnexpectedStatus                  unexpected-status
 │   ├── InvalidPage                       invalid-page
+│   ├── NotInStore                        not-in-store
 │   └── CheckoutFailed                    checkout-failed
 ├── EnvironmentUnavailable       exit 6   the environment cannot be changed now
 │   ├── EnvironmentBusy                   environment-busy
 │   ├── EnvironmentReadOnly               environment-read-only
 │   ├── StorageUnavailable                storage-unavailable
+│   ├── StoreUnavailable                  store-unavailable
+│   ├── AnotherLibraryLoaded              another-library-loaded
+│   ├── LibraryNotLoadable                library-not-loadable
 │   ├── UnfitWorkers                      unfit-workers
 │   ├── WorkerLost                        worker-lost
 │   └── NotRecoverable                    not-recoverable
@@ -84,11 +93,14 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "AmbiguousCases",
+    "AnotherLibraryLoaded",
     "AttestationProblem",
     "BadMetadata",
     "BuildFailed",
     "CheckoutFailed",
     "DamagedBundle",
+    "DriverTooOld",
     "EnvironmentBusy",
     "EnvironmentReadOnly",
     "EnvironmentUnavailable",
@@ -100,6 +112,7 @@ __all__ = [
     "InconsistentDocuments",
     "IntegrityError",
     "InvalidBridge",
+    "InvalidCases",
     "InvalidConfiguration",
     "InvalidDocument",
     "InvalidFilename",
@@ -114,17 +127,21 @@ __all__ = [
     "InvalidRequirement",
     "InvalidSource",
     "InvalidWheel",
+    "LibraryNotLoadable",
     "LockOutdated",
     "MetadataDisagreement",
     "NeedsExtra",
     "NetworkError",
     "NoAccelerator",
+    "NoCaseFits",
     "NoCompatibleRelease",
     "NoCompatibleWheel",
     "NoConsent",
     "NoConsistentSet",
     "NoFit",
+    "NoImplementation",
     "NoSolution",
+    "NotInStore",
     "NotInstalled",
     "NotRecoverable",
     "NotRemovable",
@@ -133,6 +150,7 @@ __all__ = [
     "SourceOff",
     "StartupFileRefused",
     "StorageUnavailable",
+    "StoreUnavailable",
     "TooLarge",
     "UnexpectedStatus",
     "UnfitWorkers",
@@ -397,6 +415,18 @@ class UnknownShorthand(UserError):
     reference = "unknown-shorthand"
 
 
+class InvalidCases(UserError):
+    """A table of cases cannot be understood."""
+
+    reference = "invalid-cases"
+
+
+class AmbiguousCases(InvalidCases):
+    """Several cases of a table hold, and none is more special than the others."""
+
+    reference = "ambiguous-cases"
+
+
 class InvalidConfiguration(UserError):
     """A configuration file or variable cannot be understood."""
 
@@ -517,6 +547,18 @@ class NoCompatibleRelease(NoFit):
     reference = "no-compatible-release"
 
 
+class NoCaseFits(NoFit):
+    """No case of a table holds on this machine, and it has no default."""
+
+    reference = "no-case-fits"
+
+
+class DriverTooOld(NoFit):
+    """The driver of this machine cannot run the libraries that were asked for (P-92)."""
+
+    reference = "driver-too-old"
+
+
 class ProjectNotFound(NoFit):
     """No source knows a project of this name."""
 
@@ -527,6 +569,21 @@ class UnknownLabel(NoFit):
     """A label the user asked for does not exist in the release."""
 
     reference = "unknown-label"
+
+
+class NoImplementation(NoFit, ImportError):
+    """Nothing that is installed can do the work of a package here.
+
+    It is raised in the middle of an import, so it is an error of one, and its text has all parts:
+    nobody renders it. Its details are the implementations with their reasons.
+    """
+
+    reference = "no-implementation"
+    details_key = "implementations"
+
+    def __str__(self) -> str:
+        parts = (super().__str__(), self.note, self.hint and f"hint: {self.hint}")
+        return "\n".join(filter(None, parts))
 
 
 class SourceOff(NoFit):
@@ -669,6 +726,12 @@ class InvalidPage(NetworkError):
     reference = "invalid-page"
 
 
+class NotInStore(NetworkError):
+    """Libraries would have to be fetched, and nothing may be."""
+
+    reference = "not-in-store"
+
+
 class CheckoutFailed(NetworkError):
     """A repository, or a revision of it, could not be had."""
 
@@ -701,6 +764,24 @@ class StorageUnavailable(EnvironmentUnavailable):
     """What an index keeps its projects and files in cannot be read or written now."""
 
     reference = "storage-unavailable"
+
+
+class StoreUnavailable(EnvironmentUnavailable):
+    """The folder that libraries are kept in cannot be written, or is not safe to load from."""
+
+    reference = "store-unavailable"
+
+
+class AnotherLibraryLoaded(EnvironmentUnavailable):
+    """This process has loaded other libraries already, beside which these cannot be."""
+
+    reference = "another-library-loaded"
+
+
+class LibraryNotLoadable(EnvironmentUnavailable):
+    """The loader of this system refuses a library that is what it should be."""
+
+    reference = "library-not-loadable"
 
 
 class UnfitWorkers(EnvironmentUnavailable):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wheelfit.platforms.elf import read_soname
+from wheelfit.platforms.elf import SharedObject, read_shared_object, read_soname
 from wheelfit.testing.drivers import find_compiler
 
 
@@ -68,6 +68,23 @@ def test_compiled(soname: str, tmp_path: Path) -> None:
     if shutil.which("readelf"):
         said = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True)
         assert f"[{soname}]" in said.stdout
+
+
+def test_names(tmp_path: Path) -> None:
+    """A real library says what it needs, in order, and what its linker called the build."""
+    compiler = find_compiler()
+    if compiler is None:
+        pytest.skip("needs a C compiler (cc, gcc or clang)")
+    for name in ("libone.so.1", "libtwo.so.2"):
+        command = [compiler, "-shared", f"-Wl,-soname,{name}", "-xc", "/dev/null", "-o", name]
+        if subprocess.run(command, cwd=tmp_path, check=False).returncode:
+            pytest.skip("this compiler does not link ELF files")
+    command = [compiler, "-shared", "-nostdlib", "-Wl,--build-id=0x00aaff", "-Wl,--no-as-needed"]
+    command += ["-xc", "/dev/null", "-xnone", "libtwo.so.2", "libone.so.1", "-o", "any.so"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    with (tmp_path / "any.so").open("rb") as stream:
+        found = read_shared_object(stream)
+    assert found == SharedObject(None, ("libtwo.so.2", "libone.so.1"), "00aaff")
 
 
 def test_without() -> None:

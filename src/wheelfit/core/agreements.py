@@ -14,6 +14,7 @@ from wheelfit.core.phrases import alternatives
 from wheelfit.core.properties import Feature, feature_of, parse_feature
 from wheelfit.errors import InvalidProperty
 from wheelfit.patterns import pattern
+from wheelfit.platforms.tables import agreements as tables
 from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-DATA_VERSION = "2026-11"
+DATA_VERSION = tables.DATA_VERSION
 """When the rows were last compared with the published packages."""
 ALL = ":all:"
 """Stands for every agreement where one is named."""
@@ -86,22 +87,15 @@ class Agreement:
         return value.partition(".")[0] if self.part == "major" else value
 
 
-AGREEMENTS: tuple[Agreement, ...] = (
-    # Libraries of two majors have different names for the loader, so both end up in one process;
-    # minor versions of one major are compatible (the vendor's "minor version compatibility").
-    # `nvidia :: cuda` is what builds of 2025 had in place of the bound.
+AGREEMENTS: tuple[Agreement, ...] = tuple(
     Agreement(
-        "cuda",
-        "CUDA",
-        (feature_of("nvidia", "cuda_version_lower_bound"), feature_of("nvidia", "cuda")),
-        "major",
-        is_bound=True,
-    ),
-    # ROCm's libraries change their names for the loader with the major as well.
-    Agreement("rocm", "ROCm", (feature_of("amd", "rocm_version"),), "major"),
-    Agreement("blas", "BLAS", (feature_of("blas_lapack", "provider"),)),
-    Agreement("openmp", "OpenMP", (feature_of("openmp", "provider"),)),
-    Agreement("mpi", "MPI", (feature_of("mpi", "provider"),)),
+        row.name,
+        row.title,
+        tuple(feature_of(*feature) for feature in row.features),
+        "major" if row.is_major else "whole",
+        row.is_bound,
+    )
+    for row in tables.ROWS
 )
 """What is declared without anybody asking for it."""
 

@@ -1,4 +1,4 @@
-"""Read what a shared object calls itself (DT_SONAME of an ELF file), and nothing else."""
+"""Read the names in a shared object (an ELF file): its own, those it needs, that of its build."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-__all__ = ["read_soname"]
+__all__ = ["SharedObject", "read_shared_object", "read_soname"]
 
 
 def __dir__() -> list[str]:
@@ -16,11 +16,13 @@ def __dir__() -> list[str]:
 
 
 _MAGIC = b"\x7fELF"
-_PT_LOAD, _PT_DYNAMIC = 1, 2
-_DT_NULL, _DT_STRTAB, _DT_SONAME = 0, 5, 14
+_PT_LOAD, _PT_DYNAMIC, _PT_NOTE = 1, 2, 4
+_DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_SONAME = 0, 1, 5, 14
+_NT_GNU_BUILD_ID = 3
 _LONGEST_TABLE = 1 << 20
 """Bytes of a table that are read at most; real ones have some hundreds."""
 _LONGEST_NAME = 4096
+_MOST_NEEDED = 256
 
 
 class _Layout(NamedTuple):
@@ -43,22 +45,41 @@ _LAYOUTS = {
 }
 
 
+class SharedObject(NamedTuple):
+    """Hold the names in a shared object; of anything else, nothing."""
+
+    soname: str | None = None
+    """What it calls itself (DT_SONAME)."""
+    needed: tuple[str, ...] = ()
+    """What it wants to be loaded with it (DT_NEEDED), in order."""
+    build_id: str | None = None
+    """What its linker called the build, in hexadecimal digits (NT_GNU_BUILD_ID)."""
+
+
 def read_soname(stream: BinaryIO) -> str | None:
     """Return the SONAME; None when there is none, or the file is not what it should be.
 
     :param stream: the file, which can be sought in.
     """
+    return read_shared_object(stream).soname
+
+
+def read_shared_object(stream: BinaryIO) -> SharedObject:
+    """Return the names in a file; none when it is not what it should be.
+
+    :param stream: the file, which can be sought in.
+    """
     try:
-        return _soname(stream)
+        return _shared_object(stream)
     except (OSError, ValueError, OverflowError, struct.error):
-        return None
+        return SharedObject()
 
 
-def _soname(stream: BinaryIO) -> str | None:
+def _shared_object(stream: BinaryIO) -> SharedObject:
     head = stream.read(64)
     layout = _LAYOUTS.get(head[4]) if head[:4] == _MAGIC and len(head) == 64 else None
     if layout is None:
-        return None
+        return SharedObject()
     order = "<" if head[5] == 1 else ">"
     place, form = layout.table
     (start,) = struct.unpack_from(order + form, head, place)
@@ -66,6 +87,7 @@ def _soname(stream: BinaryIO) -> str | None:
     table = _part(stream, start, size * count)
     segments = []
     dynamic = b""
+    build_id = None
     for row in range(0, len(table), max(size, 1)):
         (kind,) = struct.unpack_from(f"{order}I", table, row)
         offset, address, _, length = struct.unpack_from(
@@ -75,15 +97,23 @@ def _soname(stream: BinaryIO) -> str | None:
             segments.append((address, offset, length))
         elif kind == _PT_DYNAMIC:
             dynamic = _part(stream, offset, length)
+        elif kind == _PT_NOTE and build_id is None:
+            build_id = _build_id(_part(stream, offset, length), order)
     values = _dynamic(dynamic, order + layout.entry)
-    names, name = values.get(_DT_STRTAB), values.get(_DT_SONAME)
-    if names is None or name is None:
-        return None
-    for address, offset, length in segments:
-        if address <= names < address + length:
-            text = _part(stream, offset + names - address + name, _LONGEST_NAME)
-            return text.partition(b"\0")[0].decode("utf-8", "replace") or None
-    return None
+
+    def text(at: int) -> str:
+        for address, offset, length in segments:
+            if address <= names < address + length:
+                part = _part(stream, offset + names - address + at, _LONGEST_NAME)
+                return part.partition(b"\0")[0].decode("utf-8", "replace")
+        return ""
+
+    if _DT_STRTAB not in values:
+        return SharedObject(build_id=build_id)
+    names = values[_DT_STRTAB][0]
+    soname = text(values[_DT_SONAME][0]) if _DT_SONAME in values else ""
+    needed = tuple(name for at in values.get(_DT_NEEDED, ())[:_MOST_NEEDED] if (name := text(at)))
+    return SharedObject(soname or None, needed, build_id)
 
 
 def _part(stream: BinaryIO, start: int, length: int) -> bytes:
@@ -91,12 +121,24 @@ def _part(stream: BinaryIO, start: int, length: int) -> bytes:
     return stream.read(min(length, _LONGEST_TABLE))
 
 
-def _dynamic(section: bytes, form: str) -> dict[int, int]:
-    """Return the values of a dynamic section by their tags, the first of each."""
+def _dynamic(section: bytes, form: str) -> dict[int, list[int]]:
+    """Return the values of a dynamic section by their tags, in order."""
     size = struct.calcsize(form)
-    values: dict[int, int] = {}
+    values: dict[int, list[int]] = {}
     for tag, value in struct.iter_unpack(form, section[: len(section) // size * size]):
         if tag == _DT_NULL:
             break
-        values.setdefault(tag, value)
+        values.setdefault(tag, []).append(value)
     return values
+
+
+def _build_id(notes: bytes, order: str) -> str | None:
+    """Return the identifier among the notes of a segment."""
+    at = 0
+    while at + 12 <= len(notes):
+        name_size, size, kind = struct.unpack_from(f"{order}III", notes, at)
+        start = at + 12 + (name_size + 3) // 4 * 4
+        if kind == _NT_GNU_BUILD_ID and notes[at + 12 : at + 12 + name_size] == b"GNU\0":
+            return notes[start : start + size].hex() or None
+        at = start + (size + 3) // 4 * 4
+    return None

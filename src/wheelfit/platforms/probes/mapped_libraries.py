@@ -8,9 +8,7 @@ Windows have no such file; there the answer says so.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.elf import read_soname
@@ -29,10 +27,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_LINE = re.compile(
-    r"[0-9a-f]+-[0-9a-f]+ (?P<mode>\S{4}) [0-9a-f]+ (?P<device>[0-9a-f]+:[0-9a-f]+) "
-    r"(?P<inode>[0-9]+) +(?P<path>/.*)"
-)
 _DELETED = " (deleted)"
 _PIECE = 1 << 20
 
@@ -104,13 +98,20 @@ def parse(text: str) -> tuple[MappedFile, ...]:
     """
     found: dict[MappedFile, None] = {}
     for line in text.split("\n"):
-        match = _LINE.fullmatch(line)
-        if match is None or "x" not in match["mode"]:
+        # Addresses, mode, offset, device, inode, path; without `re`, which who asks at
+        # run time may not have imported.
+        fields = line.split(None, 5)
+        if (
+            len(fields) < 6
+            or "x" not in fields[1]
+            or fields[5][0] != "/"
+            or not fields[4].isdigit()
+        ):
             continue
-        path = match["path"]
+        path = fields[5]
         deleted = path.endswith(_DELETED)
         path = path.removesuffix(_DELETED).replace("\\012", "\n")
-        found[MappedFile(path, match["device"], int(match["inode"]), deleted)] = None
+        found[MappedFile(path, fields[3], int(fields[4]), deleted)] = None
     return tuple(found)
 
 
@@ -149,6 +150,8 @@ def fingerprint(surroundings: Surroundings, pid: int, file: MappedFile) -> str |
     if data is None:
         return None
     with data as stream:
+        import hashlib  # noqa: PLC0415 - few look that closely
+
         digest = hashlib.sha256()
         try:
             while piece := stream.read(_PIECE):

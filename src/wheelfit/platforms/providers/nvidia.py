@@ -25,7 +25,7 @@ from wheelfit.platforms.tables import nvidia as tables
 from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from wheelfit.platforms.facts import NvidiaFiles
     from wheelfit.platforms.providers.endpoint import PluginFeature
@@ -69,10 +69,13 @@ _BOUND = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _SM_VALUE = re.compile(r"[0-9]{2,}[af]?_(?:real|virtual)")
 
 
-def detect(surroundings: Surroundings) -> Detection:
+def detect(
+    surroundings: Surroundings, look: Callable[[Surroundings], NvidiaDriver] | None = None
+) -> Detection:
     """Find out what is supported, overrides included; never raises for what it finds.
 
     :param surroundings: what may be looked at.
+    :param look: looks at the driver; default: `read`, which asks a child process.
     """
     environ = surroundings.environ
     try:
@@ -83,7 +86,7 @@ def detect(surroundings: Surroundings) -> Detection:
     if {override.feature for override in own} == set(_ORDER) or forced.is_complete:
         driver = NvidiaDriver()  # nothing that could be found out would count
     else:
-        driver = read(surroundings)
+        driver = (look or read)(surroundings)
     found = supported(forced.applied_to(driver), reference=surroundings.reference)
     found = replace(found, warnings=(*found.warnings, *_hints(environ)))
     return overrides.apply(own, found, _ORDER, lambda feature: feature == _SM)

@@ -14,6 +14,7 @@ __all__ = [
     "CUDA_SAME_SONAME",
     "DATA_VERSION",
     "DRIVER",
+    "MPI_OF_SONAME",
     "OPENMP",
     "OTHER_RUNTIMES",
 ]
@@ -134,3 +135,15 @@ BLAS: MappingProxyType[str, str] = MappingProxyType(
     }
 )
 """Families of linear algebra libraries (P-160's names), by the name without "lib"."""
+
+# MPICH and all who keep its ABI (Intel MPI, MVAPICH, Cray) have number 12; Open MPI had 20
+# before 40.
+MPI_OF_SONAME: MappingProxyType[tuple[str, str], str] = MappingProxyType(
+    {
+        ("mpi", "12"): "mpich",
+        ("mpich", "12"): "mpich",
+        ("mpi", "20"): "openmpi",
+        ("mpi", "40"): "openmpi",
+    }
+)
+"""Families of MPI, by the name without "lib" and the first number of the SONAME."""

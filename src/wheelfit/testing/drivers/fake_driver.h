@@ -16,6 +16,7 @@
  * WHEELFIT_FAKE_NOISE           if set, every initialisation prints to standard output
  * WHEELFIT_FAKE_FLOOD           if set, every initialisation prints without end
  * WHEELFIT_FAKE_TRACE           file to which every call that may misbehave adds its name
+ * WHEELFIT_FAKE_TRACE_PROCESS   if set, the number of the process stands behind each name
  * CUDA_VISIBLE_DEVICES          as the real one: if set and empty, cuInit returns 100;
  *                               NVML does not look at it
  *
@@ -48,7 +49,11 @@ static void misbehave(const char *function) {
     if (*trace) {
         FILE *file = fopen(trace, "a");
         if (file) {
-            fprintf(file, "%s\n", function);
+            if (*setting("WHEELFIT_FAKE_TRACE_PROCESS", "")) {
+                fprintf(file, "%s %ld\n", function, (long) getpid());
+            } else {
+                fprintf(file, "%s\n", function);
+            }
             fclose(file);
         }
     }

@@ -1,0 +1,84 @@
+"""Tell which implementation would be chosen and why: ``python -m wheelfit.runtime explain``."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.runtime.loading import explain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import TextIO
+
+__all__ = ["lines", "run"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def run(
+    arguments: Sequence[str],
+    environ: Mapping[str, str],  # noqa: ARG001 - the loader of this process has its own
+    out: TextIO,
+    err: TextIO,  # noqa: ARG001 - all is told on `out`
+) -> int:
+    """Explain, and return 0 if every group has an implementation, else 3.
+
+    :param arguments: groups and options.
+    :param environ: environment variables.
+    :param out: where results go.
+    :param err: where problems go.
+    """
+    asked = _parse(arguments)
+    found = explain(*asked.group)
+    if asked.json:
+        out.write(json.dumps(found, indent=2) + "\n")
+    else:
+        out.writelines(f"{line}\n" for line in lines(found))
+    return 0 if all(one["chosen"] for one in found["groups"]) else 3
+
+
+def _parse(arguments: Sequence[str]) -> Namespace:
+    parser = ArgumentParser("python -m wheelfit.runtime explain", description=__doc__)
+    parser.add_argument("group", nargs="*", help="a package with implementations; default: all")
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    return parser.parse_args(arguments)
+
+
+def lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield for people what `wheelfit.runtime.explain` returned.
+
+    :param found: as plain data.
+    """
+    if not found["groups"]:
+        yield "nothing that is installed has implementations to choose from"
+    for one in found["groups"]:
+        yield from _group(one)
+    for dimension, value in found["agreed"].items():
+        yield f"all agree on {dimension} {value}"
+    for one in found["held"]:
+        yield f"this process has {one['dimension']} {one['value']}: {one['because']}"
+    for namespace, one in found["machine"].items():
+        best = [f"{name} {values[0]}" for name, values in one["supported"].items() if values]
+        shown = ", ".join(best[:3]) + (f" and {len(best) - 3} more" if len(best) > 3 else "")
+        yield f"{namespace}: {shown or 'nothing is supported'}"
+        yield from (f"  {words}" for words in (*one["warnings"], *one["overrides"]))
+    yield from (f"warning: {words}" for words in found["problems"])
+
+
+def _group(one: Mapping[str, Any]) -> Iterator[str]:
+    state = "is in use" if one["loaded"] else "would be used"
+    chosen = one["chosen"]
+    yield f"{one['group']}: {chosen} {state}" if chosen else f"{one['group']}: nothing fits"
+    if one["demanded"]:
+        yield f"  {one['variable']}={one['demanded']} is set"
+    for each in one["implementations"]:
+        mark = {"chosen": "*", "fits": "+", "unsupported": "-"}[each["state"]]
+        needs = ", ".join(each["properties"]) or "needs nothing"
+        yield f"  {mark} {each['implementation']} ({each['module']}): {needs}"
+        yield from (f"      {words}" for words in each["reasons"])
+    if one["could_install"]:
+        yield f"  this machine can also use: pip install {' '.join(one['could_install'])}"

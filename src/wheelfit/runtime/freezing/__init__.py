@@ -1,0 +1,51 @@
+"""What programs that freeze applications have to know of `wheelfit.runtime`.
+
+It imports by name, and so do those who use it: which modules are needed cannot be seen in the code.
+PyInstaller finds the hook by itself, through the entry point ``hook-dirs`` of ``pyinstaller40``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from wheelfit.runtime.declarations import FOLDER, scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["declaration_files", "hook_folders", "implementation_modules"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def hook_folders() -> list[str]:
+    """Return the folders with hooks for PyInstaller."""
+    return [os.path.join(os.path.dirname(__file__), "hooks")]  # noqa: PTH118, PTH120
+
+
+def implementation_modules(paths: Iterable[str] | None = None) -> tuple[str, ...]:
+    """Return the modules of all implementations that are installed.
+
+    :param paths: where modules are looked for; default: ``sys.path``.
+    """
+    declared = scan(sys.path if paths is None else paths)
+    return tuple(dict.fromkeys(one.module for one in declared.implementations))
+
+
+def declaration_files(paths: Iterable[str] | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the files in which implementations declare themselves, and the folder for them.
+
+    :param paths: where modules are looked for; default: ``sys.path``.
+    """
+    seen: set[str] = set()
+    for path in sys.path if paths is None else paths:
+        place = os.path.join(path, FOLDER)  # noqa: PTH118
+        names = os.listdir(place) if os.path.isdir(place) else []  # noqa: PTH112, PTH208
+        for name in sorted(names):
+            if name.endswith(".json") and name not in seen:
+                seen.add(name)
+                yield os.path.join(place, name), FOLDER  # noqa: PTH118

@@ -1,0 +1,53 @@
+"""Take wheels from a lock file (``pylock.toml``, PEP 751) in place of asking an index."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urljoin, urlsplit
+
+from wheelfit.errors import Fault, InvalidLock
+from wheelfit.runtime.libraries.versions import normalized
+from wheelfit.runtime.libraries.wheels import Listed, split_filename
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["read_lock"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def read_lock(path: Path) -> list[Listed]:
+    """Return all wheels of a lock that have a SHA-256.
+
+    :raises InvalidLock: it cannot be read.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        return list(_wheels(document, path))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        words = f"the lock file cannot be read: {error}"
+        raise InvalidLock([Fault("", words)], where=str(path)) from None
+
+
+def _wheels(document: dict[str, Any], path: Path) -> Iterator[Listed]:
+    for package in document["packages"]:
+        for wheel in package.get("wheels", ()):
+            # A path counts from where the lock is.
+            url = wheel.get("url") or urljoin(path.absolute().as_uri(), wheel["path"])
+            filename = wheel.get("name") or unquote(urlsplit(url).path.rpartition("/")[2])
+            name = split_filename(filename)
+            sha256 = str(wheel["hashes"].get("sha256", ""))
+            if name is not None and sha256:
+                yield Listed(
+                    project=normalized(package["name"]),
+                    version=str(package.get("version", name[1])),
+                    filename=filename,
+                    url=url,
+                    sha256=sha256.lower(),
+                    size=wheel.get("size"),
+                )

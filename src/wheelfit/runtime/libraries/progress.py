@@ -1,0 +1,100 @@
+"""Tell people that something takes its time, once it has taken a second."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TextIO
+
+__all__ = ["PATIENCE", "Progress"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+PATIENCE = 1.0
+"""Seconds that pass before anything is said."""
+_EVERY = {True: 0.2, False: 10.0}
+_MEGA = 1_000_000
+
+
+class Progress:
+    """Write what is being done, at most some lines of it.
+
+    :param stream: where to; None: nobody is told.
+    :param patience: seconds that pass before anything is said.
+    """
+
+    def __init__(self, stream: TextIO | None, patience: float = PATIENCE) -> None:
+        self._stream = stream
+        self._start = time.monotonic()
+        self._patience = patience
+        self._last = ""
+        self._next = 0.0
+        self._is_terminal = bool(stream and stream.isatty())
+        self._width = 0
+
+    def tell(self, what: str, done: int | None = None, total: int | None = None) -> None:
+        """Say what is being done now, if it is time to.
+
+        :param what: as ``fetching NAME VERSION``.
+        :param done: bytes that are there.
+        :param total: bytes there will be.
+        """
+        now = time.monotonic()
+        if self._stream is None or now - self._start < self._patience:
+            return
+        if what == self._last and now < self._next:
+            return
+        self._last, self._next = what, now + _EVERY[self._is_terminal]
+        amount = ""
+        if total:
+            amount = f" ({(done or 0) / _MEGA:.0f} of {total / _MEGA:.0f} MB)"
+        elif done:
+            amount = f" ({done / _MEGA:.0f} MB)"
+        self._write(f"wheelfit: {what}{amount}")
+
+    def _write(self, line: str) -> None:
+        assert self._stream is not None  # noqa: S101 - for the type checker
+        try:
+            if self._is_terminal:
+                self._stream.write(f"\r{line.ljust(self._width)}")
+                self._width = len(line)
+            else:
+                self._stream.write(f"{line}\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._stream = None  # closed meanwhile: then nobody listens
+
+    @contextmanager
+    def during(self, what: str) -> Iterator[None]:
+        """Say what is being done while something runs that says nothing itself."""
+        over = threading.Event()
+
+        def repeat() -> None:
+            while not over.wait(self._patience / 4):
+                self.tell(what)
+
+        if self._stream is None:
+            yield
+            return
+        speaker = threading.Thread(target=repeat, daemon=True)
+        speaker.start()
+        try:
+            yield
+        finally:
+            over.set()
+            speaker.join()
+
+    def end(self) -> None:
+        """End the line, where one was begun."""
+        if self._width and self._stream is not None:
+            self._stream.write("\n")
+            self._stream.flush()
+            self._width = 0

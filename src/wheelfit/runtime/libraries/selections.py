@@ -1,0 +1,205 @@
+"""Remember what was chosen for whom, so that a later start of a program asks nobody."""
+
+# A later start of a program comes here: nothing is imported that it could do without.
+# ruff: noqa: PTH103, PTH118, PTH208
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from wheelfit.runtime.libraries.store import read_fields, write_fields
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from wheelfit.runtime.libraries.store import Store
+
+__all__ = ["Chosen", "Selection", "name_of", "read_all", "read_selection", "write_selection"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_FORMAT = "1"
+_SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+-"
+
+
+class Chosen:
+    """Hold one library that is loaded.
+
+    :param sha256: of its wheel.
+    :param path: below the ``tree`` of the wheel.
+    :param size: in bytes.
+    :param soname: what it calls itself.
+    :param component: whose it is.
+    """
+
+    __slots__ = ("component", "path", "sha256", "size", "soname")
+
+    def __init__(self, sha256: str, path: str, size: int, soname: str, component: str) -> None:
+        self.sha256 = sha256
+        self.path = path
+        self.size = size
+        self.soname = soname
+        self.component = component
+
+
+class Selection:
+    """Hold what was chosen.
+
+    :param family: name of the family.
+    :param asked: the version as it was asked for.
+    :param components: as they were asked for.
+    :param fingerprint: of the machine it was chosen for.
+    :param span: the versions among which the newest was chosen.
+    :param version: of the family.
+    :param wheels: hash, project and version of each.
+    :param libraries: in the order in which they are loaded.
+    :param stems: how the names of the family's libraries begin.
+    """
+
+    __slots__ = (
+        *("asked", "components", "family", "fingerprint", "libraries", "span", "stems"),
+        *("version", "wheels"),
+    )
+
+    def __init__(
+        self,
+        *,
+        family: str,
+        asked: str,
+        components: tuple[str, ...],
+        fingerprint: str,
+        span: str,
+        version: str,
+        wheels: tuple[tuple[str, str, str], ...],
+        libraries: tuple[Chosen, ...],
+        stems: tuple[str, ...],
+    ) -> None:
+        self.family = family
+        self.asked = asked
+        self.components = components
+        self.fingerprint = fingerprint
+        self.span = span
+        self.version = version
+        self.wheels = wheels
+        self.libraries = libraries
+        self.stems = stems
+
+    def for_fingerprint(self, fingerprint: str, asked: str) -> Selection:
+        """Return the same for another machine or question."""
+        return Selection(
+            family=self.family,
+            asked=asked,
+            components=self.components,
+            fingerprint=fingerprint,
+            span=self.span,
+            version=self.version,
+            wheels=self.wheels,
+            libraries=self.libraries,
+            stems=self.stems,
+        )
+
+    def is_in(self, store: Store) -> bool:
+        """Say whether all its libraries are there, with the size that they had."""
+        for one in self.libraries:
+            entry = store.find(one.sha256)
+            try:
+                if entry is None or os.stat(f"{entry.tree}/{one.path}").st_size != one.size:  # noqa: PTH116
+                    return False
+            except OSError:
+                return False
+        return True
+
+
+def name_of(
+    family: str, asked: str, components: tuple[str, ...], fingerprint: str, source: bytes = b""
+) -> str:
+    """Return the name of the file of a selection.
+
+    A home may be shared by machines with several drivers: each has its own.
+
+    :param source: what else it depends on, as the content of a lock.
+    """
+    from zlib import crc32  # noqa: PLC0415
+
+    machine = os.uname().machine if hasattr(os, "uname") else ""
+    text = f"{family}-{asked}-{'+'.join(components)}"
+    number = crc32(f"{text}\n{fingerprint}\n{machine}".encode() + source)
+    return "".join(c if c in _SAFE else "_" for c in text)[:120] + f"-{number:08x}"
+
+
+def read_selection(store: Store, name: str, fingerprint: str) -> Selection | None:
+    """Return a selection that was made for this machine; None: there is none.
+
+    :param name: as `name_of` says it.
+    """
+    for root in store.roots:
+        found = _read(os.path.join(root, "selections", f"{name}.txt"))
+        if found is not None and found.fingerprint == fingerprint:
+            return found
+    return None
+
+
+def read_all(store: Store) -> list[tuple[str, Selection]]:
+    """Return all selections with the paths of their files."""
+    found = []
+    for root in store.roots:
+        folder = os.path.join(root, "selections")
+        with suppress(OSError):
+            for name in sorted(os.listdir(folder)):
+                path = os.path.join(folder, name)
+                selection = _read(path) if name.endswith(".txt") else None
+                if selection is not None:
+                    found.append((path, selection))
+    return found
+
+
+def write_selection(store: Store, name: str, selection: Selection) -> None:
+    """Remember a selection.
+
+    :raises OSError: the store cannot be written.
+    """
+    folder = os.path.join(store.root, "selections")
+    os.makedirs(folder, exist_ok=True)
+    lines: list[tuple[str, ...]] = [
+        ("selection", _FORMAT),
+        ("family", selection.family),
+        ("asked", selection.asked),
+        ("components", *selection.components),
+        ("fingerprint", selection.fingerprint),
+        ("span", selection.span),
+        ("version", selection.version),
+        ("stems", *selection.stems),
+        *(("wheel", *wheel) for wheel in selection.wheels),
+        *(
+            ("load", one.sha256, one.path, str(one.size), one.soname, one.component)
+            for one in selection.libraries
+        ),
+    ]
+    write_fields(os.path.join(folder, f"{name}.txt"), lines)
+
+
+def _read(path: str) -> Selection | None:
+    lines = read_fields(path)
+    if lines is None or lines[:1] != [["selection", _FORMAT]]:
+        return None
+    try:
+        one = {line[0]: line[1:] for line in lines}
+        return Selection(
+            family=one["family"][0],
+            asked=one["asked"][0],
+            components=tuple(one["components"]),
+            fingerprint=one["fingerprint"][0],
+            span=one["span"][0],
+            version=one["version"][0],
+            stems=tuple(one["stems"]),
+            wheels=tuple((a, b, c) for kind, a, b, c in (w for w in lines if w[0] == "wheel")),
+            libraries=tuple(
+                Chosen(line[1], line[2], int(line[3]), line[4], line[5])
+                for line in lines
+                if line[0] == "load"
+            ),
+        )
+    except (KeyError, IndexError, ValueError):
+        return None

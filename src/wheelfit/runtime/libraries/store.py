@@ -1,0 +1,318 @@
+"""Keep the libraries of wheels, one folder for each, called by the hash of the wheel.
+
+```
+<root>/store/<sha256>/tree/<path as in site-packages>   the libraries, METADATA and licences
+<root>/store/<sha256>/wheel.txt                         which wheel, and the hash of each file
+<root>/selections/<name>.txt                            what was chosen for whom (`selections`)
+<root>/partial/                                         what is under way
+<root>/locks/                                           save bandwidth, and nothing else
+```
+
+A folder appears whole, by one rename, or not at all; whoever comes second finds it there. So it
+is right without locks, and a process may be killed at any moment.
+"""
+
+# A later start of a program comes here: nothing is imported that it could do without.
+# ruff: noqa: PTH103, PTH105, PTH112, PTH116, PTH118, PTH119
+# ruff: noqa: PTH123, PTH208
+# ruff: noqa: PTH104, PTH108
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["Entry", "Store", "read_fields"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_OLD = 24 * 3600.0
+"""Seconds after which what is under way belongs to a process that is gone."""
+_LONGEST_WAIT = 1800.0
+_PAUSE = 0.05
+_WRITABLE_BY_ALL = 0o002
+_DIGITS = 64
+_HEXADECIMAL = frozenset("0123456789abcdef")
+_SPACES = str.maketrans("\t\r\n", "   ")
+
+
+class Entry:
+    """Hold one wheel of a store.
+
+    :param folder: of the wheel.
+    :param is_own: whether it lies in the user's own store.
+    """
+
+    __slots__ = ("folder", "is_own")
+
+    def __init__(self, folder: str, *, is_own: bool) -> None:
+        self.folder = folder
+        self.is_own = is_own
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the wheel."""
+        return os.path.basename(self.folder)
+
+    @property
+    def tree(self) -> str:
+        """The folder with the files."""
+        return os.path.join(self.folder, "tree")
+
+    def fields(self) -> list[list[str]]:
+        """Return the lines of ``wheel.txt``, each as its fields; none if it cannot be read."""
+        return read_fields(os.path.join(self.folder, "wheel.txt")) or []
+
+    def field(self, name: str) -> str:
+        """Return one value of ``wheel.txt``, or an empty text."""
+        return next((line[1] for line in self.fields() if line[0] == name), "")
+
+    def files(self) -> list[tuple[str, int, str]]:
+        """Return path, size and SHA-256 of each file."""
+        return [(line[1], int(line[2]), line[3]) for line in self.fields() if line[0] == "file"]
+
+
+def read_fields(path: str) -> list[list[str]] | None:
+    """Return the lines of a file of ours, each as its fields; None: it is not there, or not whole.
+
+    The last line says ``end``: a file that is cut off is none.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().split("\n")
+    except (OSError, ValueError):
+        return None
+    if lines[-2:] != ["end", ""]:
+        return None
+    return [line.split("\t") for line in lines[:-2]]
+
+
+def write_fields(path: str, lines: list[tuple[str, ...]]) -> None:
+    """Write such a file, so that it is there whole or not at all.
+
+    :raises OSError: it cannot be written.
+    """
+    text = "".join("\t".join(field.translate(_SPACES) for field in line) + "\n" for line in lines)
+    temporary = f"{path}.{_unique()}"
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(f"{text}end\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _unique() -> str:
+    return f"{os.getpid()}-{os.urandom(6).hex()}"
+
+
+class Store:
+    """Find wheels in the user's store and in those of the site, and keep new ones.
+
+    :param root: the user's own; made when something is kept.
+    :param sites: others, which are only read.
+    """
+
+    def __init__(self, root: str, sites: tuple[str, ...] = ()) -> None:
+        self.root = root
+        self.sites = sites
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """All of them, the user's own first."""
+        return (self.root, *self.sites)
+
+    def find(self, sha256: str) -> Entry | None:
+        """Return a wheel that is there."""
+        if len(sha256) != _DIGITS or set(sha256) - _HEXADECIMAL:
+            return None  # of a lock or a file that somebody wrote: it must not lead elsewhere
+        for root in self.roots:
+            folder = os.path.join(root, "store", sha256)
+            if os.path.isdir(folder):
+                return Entry(folder, is_own=root == self.root)
+        return None
+
+    def entries(self) -> list[Entry]:
+        """Return all wheels, the user's own first."""
+        found = []
+        for root in self.roots:
+            folder = os.path.join(root, "store")
+            with suppress(OSError):
+                found += [
+                    Entry(os.path.join(folder, name), is_own=root == self.root)
+                    for name in sorted(os.listdir(folder))
+                ]
+        return found
+
+    def refuse_unsafe(self) -> None:
+        """See that no stranger can exchange what is loaded from here.
+
+        :raises StoreUnavailable: every user of the machine may write there.
+        """
+        for root in self.roots:
+            for folder in (root, os.path.join(root, "store")):
+                try:
+                    mode = os.stat(folder).st_mode
+                except OSError:
+                    continue
+                if mode & _WRITABLE_BY_ALL and os.name == "posix":
+                    from wheelfit.errors import StoreUnavailable  # noqa: PLC0415
+
+                    raise StoreUnavailable(
+                        "every user of this machine can write to the library store",
+                        where=folder,
+                        hint=f"chmod o-w {folder}",
+                    )
+
+    # --- keeping ----------------------------------------------------------------------------
+
+    @contextmanager
+    def working_folder(self) -> Iterator[str]:
+        """Give a folder for what is under way, and remove it in the end.
+
+        :raises StoreUnavailable: the store cannot be written.
+        """
+        import shutil  # noqa: PLC0415
+
+        self.sweep()
+        folder = os.path.join(self.root, "partial", _unique())
+        try:
+            os.makedirs(folder)
+        except OSError as error:
+            raise unwritable(self.root, error) from None
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def keep(self, folder: str, sha256: str) -> Entry:
+        """Put a filled folder in its place; if one is there already, that one stays.
+
+        :param folder: with ``tree`` and ``wheel.txt``, below :meth:`working_folder`.
+        :raises OSError: it cannot be put there.
+        """
+        parent = os.path.join(self.root, "store")
+        os.makedirs(parent, exist_ok=True)
+        place = os.path.join(parent, sha256)
+        try:
+            os.rename(folder, place)
+        except OSError:
+            if not os.path.isdir(place):
+                raise
+        _sync(parent)
+        return Entry(place, is_own=True)
+
+    def remove(self, entry: Entry) -> None:
+        """Remove a wheel of the user's own store: gone at once, then deleted.
+
+        :raises OSError: it cannot be removed.
+        """
+        import shutil  # noqa: PLC0415
+
+        parent = os.path.join(self.root, "partial")
+        os.makedirs(parent, exist_ok=True)
+        grave = os.path.join(parent, _unique())
+        os.rename(entry.folder, grave)
+        shutil.rmtree(grave, ignore_errors=True)
+
+    def sweep(self, age: float = _OLD) -> int:
+        """Remove what processes left behind that were killed; return how many folders.
+
+        :param age: seconds since it was touched.
+        """
+        import shutil  # noqa: PLC0415
+        import time  # noqa: PLC0415
+
+        count = 0
+        folder = os.path.join(self.root, "partial")
+        with suppress(OSError):
+            for name in os.listdir(folder):
+                path = os.path.join(folder, name)
+                with suppress(OSError):
+                    if time.time() - os.stat(path).st_mtime > age:
+                        shutil.rmtree(path, ignore_errors=True)
+                        count += 1
+        return count
+
+    @contextmanager
+    def lock(self, name: str, waiting: Callable[[], None]) -> Iterator[None]:
+        """Wait while another process does the same; go on without waiting where that cannot be.
+
+        :param name: of what is done.
+        :param waiting: called again and again meanwhile.
+        """
+        file = self._locked(name, waiting)
+        try:
+            yield
+        finally:
+            if file is not None:
+                os.close(file)
+
+    def _locked(self, name: str, waiting: Callable[[], None]) -> int | None:
+        import time  # noqa: PLC0415
+
+        try:
+            import fcntl  # noqa: PLC0415
+
+            folder = os.path.join(self.root, "locks")
+            os.makedirs(folder, exist_ok=True)
+            file = os.open(
+                os.path.join(folder, f"{name.replace('/', '_')}.lock"),
+                os.O_RDWR | os.O_CREAT | os.O_CLOEXEC,
+                0o644,
+            )
+        except (ImportError, OSError):
+            return None
+        end = time.monotonic() + _LONGEST_WAIT
+        while time.monotonic() < end:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting()
+                time.sleep(_PAUSE)
+            except OSError:
+                break  # a file system without locks
+            else:
+                return file
+        os.close(file)
+        return None
+
+
+def _sync(folder: str) -> None:
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+def unwritable(root: str, error: OSError) -> Exception:
+    """Return what to say when a store cannot be written."""
+    import errno  # noqa: PLC0415
+
+    from wheelfit.errors import StoreUnavailable  # noqa: PLC0415
+
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreUnavailable(
+            "there is no space left for the libraries",
+            where=root,
+            note="nothing half-written stays behind",
+            hint="free some (python -m wheelfit.runtime store gc), or set WHEELFIT_LIBRARY_STORE",
+        )
+    return StoreUnavailable(
+        f"the library store cannot be written: {error.strerror or error}",
+        where=root,
+        hint="set WHEELFIT_LIBRARY_STORE to a folder that can be written, or have the libraries "
+        "put into a store of the site (WHEELFIT_LIBRARY_SITES)",
+    )

@@ -1,0 +1,215 @@
+"""Let the user's own installer find and fetch wheels, with its indexes, proxies and logins.
+
+pip says by ``install --dry-run --report`` what it would take, and ``download --require-hashes``
+fetches exactly that. uv has no download of its own: it says by a lock what it would take, and the
+files are fetched over HTTPS.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from wheelfit.errors import IntegrityError, NetworkError, NoCompatibleWheel
+from wheelfit.platforms.children import Ending, run
+from wheelfit.runtime.libraries.lock_input import read_lock
+from wheelfit.runtime.libraries.machine import fits
+from wheelfit.runtime.libraries.versions import normalized
+from wheelfit.runtime.libraries.wheels import Listed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wheelfit.platforms.children import Answer
+    from wheelfit.runtime.libraries.machine import Machine
+    from wheelfit.runtime.libraries.progress import Progress
+    from wheelfit.runtime.libraries.transport_http import HttpTransport
+    from wheelfit.runtime.libraries.versions import Requirement
+
+__all__ = ["PipTransport", "UvTransport", "pip_of", "uv_of"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_RESOLVING = 600.0
+_FETCHING = 6 * 3600.0
+"""Seconds a child may take; pip gives up by itself where nothing comes any more."""
+_LINES = 12
+_NOTHING_FITS = ("No matching distribution", "no versions of", "No solution found")
+
+
+def pip_of(executable: str, *, is_frozen: bool) -> str | None:
+    """Return the interpreter that has pip; None: there is none.
+
+    :param executable: ``sys.executable``; in a frozen program that is the program itself.
+    """
+    name = os.path.basename(executable).lower()  # noqa: PTH119
+    is_python = name.startswith(("python", "pypy"))
+    return executable if is_python and not is_frozen and find_spec("pip") else None
+
+
+def uv_of(executable: str, environ: Mapping[str, str]) -> str | None:
+    """Return the program uv; None: it is not there.
+
+    :param executable: ``sys.executable``, beside which it may be.
+    :param environ: ``PATH`` counts.
+    """
+    beside = str(Path(executable).parent)
+    return which("uv", path=f"{beside}{os.pathsep}{environ.get('PATH', '')}")
+
+
+class PipTransport:
+    """Ask pip.
+
+    :param python: an interpreter that has it.
+    :param environ: the child's environment.
+    :param options: for all commands, as ``--index-url``.
+    """
+
+    def __init__(
+        self, python: str, environ: Mapping[str, str], options: Sequence[str] = ()
+    ) -> None:
+        self._pip = (python, "-m", "pip")
+        # What is meant for environments of their owner says nothing about a store.
+        own = {"PIP_REQUIRE_VIRTUALENV": "0", "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        left_out = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_NO_DEPS", "PIP_REQUIRE_HASHES")
+        self._environ = {k: v for k, v in environ.items() if k not in left_out} | own
+        self._options = (*options, "--no-input", "--only-binary=:all:")
+
+    def resolve(
+        self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
+    ) -> list[Listed]:
+        """Return the wheels pip would take for some requirements.
+
+        :raises NoCompatibleWheel: it finds none.
+        :raises NetworkError: it fails otherwise.
+        """
+        del machine  # pip knows where it runs
+        arguments = (
+            *(*self._pip, "install", "--quiet", *self._options),
+            *("--dry-run", "--ignore-installed", "--report", "-", *map(str, requirements)),
+        )
+        with progress.during("asking pip"):
+            answer = run(arguments, environ=self._environ, deadline=_RESOLVING)
+        _refuse_failure(answer, "pip", "find")
+        try:
+            found = []
+            for item in json.loads(answer.output)["install"]:
+                told = item["download_info"]
+                hashes = told.get("archive_info", {}).get("hashes", {})
+                found.append(
+                    Listed(
+                        project=normalized(item["metadata"]["name"]),
+                        version=item["metadata"]["version"],
+                        filename=unquote(urlsplit(told["url"]).path.rpartition("/")[2]),
+                        url=told["url"],
+                        sha256=hashes.get("sha256", "").lower(),
+                    )
+                )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise NetworkError(f"the report of pip cannot be read: {error}") from None
+        return found
+
+    def fetch(self, wheel: Listed, folder: str, progress: Progress) -> str:
+        """Let pip put a wheel into a folder and return its path.
+
+        :raises IntegrityError: it has not the hash that was promised.
+        :raises NetworkError: pip fails otherwise.
+        """
+        if not wheel.sha256:
+            raise IntegrityError(f"pip reports no sha256 of {wheel.filename}, so it is not taken")
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:
+            asked = Path(temporary) / "requirements.txt"
+            asked.write_text(
+                f"{wheel.project}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8"
+            )
+            arguments = (
+                *(*self._pip, "download", "--quiet", *self._options, "--no-deps"),
+                *("--require-hashes", "--dest", temporary, "--requirement", str(asked)),
+            )
+            with progress.during(f"fetching {wheel.project} {wheel.version} with pip"):
+                answer = run(arguments, environ=self._environ, deadline=_FETCHING)
+            _refuse_failure(answer, "pip", "fetch")
+            files = list(Path(temporary).glob("*.whl"))
+            if len(files) != 1:
+                raise NetworkError(f"pip fetched {len(files)} files in place of one wheel")
+            path = Path(folder) / "wheel.part"
+            files[0].replace(path)
+        return str(path)
+
+
+class UvTransport:
+    """Ask uv which wheels, and fetch them over HTTPS.
+
+    :param program: where uv is.
+    :param environ: the child's environment.
+    :param http: what fetches.
+    :param options: of ``uv pip compile``, as ``--default-index``.
+    """
+
+    def __init__(
+        self,
+        program: str,
+        environ: Mapping[str, str],
+        http: HttpTransport,
+        options: Sequence[str] = (),
+    ) -> None:
+        self._program = program
+        self._environ = environ
+        self._http = http
+        self._options = options
+
+    def resolve(
+        self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
+    ) -> list[Listed]:
+        """Return the wheels uv would take for some requirements.
+
+        :raises NoCompatibleWheel: it finds none.
+        :raises NetworkError: it fails otherwise.
+        """
+        with tempfile.TemporaryDirectory() as temporary:
+            asked, lock = Path(temporary, "asked.in"), Path(temporary, "pylock.toml")
+            asked.write_text("".join(f"{one}\n" for one in requirements), encoding="utf-8")
+            arguments = (
+                *(self._program, "pip", "compile", "--quiet", "--format", "pylock.toml"),
+                *("--no-header", "--only-binary", ":all:", *self._options),
+                *("--output-file", str(lock), str(asked)),
+            )
+            with progress.during("asking uv"):
+                answer = run(arguments, environ=self._environ, deadline=_RESOLVING)
+            _refuse_failure(answer, "uv", "find")
+            wheels = [wheel for wheel in read_lock(lock) if fits(wheel.filename, machine)]
+        # The lock has all wheels of a version; of several that fit, the last name has the newest
+        # platform.
+        return list({w.project: w for w in sorted(wheels, key=lambda w: w.filename)}.values())
+
+    def fetch(self, wheel: Listed, folder: str, progress: Progress) -> str:
+        """Write a wheel into a folder and return its path.
+
+        :raises NetworkError: it cannot be had.
+        """
+        return self._http.fetch(wheel, folder, progress)
+
+
+def _refuse_failure(answer: Answer, name: str, verb: str) -> None:
+    if answer.succeeded:
+        return
+    said = answer.errors.decode("utf-8", "replace").strip()
+    note = "\n".join(line[:500] for line in said.splitlines()[-_LINES:])
+    if "THESE PACKAGES DO NOT MATCH THE HASHES" in said:
+        raise IntegrityError(f"{name} fetched a wheel with another hash", note=note)
+    if "No space left on device" in said:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if any(words in said for words in _NOTHING_FITS):
+        raise NoCompatibleWheel(f"{name} finds no wheels of these libraries", note=note)
+    ended = "" if answer.ending is Ending.EXITED else f" ({answer.ending})"
+    raise NetworkError(f"{name} could not {verb} the libraries{ended}", note=note)

@@ -1,0 +1,487 @@
+"""Carry out what is planned: import the implementation of a group, and fall back if it fails.
+
+Everything that is decided is decided under one lock, and nothing is imported of others under it:
+an import has locks of its own, and two threads would wait for each other.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from wheelfit.errors import NoImplementation
+from wheelfit.runtime import VariantWarning
+from wheelfit.runtime.declarations import TABLE, Declarations, Feature, Implementation, scan
+from wheelfit.runtime.planning import Held, Judged, judge, plan
+from wheelfit.values import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import ModuleType
+    from typing import Any
+
+    from wheelfit.platforms.features import Detection
+    from wheelfit.runtime.declarations import Known
+    from wheelfit.runtime.process import Process
+
+__all__ = ["MIX", "Loader", "explain", "load", "variable_of"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+MIX = "WHEELFIT_MIX"
+"""The variable with what a process may have several values of, as ``cuda,openmp``, or ``all``."""
+
+_SM = Feature("nvidia", "sm_arch")
+_LONGEST_WAIT = 20.0
+"""Seconds a fork waits for a decision; the longest one takes the deadline of a probe."""
+
+
+def load(group: str, *, into: str | None = None, submodules: bool = False) -> ModuleType:
+    """Return the best implementation of a group, imported.
+
+    Twice in a process it is the same one.
+
+    :param group: what is to be implemented, as ``spam``.
+    :param into: name of a module that gets the public names, as ``__name__``; what it has
+        already stays.
+    :param submodules: whether modules below the implementation can be imported below ``into`` too,
+        as ``spam.core``.
+    :raises NoImplementation: nothing that is installed fits; an `ImportError` too.
+    """
+    module = _LOADER.load(group)
+    if into is not None:
+        from wheelfit.runtime.exporting import export  # noqa: PLC0415 - not everybody wants it
+
+        export(module, into, submodules=submodules)
+    return module
+
+
+def explain(*groups: str) -> dict[str, Any]:
+    """Return what would be chosen and why, as plain data; nothing is imported.
+
+    :param groups: which; none: all that are installed.
+    """
+    return _LOADER.explain(groups)
+
+
+def variable_of(group: str) -> str:
+    """Return the variable that names an implementation, as ``SPAM_IMPLEMENTATION``.
+
+    :param group: as ``spam``.
+    """
+    word = "".join(c if c.isalnum() else "_" for c in group)
+    return f"{word.upper()}_IMPLEMENTATION"
+
+
+class _View(NamedTuple):
+    """Hold what a decision is made of."""
+
+    declarations: Declarations
+    process: Process
+    held: tuple[Held, ...]
+    judged: tuple[Judged, ...]
+
+
+class _Choice(NamedTuple):
+    """Hold what a group has, or will have when it is imported."""
+
+    judged: Judged
+    agreed: Mapping[str, str]
+    """The values it has of what all groups share."""
+    view: _View
+    """What it was decided by."""
+
+
+class Look(Protocol):
+    """Find out what the machine supports for this process."""
+
+    def __call__(
+        self, names: Sequence[str], environ: Mapping[str, str], *, devices: bool
+    ) -> Process:
+        """Return what is known of some namespaces, and what the process has loaded."""
+        ...
+
+
+class Loader:
+    """Choose among implementations for one process; safe to use from threads, and after a fork.
+
+    :param environ: returns the environment.
+    :param paths: returns where modules are looked for.
+    :param look: finds out what the machine supports: given namespaces, the environment, and
+        whether devices are asked for.
+    :param bring: imports a module by its name.
+    :param warn: tells what was passed over.
+    """
+
+    def __init__(
+        self,
+        *,
+        environ: Callable[[], Mapping[str, str]],
+        paths: Callable[[], Iterable[object]],
+        look: Look,
+        bring: Callable[[str], ModuleType] = import_module,
+        warn: Callable[[str], None],
+        table: Callable[[], Mapping[str, object] | None] = lambda: None,
+    ) -> None:
+        self._environ = environ
+        self._paths = paths
+        self._look = look
+        self._bring = bring
+        self._warn = warn
+        self._table = table
+        self._lock = threading.RLock()
+        self._held_for_fork = False
+        self._here = threading.local()
+        self._modules: dict[str, ModuleType] = {}
+        self._choices: dict[str, _Choice] = {}
+        self._failed: dict[tuple[str, str], str] = {}
+        self._detections: dict[tuple[str, bool], Detection] = {}
+        self._told: set[str] = set()
+
+    def load(self, group: str) -> ModuleType:
+        """Return the implementation of a group, imported.
+
+        :param group: as ``spam``.
+        :raises NoImplementation: nothing fits, or it asks for itself.
+        """
+        module = self._modules.get(group)
+        return self._load(group) if module is None else module
+
+    def _load(self, group: str) -> ModuleType:
+        busy: set[str] = self._here.__dict__.setdefault("busy", set())
+        if group in busy:
+            raise NoImplementation(
+                f"the implementation of {group} asks for {group} while it is imported"
+            )
+        busy.add(group)
+        try:
+            cause: Exception | None = None
+            while True:
+                with self._lock:
+                    choice = self._decided(group, cause)
+                wanted = choice.judged.implementation
+                try:
+                    module = self._bring(wanted.module)
+                except (ImportError, OSError) as error:
+                    cause = error
+                    with self._lock:
+                        self._give_up(choice, error)
+                    continue
+                with self._lock:
+                    # A thread that comes second has nothing to tell.
+                    news = [] if group in self._modules else self._news(group, choice)
+                    module = self._modules.setdefault(group, module)
+                for words in news:
+                    self._warn(words)
+                return module
+        finally:
+            busy.discard(group)
+
+    # --- under the lock -----------------------------------------------------------------------
+
+    def _decided(self, group: str, cause: Exception | None) -> _Choice:
+        """Return what a group gets."""
+        choice = self._choices.get(group)
+        if choice is not None:
+            return choice
+        view = self._view((group,))
+        made = plan(filter(self._is_open, view.judged), view.held, group)
+        judged = made.chosen.get(group)
+        if judged is None:
+            for key in [key for key in self._failed if key[0] == group]:
+                del self._failed[key]  # whoever mends something may import once more
+            raise _nothing(group, view, self._environ()) from cause
+        # A forced one without any other claims what it is, even if the process has another.
+        agreed = {d: v for d, v in made.agreed.items() if d in judged.claims}
+        self._choices[group] = _Choice(judged, agreed, view)
+        return self._choices[group]
+
+    def _is_open(self, one: Judged) -> bool:
+        return one.implementation.group not in self._choices
+
+    def _view(self, groups: Iterable[str]) -> _View:
+        environ = self._environ()
+        declared = scan(self._paths(), self._table())
+        everything = declared.implementations
+        wanted = {one.feature for each in everything for one in each.properties}
+        known = [each for group in groups for each in declared.known.get(group, ())]
+        wanted |= {one.feature for each in known for one in each.properties}
+        process = self._process({one.namespace for one in wanted}, environ, devices=_SM in wanted)
+        free = {word.strip() for word in environ.get(MIX, "").split(",")}
+        held = tuple(
+            one for one in (*process.held, *self._claimed()) if not free & {"all", one.dimension}
+        )
+        requirements = {one for each in everything for one in each.requirements}
+        return _View(
+            declared,
+            process,
+            held,
+            tuple(
+                self._judged(judge(one, process.detections, held, requirements), environ, free)
+                for one in everything
+            ),
+        )
+
+    def _process(
+        self, namespaces: Iterable[str], environ: Mapping[str, str], *, devices: bool
+    ) -> Process:
+        """Look at what was not looked at yet; at what is loaded always."""
+        names = sorted(namespaces)
+        missing = [name for name in names if (name, devices) not in self._detections]
+        process = self._look(missing, environ, devices=devices)
+        self._detections.update(((n, devices), found) for n, found in process.detections.items())
+        found = {
+            name: self._detections[name, devices]
+            for name in names
+            if (name, devices) in self._detections
+        }
+        return replace(process, detections=found)
+
+    def _claimed(self) -> list[Held]:
+        return [
+            Held(dimension, value, f"{group} uses {choice.judged.implementation.title}")
+            for group, choice in self._choices.items()
+            for dimension, value in choice.agreed.items()
+        ]
+
+    def _judged(
+        self,
+        one: Judged,
+        environ: Mapping[str, str],
+        free: set[str],
+    ) -> Judged:
+        """Add to what the machine says what has failed, and what somebody demands."""
+        it = one.implementation
+        failed = self._failed.get((it.group, it.name))
+        if failed is not None:
+            one = one._replace(reasons=(*one.reasons, failed))
+        if free:
+            claims = {d: v for d, v in one.claims.items() if not free & {"all", d}}
+            one = one._replace(claims=claims)
+        name = environ.get(variable_of(it.group), "").strip()
+        if not name:
+            return one
+        if name == it.name:
+            return one._replace(forced=failed is None)
+        return one._replace(reasons=(f"{variable_of(it.group)}={name}", *one.reasons))
+
+    def _give_up(self, choice: _Choice, error: Exception) -> None:
+        """Remember that an implementation cannot be imported; a thread may have come before."""
+        it = choice.judged.implementation
+        if self._choices.get(it.group) is choice and it.group not in self._modules:
+            text = " ".join(str(error).split())[:500]
+            self._failed[it.group, it.name] = f"cannot be loaded: {text or type(error).__name__}"
+            del self._choices[it.group]
+
+    def _news(self, group: str, choice: _Choice) -> list[str]:
+        """Return warnings about what does not fit; each is given once in a process."""
+        chosen, view = choice.judged, choice.view
+        news = [words for words in view.declarations.problems if words not in self._told]
+        self._told.update(news)
+        news = [f"{words}; it is left out" for words in news]
+        passed = [
+            f"{one.implementation.title} ({'; '.join(one.reasons)})"
+            for one in view.judged
+            if one.implementation.group == group and one.reasons and not chosen.forced
+        ]
+        if passed:
+            taken = chosen.implementation.title
+            news.append(f"{group} uses {taken}; not supported here: {', '.join(passed)}")
+        return news
+
+    # --- around a fork -----------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """Wait until nothing is being decided, so that a child has all of it or nothing."""
+        self._held_for_fork = self._lock.acquire(timeout=_LONGEST_WAIT)
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        if self._held_for_fork:
+            self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """Begin with a lock that nobody has: the other threads are not here."""
+        self._lock = threading.RLock()
+
+    # --- telling -----------------------------------------------------------------------------
+
+    def explain(self, groups: Sequence[str]) -> dict[str, Any]:
+        """Return what would be chosen and why, as plain data.
+
+        :param groups: which; none: all that are installed.
+        """
+        with self._lock:
+            view = self._view(groups or scan(self._paths(), self._table()).known)
+            made = plan(filter(self._is_open, view.judged), view.held, next(iter(groups), ""))
+            environ = self._environ()
+            installed = {one.group for one in view.declarations.implementations}
+            names = groups or sorted(installed | set(view.declarations.known))
+            chosen = {**made.chosen, **{g: choice.judged for g, choice in self._choices.items()}}
+            return {
+                "groups": [
+                    _told(name, view, chosen.get(name), environ, is_loaded=name in self._modules)
+                    for name in names
+                ],
+                "agreed": {
+                    **made.agreed,
+                    **{d: v for choice in self._choices.values() for d, v in choice.agreed.items()},
+                },
+                "held": [one._asdict() for one in view.held],
+                "machine": {
+                    name: {
+                        "supported": {one.name: list(one.values) for one in detection.features},
+                        "warnings": list(detection.warnings),
+                        "overrides": [
+                            f"{one.source}={one.value}"
+                            for one in detection.evidence
+                            if one.source in environ
+                        ],
+                    }
+                    for name, detection in view.process.detections.items()
+                },
+                "problems": list(view.declarations.problems),
+            }
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+def _told(
+    group: str, view: _View, chosen: Judged | None, environ: Mapping[str, str], *, is_loaded: bool
+) -> dict[str, Any]:
+    own = [one for one in view.judged if one.implementation.group == group]
+    ordered = sorted((one for one in own if one.fits), key=lambda one: one.order)
+    ordered += [one for one in own if not one.fits]
+    name = None if chosen is None else chosen.implementation.name
+    variable = variable_of(group)
+    return {
+        "group": group,
+        "chosen": name,
+        "loaded": is_loaded,
+        "variable": variable,
+        "demanded": environ.get(variable, "").strip() or None,
+        "implementations": [
+            _facts(one, is_chosen=one.implementation.name == name) for one in ordered
+        ],
+        "could_install": [one.install for one in _installable(group, view)],
+    }
+
+
+def _facts(one: Judged, *, is_chosen: bool) -> dict[str, Any]:
+    it = one.implementation
+    return {
+        "implementation": it.name,
+        "distribution": it.distribution or None,
+        "module": it.module,
+        "properties": [str(each) for each in it.properties],
+        "claims": {dimension: list(values) for dimension, values in one.claims.items()},
+        "state": "chosen" if is_chosen else "fits" if one.fits else "unsupported",
+        "reasons": list(one.reasons),
+        "file": it.where,
+    }
+
+
+def _installable(group: str, view: _View) -> list[Known]:
+    """Return what is known and not installed and would fit, the best first."""
+    installed = {
+        one.implementation.name for one in view.judged if one.implementation.group == group
+    }
+    found = []
+    for one in view.declarations.known.get(group, ()):
+        if one.name not in installed:
+            there = Implementation(group, one.name, "", one.properties)
+            judged = judge(there, view.process.detections, view.held)
+            if judged.fits:
+                found.append((judged.order, one))
+    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+
+
+def _nothing(group: str, view: _View, environ: Mapping[str, str]) -> NoImplementation:
+    own = [one for one in view.judged if one.implementation.group == group]
+    variable = variable_of(group)
+    demanded = environ.get(variable, "").strip()
+    names = [one.implementation.name for one in own]
+    installable = [one.install for one in _installable(group, view)]
+    hint = f"this machine can use: pip install {installable[0]}" if installable else None
+    if len(installable) > 1:
+        hint = f"{hint} (or {', '.join(installable[1:])})"
+    if demanded and own and demanded not in names:
+        message = f"{variable}={demanded} names no installed implementation of {group}"
+        hint = f"installed are {', '.join(names)}"
+        own = []
+    elif demanded and own:
+        message = f"{variable}={demanded} was demanded of {group}, and it fails"
+        own = [one for one in own if one.implementation.name == demanded]
+    elif own:
+        message = f"no installed implementation of {group} can be used here"
+    else:
+        message = f"no implementation of {group} is installed"
+        every = [one.install for one in view.declarations.known.get(group, ())]
+        if every and not hint:
+            hint = f"there are {', '.join(every)}; none of them suits this machine"
+    lines = [f"  {one.implementation.title}: {'; '.join(one.reasons)}" for one in own]
+    lines += [f"  {words}" for words in view.declarations.problems]
+    error = NoImplementation(
+        message,
+        note="\n".join(lines) or None,
+        hint=hint,
+        details=[_facts(one, is_chosen=False) for one in own],
+    )
+    error.name = group
+    return error
+
+
+# --- this process --------------------------------------------------------------------------------
+
+
+def _look_here(names: Sequence[str], environ: Mapping[str, str], *, devices: bool) -> Process:
+    from wheelfit.runtime import process  # noqa: PLC0415 - what takes longest is not always needed
+
+    return process.look(names, process.surroundings_of(environ), devices=devices)
+
+
+def _warn_here(words: str) -> None:
+    import warnings  # noqa: PLC0415 - mostly there is nothing to tell
+
+    level = 2
+    frame = sys._getframe(1)  # noqa: SLF001 - as `warnings` itself
+    while frame.f_back and _is_of_import(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(words, VariantWarning, stacklevel=level)
+
+
+def _is_of_import(name: str) -> bool:
+    return name.startswith(("wheelfit.runtime", "importlib", "_frozen_importlib"))
+
+
+def _table_here() -> Mapping[str, object] | None:
+    if not (getattr(sys, "frozen", False) or "__compiled__" in globals()):
+        return None
+    try:
+        table: Mapping[str, object] = import_module(TABLE).TABLE
+    except (ImportError, AttributeError):
+        return None
+    return table
+
+
+_LOADER = Loader(
+    environ=lambda: os.environ,
+    paths=lambda: tuple(sys.path),
+    look=_look_here,
+    warn=_warn_here,
+    table=_table_here,
+)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_LOADER.before_fork,
+        after_in_parent=_LOADER.after_fork_in_parent,
+        after_in_child=_LOADER.after_fork_in_child,
+    )

@@ -1,0 +1,240 @@
+"""What the machine supports for this very process, and what the process has already.
+
+Other than at installation, the process counts and not the machine: a mask takes GPUs away, and
+libraries that are loaded stay. CUDA is never initialised here, for a process in which it is cannot
+be forked any more (P-72). So the driver is asked in this process for its version and nothing else;
+a child process is asked for devices if anybody wants to know of them, or if the kernel knows of no
+driver though its library is there.
+"""
+# Names are the machine's, as in `wheelfit.platforms.surroundings`.
+# ruff: noqa: PTH118, PTH111
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from wheelfit.platforms.accelerator_libraries import identify
+from wheelfit.platforms.cache import RememberingProcesses
+from wheelfit.platforms.children import RealProcesses
+from wheelfit.platforms.discovery import BUILT_IN, Machine
+from wheelfit.platforms.facts import Capability, NvidiaDriver
+from wheelfit.platforms.probes import mapped_libraries
+from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.platforms.tables import libraries as tables
+from wheelfit.runtime.planning import Held
+from wheelfit.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from wheelfit.platforms.facts import NvidiaFiles, NvidiaGpu
+    from wheelfit.platforms.features import Detection
+    from wheelfit.platforms.probes.mapped_libraries import MappedFile
+
+__all__ = [
+    "Process",
+    "held_by",
+    "look",
+    "mapped",
+    "surroundings_of",
+    "visible",
+    "without_initialising",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_NVIDIA = "nvidia"
+_MASK = "CUDA_VISIBLE_DEVICES"
+_ORDER = "CUDA_DEVICE_ORDER"
+_NAMES_A_GPU = re.compile(r"[0-9]|GPU-|MIG-")
+_INDEX = re.compile(r"[0-9]{1,4}")
+# A copy under a name of its own, as wheels bring: its symbols are out of everybody's way.
+_PRIVATE_BLAS = re.compile(r"libscipy_openblas|.*-[0-9a-f]{8}\.")
+_MPI = re.compile(r"lib(mpi|mpich)\.so\.([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Hold what is known of this process and its machine."""
+
+    detections: Mapping[str, Detection]
+    """What the machine supports, by the namespaces that were asked for."""
+    held: tuple[Held, ...] = ()
+    """What the process has already of what it can have one of."""
+
+
+def look(
+    namespaces: Iterable[str], surroundings: Surroundings, *, devices: bool = False
+) -> Process:
+    """Find out what matters here, and nothing else.
+
+    :param namespaces: which are asked for; of those without a provider nothing is known.
+    :param surroundings: what may be looked at.
+    :param devices: whether anybody wants to know of single NVIDIA GPUs.
+    """
+    machine = Machine.over(surroundings)
+    found: dict[str, Detection] = {}
+    for namespace in namespaces:
+        if namespace == _NVIDIA:
+            found[namespace] = _nvidia(surroundings, devices=devices)
+        elif namespace in BUILT_IN:
+            detection = machine.detect(namespace)
+            if detection is not None:
+                found[namespace] = detection
+    return Process(found, held_by(mapped(surroundings)))
+
+
+def surroundings_of(environ: Mapping[str, str]) -> Surroundings:
+    """Return this machine, where what children say of drivers is remembered.
+
+    :param environ: environment variables.
+    """
+    here = Surroundings(environ=dict(environ))
+    processes = RememberingProcesses(RealProcesses(), lambda: _memory(environ), here)
+    return Surroundings(environ=here.environ, processes=processes)
+
+
+def _memory(environ: Mapping[str, str]) -> str | None:
+    """Return where answers are kept, for all of wheelfit the same place; None: nowhere."""
+    top = environ.get("WHEELFIT_CACHE_DIR")
+    if not top and sys.platform == "win32":
+        local = environ.get("LOCALAPPDATA")
+        top = local and os.path.join(local, "wheelfit", "Cache")
+    elif not top:
+        home = environ.get("HOME") or os.path.expanduser("~")
+        below = "Library/Caches" if sys.platform == "darwin" else ".cache"
+        own = environ.get("XDG_CACHE_HOME") if sys.platform != "darwin" else None
+        top = os.path.join(own or os.path.join(home, below), "wheelfit")
+    return os.path.join(top, "probes") if top and os.path.isabs(top) else None  # noqa: PTH117
+
+
+# --- NVIDIA ------------------------------------------------------------------------------------
+
+
+def _nvidia(surroundings: Surroundings, *, devices: bool) -> Detection:
+    import wheelfit.platforms.providers.nvidia as provider  # noqa: PLC0415 - not everywhere
+
+    def ask(surroundings: Surroundings) -> NvidiaDriver:
+        return without_initialising(surroundings, devices=devices)
+
+    try:
+        return provider.detect(surroundings, ask)
+    except Exception as error:  # noqa: BLE001  # P-17: whatever it is, it is data
+        words = f"detection of nvidia failed: {type(error).__name__}: {error}"
+        return provider.supported(NvidiaDriver(problem=words, broken=True))
+
+
+def without_initialising(surroundings: Surroundings, *, devices: bool = False) -> NvidiaDriver:
+    """Return what the driver can do for this process, without initialising it here.
+
+    :param surroundings: what may be looked at.
+    :param devices: whether GPUs are to be told of.
+    """
+    from wheelfit.platforms.probes import nvidia_files  # noqa: PLC0415 - not everywhere
+    from wheelfit.platforms.providers import nvidia as provider  # noqa: PLC0415
+
+    mask = surroundings.environ.get(_MASK)
+    files = nvidia_files.parse(nvidia_files.read(surroundings))
+    if not files.is_worth_asking and not surroundings.library_folders:
+        return NvidiaDriver(problem="there is no sign of an NVIDIA GPU or driver here")
+    if mask is not None and _hides_all(mask):
+        return NvidiaDriver(problem=f"{_MASK}={mask} hides every GPU from this process")
+    if devices or not files.has_driver:
+        # A library without a driver in the kernel comes with images for other machines.
+        driver = provider.read(surroundings)
+        gpus = visible(driver.gpus, mask, surroundings.environ.get(_ORDER, ""))
+        if driver.gpus and not gpus:
+            return NvidiaDriver(problem=f"{_MASK}={mask} names no GPU of this machine")
+        return driver._replace(gpus=gpus)
+    return _version_only(surroundings, files)
+
+
+def _version_only(surroundings: Surroundings, files: NvidiaFiles) -> NvidiaDriver:
+    from wheelfit.platforms.probes import nvidia_library  # noqa: PLC0415
+    from wheelfit.runtime.driver import read_driver  # noqa: PLC0415
+
+    names = nvidia_library.candidates(surroundings, files).cuda
+    cuda = read_driver(surroundings.root, names).cuda
+    if cuda is None:
+        return nvidia_library.without_libraries(files)
+    return NvidiaDriver(cuda_version=Capability(*cuda), driver_version=files.kernel_version)
+
+
+def _hides_all(mask: str) -> bool:
+    # The first entry that names none ends the mask.
+    return _NAMES_A_GPU.match(mask.strip()) is None
+
+
+def visible(gpus: Sequence[NvidiaGpu], mask: str | None, order: str) -> tuple[NvidiaGpu, ...]:
+    """Return the GPUs that a mask leaves to a process; where that is uncertain, all.
+
+    The mask ends at the first entry that names none.
+
+    :param gpus: all of the machine, in the order of their places.
+    :param mask: ``CUDA_VISIBLE_DEVICES``; None: unset.
+    :param order: ``CUDA_DEVICE_ORDER``.
+    """
+    if mask is None:
+        return tuple(gpus)
+    alike = len({gpu.capability for gpu in gpus}) < 2
+    found: list[NvidiaGpu] = []
+    for entry in (word.strip() for word in mask.split(",")):
+        if entry.startswith("MIG-"):
+            return tuple(gpus)  # which GPU it is a part of is not told
+        if _INDEX.fullmatch(entry):
+            if not alike and order != "PCI_BUS_ID":
+                return tuple(gpus)  # the fastest comes first, and nobody tells which that is
+            named = [gpu for gpu in gpus if gpu.index == int(entry)]
+        else:
+            named = [gpu for gpu in gpus if entry and gpu.uuid.startswith(entry)]
+        if len(named) != 1:
+            break
+        found += named
+    return tuple(dict.fromkeys(found))
+
+
+# --- what is loaded ------------------------------------------------------------------------------
+
+
+def mapped(surroundings: Surroundings) -> tuple[MappedFile, ...]:
+    """Return the libraries this process has; none where the system does not tell.
+
+    :param surroundings: what may be looked at.
+    """
+    return mapped_libraries.read(surroundings, None).files
+
+
+def held_by(files: Iterable[MappedFile]) -> tuple[Held, ...]:
+    """Return what libraries settle of that of which a process has one.
+
+    :param files: the libraries it has.
+    """
+    found: dict[tuple[str, str], Held] = {}
+    for file in files:
+        for dimension, value in _settled(file.name):
+            because = f"{file.path} is loaded"
+            found.setdefault((dimension, value), Held(dimension, value, because))
+    return tuple(found.values())
+
+
+def _settled(name: str) -> Iterator[tuple[str, str]]:
+    if match := _MPI.match(name):
+        family = tables.MPI_OF_SONAME.get((match[1], match[2]))
+        if family is not None:
+            yield "mpi", family
+        return
+    library = identify(name)
+    if library is None:
+        return
+    if library.cuda_major is not None:
+        yield "cuda", str(library.cuda_major)
+    elif library.family == "rocm" and library.stem == "amdhip64" and library.number:
+        yield "rocm", library.number.partition(".")[0]
+    elif library.family == "openmp" or (library.family == "blas" and not _PRIVATE_BLAS.match(name)):
+        yield library.family, library.kind

@@ -1,0 +1,37 @@
+"""Write what is declared as a module, for a frozen app: ``python -m wheelfit.runtime table``."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from typing import TYPE_CHECKING
+
+from wheelfit.runtime.declarations import as_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import TextIO
+
+__all__ = ["run"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def run(
+    arguments: Sequence[str],
+    environ: Mapping[str, str],  # noqa: ARG001 - nothing depends on it
+    out: TextIO,
+    err: TextIO,  # noqa: ARG001 - nothing goes wrong
+) -> int:
+    """Write the text of the module, and return 0.
+
+    :param arguments: none.
+    :param environ: environment variables.
+    :param out: where the text goes.
+    :param err: where problems go.
+    """
+    ArgumentParser("python -m wheelfit.runtime table", description=__doc__).parse_args(arguments)
+    out.write(as_table(sys.path))
+    return 0

@@ -1,0 +1,56 @@
+"""The example of a loader, built and installed as its readers would do it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import wheelfit
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SOURCE = Path(wheelfit.__file__).parents[1]
+BUILDS = ("generic", "avx2", "avx512")
+BACKEND = ("setuptools==80.9.0",)
+
+
+def clean_environment() -> dict[str, str]:
+    """Return the environment without what would decide for the example."""
+    own = ("WHEELFIT_", "SUMS_", "CFLAGS")
+    return {name: value for name, value in os.environ.items() if not name.startswith(own)}
+
+
+def build_example(python: Path, folder: Path) -> Path:
+    """Build the package and its implementations, one after the other in one tree.
+
+    :param python: has the build backend, and pip.
+    :param folder: where it is done.
+    """
+    source = shutil.copytree(EXAMPLES / "loader-c-extension", folder / "source")
+    command = [str(python), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index"]
+    for project, build in (("sums", ""), *(("implementations", build) for build in BUILDS)):
+        subprocess.run(
+            [*command, f"--wheel-dir={folder}/wheels", str(source / project)],
+            env={**clean_environment(), "SUMS_BUILD": build},
+            check=True,
+            capture_output=True,
+        )
+    return folder / "wheels"
+
+
+def install_builds(python: Path, wheels: Path, place: Path, *builds: str) -> None:
+    """Have pip install the package and some implementations into a folder.
+
+    :param python: has pip.
+    :param wheels: what `build_example` made.
+    :param place: the folder.
+    :param builds: which, as ``avx2``.
+    """
+    command = [str(python), "-m", "pip", "install", "--no-deps", "--no-index"]
+    names = ["sums", *(f"sums-{build}" for build in builds)]
+    subprocess.run(
+        [*command, f"--target={place}", f"--find-links={wheels}", *names],
+        check=True,
+        capture_output=True,
+    )

@@ -1,0 +1,87 @@
+"""An index of small CUDA wheels, and programs that use them in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wheelfit
+from wheelfit.testing.drivers import find_compiler
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.libraries import build_cuda_wheels
+
+SOURCE = str(Path(wheelfit.__file__).parents[1])
+BEGIN = """
+import ctypes, json, sys
+from wheelfit.runtime import initialize_cuda
+def tell(libraries):
+    number = ctypes.c_int()
+    libraries.handle("cudart").cudaRuntimeGetVersion(ctypes.byref(number))
+    return {"version": libraries.version, "cudart": number.value, "paths": libraries.paths,
+            "strangers": libraries.strangers}
+"""
+
+
+@pytest.fixture(scope="session")
+def cuda_wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder of small CUDA wheels, or skip."""
+    if find_compiler() is None or sys.platform != "linux":
+        pytest.skip("needs Linux and a C compiler")
+    folder = tmp_path_factory.mktemp("cuda-wheels")
+    build_cuda_wheels(folder, machine=platform.machine())
+    return folder
+
+
+@pytest.fixture
+def index(cuda_wheels: Path) -> Iterator[RecordingIndex]:
+    """Give an index that has them."""
+    with RecordingIndex(cuda_wheels) as found:
+        yield found
+
+
+@pytest.fixture
+def environ(tmp_path: Path, index: RecordingIndex) -> dict[str, str]:
+    """Give the environment of a program that takes libraries from the index."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path / "home"),
+        "PYTHONPATH": SOURCE,
+        "PYTHONWARNINGS": "error",
+        "PIP_CONFIG_FILE": os.devnull,
+        "WHEELFIT_LIBRARY_STORE": str(tmp_path / "store"),
+        "WHEELFIT_LIBRARY_INDEX": index.url,
+        "WHEELFIT_LIBRARY_TRANSPORT": "http",
+    }
+
+
+@pytest.fixture
+def program(environ: dict[str, str]) -> Callable[..., Any]:
+    """Give a function that runs a program and returns what its ``answer`` was, or its error."""
+
+    def run(code: str, extra: Mapping[str, str] | None = None) -> Any:
+        try_it = "\n".join(f"    {line}" for line in code.splitlines())
+        whole = (
+            f"{BEGIN}\nfrom wheelfit.errors import WheelfitError\ntry:\n{try_it}\n"
+            "except WheelfitError as error:\n    answer = {'error': error.parts()}\n"
+            "print(json.dumps(answer))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", whole],
+            env={**environ, **(extra or {})},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run

@@ -1,0 +1,252 @@
+"""A program asks for libraries, and has them; each in a process of its own."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wheelfit.testing.drivers import FakeDriver
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.libraries import compile_library
+
+Program = Callable[..., Any]
+ASK_12 = "answer = tell(initialize_cuda('12'))"
+ONLY_CUDART = "answer = tell(initialize_cuda('12', ['cudart']))"
+
+
+def test_has_the_newest_without_a_driver(program: Program) -> None:
+    """Without a driver the newest minor version is loaded, what is needed before who needs it."""
+    answer = program(ASK_12)
+    assert (answer["version"], answer["cudart"]) == ("12.9.1", 12090)
+    assert list(answer["paths"]) == [
+        "libcudart.so.12",
+        "libnvrtc-builtins.so.12.9",
+        "libnvrtc.so.12",
+    ]
+    assert answer["strangers"] == {}
+
+
+def test_a_later_start_asks_nobody(program: Program, index: RecordingIndex) -> None:
+    """The second process makes no request."""
+    program(ASK_12)
+    index.forget()
+    assert program(ASK_12)["cudart"] == 12090
+    assert index.requests == []
+
+
+def test_a_later_call_gives_the_same(program: Program) -> None:
+    """In one process the second call returns what the first did, whatever the components are in."""
+    assert program(
+        "answer = initialize_cuda('12', ['cudart']) is initialize_cuda('12', ('cudart',))"
+    )
+
+
+def test_one_process_has_one_major(program: Program) -> None:
+    """Another major version in the same process is refused; with a word more it is not."""
+    both = "initialize_cuda('12', ['cudart'])\nanswer = tell(initialize_cuda('13', ['cudart']{}))"
+    error = program(both.format(""))["error"]
+    assert (error["code"], error["exit_code"]) == ("another-library-loaded", 6)
+    assert "12" in error["note"]
+    assert program(both.format(", several_majors=True"))["cudart"] == 13010
+
+
+def test_what_is_loaded_is_used(program: Program, tmp_path: Path) -> None:
+    """Another build of the same name is used where a major version is asked for, with a warning."""
+    other = tmp_path / "libcudart.so.12"
+    source = "int cudaRuntimeGetVersion(int *v) { *v = 12010; return 0; }"
+    other.write_bytes(compile_library("libcudart.so.12", source))
+    load = f"import warnings; ctypes.CDLL({str(other)!r}); warnings.simplefilter('always')\n"
+    answer = program(load + ONLY_CUDART)
+    assert answer["cudart"] == 12010
+    assert answer["strangers"] == {"libcudart.so.12": str(other)}
+    error = program(load + "answer = tell(initialize_cuda('12.4', ['cudart']))")["error"]
+    assert error["code"] == "another-library-loaded"
+    assert str(other) in error["note"]
+
+
+def test_scope(program: Program) -> None:
+    """Symbols are found without a handle in the global scope, and not in the local one."""
+    look = "\nanswer = hasattr(ctypes.CDLL(None), 'cudaRuntimeGetVersion')"
+    assert not program("initialize_cuda('12', ['cudart'])" + look)
+    assert program("initialize_cuda('12', ['cudart'], scope='global')" + look)
+
+
+# --- the driver -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("driver", "asked", "version"),
+    [
+        ("12.9", "12", "12.9.1"),
+        ("12.8", "12", "12.4.1"),
+        ("12.4", "12", "12.4.1"),
+        ("13.5", "12", "12.9.1"),
+        ("13.5", "13", "13.1.1"),
+        ("12.4", "12.9", "12.9.1"),
+    ],
+)
+def test_takes_what_the_driver_runs(
+    program: Program, fake_driver: FakeDriver, driver: str, asked: str, version: str
+) -> None:
+    """P-92: a major version is capped to the driver's own minor; a minor that is named is not."""
+    extra = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(cuda=driver)}
+    answer = program(f"answer = tell(initialize_cuda({asked!r}, ['cudart']))", extra)
+    assert answer["version"] == version
+
+
+@pytest.mark.parametrize(("driver", "asked"), [("11.8", "12"), ("12.9", "13")])
+def test_a_driver_that_is_too_old(
+    program: Program, fake_driver: FakeDriver, index: RecordingIndex, driver: str, asked: str
+) -> None:
+    """P-92: a driver of an older major version is refused before anything is asked for."""
+    extra = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(cuda=driver)}
+    error = program(f"answer = tell(initialize_cuda({asked!r}))", extra)["error"]
+    assert error["code"] == "driver-too-old"
+    assert driver in error["message"]
+    assert index.requests == []
+
+
+def test_another_driver_another_choice(
+    program: Program, fake_driver: FakeDriver, index: RecordingIndex
+) -> None:
+    """When the driver changes it is chosen anew; a driver that allows the same asks nobody."""
+    at = {"LD_LIBRARY_PATH": str(fake_driver.folder)}
+    old = {**at, **fake_driver.environ(cuda="12.4")}
+    new = {**at, **fake_driver.environ(cuda="13.0")}
+    newer = {**at, **fake_driver.environ(cuda="13.1")}
+    assert program(ONLY_CUDART, old)["cudart"] == 12040
+    assert program(ONLY_CUDART, new)["cudart"] == 12090
+    index.forget()
+    assert program(ONLY_CUDART, newer)["cudart"] == 12090
+    assert program(ONLY_CUDART, old)["cudart"] == 12040
+    assert index.requests == []
+
+
+def test_asking_the_driver_initialises_nothing(
+    program: Program, fake_driver: FakeDriver, tmp_path: Path
+) -> None:
+    """The driver is asked for its version and nothing else, so that forks stay possible."""
+    trace = tmp_path / "trace"
+    extra = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(trace=trace)}
+    program(ONLY_CUDART, extra)
+    assert set(trace.read_text().split()) == {"cuDriverGetVersion"}
+
+
+# --- accidents --------------------------------------------------------------------------------
+
+
+def test_several_first_starts(
+    environ: dict[str, str], index: RecordingIndex, cuda_wheels: Path
+) -> None:
+    """Processes that start together download each wheel once, and all have it."""
+    index.faults.delay["/files/"] = 0.3
+    code = "from wheelfit.runtime import initialize_cuda; initialize_cuda('12', ['cudart'])"
+    running = [subprocess.Popen([sys.executable, "-c", code], env=environ) for _ in range(4)]
+    assert [one.wait(60) for one in running] == [0] * 4
+    wheel = next(cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.9*")).name
+    assert len(index.requests_for(wheel)) == 1
+
+
+def test_killed_while_fetching(
+    program: Program, environ: dict[str, str], index: RecordingIndex, cuda_wheels: Path
+) -> None:
+    """A process that is killed in a download leaves a store that works."""
+    wheel = next(cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.9*")).name
+    index.faults.trickle[wheel] = 0.2
+    code = "from wheelfit.runtime import initialize_cuda; initialize_cuda('12', ['cudart'])"
+    with subprocess.Popen([sys.executable, "-c", code], env=environ) as running:
+        while not index.bytes_sent(wheel):
+            assert running.poll() is None
+        running.kill()
+    index.faults.trickle.clear()
+    assert program(ONLY_CUDART)["cudart"] == 12090
+
+
+def test_a_file_that_was_cut_off(program: Program) -> None:
+    """A library of another size than it had is fetched again."""
+    path = Path(program(ONLY_CUDART)["paths"]["libcudart.so.12"])
+    path.write_bytes(path.read_bytes()[:100])
+    assert program(ONLY_CUDART)["cudart"] == 12090
+
+
+def test_a_file_that_was_overwritten(program: Program) -> None:
+    """A library of the same size that cannot be loaded is fetched again."""
+    path = Path(program(ONLY_CUDART)["paths"]["libcudart.so.12"])
+    path.write_bytes(bytes(path.stat().st_size))
+    assert program(ONLY_CUDART)["cudart"] == 12090
+
+
+def test_a_missing_selection(program: Program, tmp_path: Path, index: RecordingIndex) -> None:
+    """What is in the store is not fetched again when nobody remembers why it is there."""
+    program(ONLY_CUDART)
+    shutil.rmtree(tmp_path / "store" / "selections")
+    index.forget()
+    assert program(ONLY_CUDART)["cudart"] == 12090
+    assert not [one for one in index.requests if one.path.endswith("x86_64.whl")]
+
+
+def test_a_selection_that_is_cut_off(program: Program, tmp_path: Path) -> None:
+    """Half a selection is none."""
+    program(ONLY_CUDART)
+    (file,) = (tmp_path / "store" / "selections").iterdir()
+    file.write_text(file.read_text()[:-20])
+    assert program(ONLY_CUDART)["cudart"] == 12090
+
+
+def test_a_home_that_cannot_be_written(program: Program, tmp_path: Path) -> None:
+    """Where the store cannot be made it is said, with the way out."""
+    (tmp_path / "file").write_text("in the way")
+    answer = program(ONLY_CUDART, {"WHEELFIT_LIBRARY_STORE": str(tmp_path / "file" / "store")})
+    assert answer["error"]["code"] == "store-unavailable"
+    assert "WHEELFIT_LIBRARY_STORE" in answer["error"]["hint"]
+
+
+def test_a_store_of_the_site(program: Program, tmp_path: Path, index: RecordingIndex) -> None:
+    """What the site has is loaded from there, though nothing of one's own can be written."""
+    program(ONLY_CUDART)
+    site = tmp_path / "site"
+    (tmp_path / "store").rename(site)
+    (tmp_path / "file").write_text("in the way")
+    index.forget()
+    extra = {
+        "WHEELFIT_LIBRARY_SITES": str(site),
+        "WHEELFIT_LIBRARY_STORE": str(tmp_path / "file" / "store"),
+    }
+    answer = program(ONLY_CUDART, extra)
+    assert answer["paths"]["libcudart.so.12"].startswith(str(site))
+    assert index.requests == []
+
+
+def test_everybody_may_write(program: Program, tmp_path: Path) -> None:
+    """A store in which every user can exchange libraries is not loaded from."""
+    program(ONLY_CUDART)
+    (tmp_path / "store").chmod(0o777)
+    assert program(ONLY_CUDART)["error"]["code"] == "store-unavailable"
+
+
+def test_offline(program: Program, fake_driver: FakeDriver, index: RecordingIndex) -> None:
+    """Offline the newest that is there and will do is taken, and nothing is asked."""
+    offline = {"WHEELFIT_OFFLINE": "1"}
+    assert program(ONLY_CUDART, offline)["error"]["code"] == "not-in-store"
+    program(ASK_12)
+    index.forget()
+    extra = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(cuda="12.9")}
+    assert program(ONLY_CUDART, {**offline, **extra})["cudart"] == 12090
+    assert index.requests == []
+
+
+def test_a_network_that_is_gone(program: Program, fake_driver: FakeDriver) -> None:
+    """When nobody can be asked for a new driver, the old choice serves if the driver runs it."""
+    program(ONLY_CUDART)
+    gone = {"WHEELFIT_LIBRARY_INDEX": "http://127.0.0.1:9/simple/"}
+    at = {"LD_LIBRARY_PATH": str(fake_driver.folder)}
+    new = {**gone, **at, **fake_driver.environ(cuda="12.9")}
+    assert program(ONLY_CUDART, new)["cudart"] == 12090
+    old = {**gone, **at, **fake_driver.environ(cuda="12.4")}
+    assert program(ONLY_CUDART, old)["error"]["code"] == "unreachable"

@@ -1,0 +1,92 @@
+"""A process that is killed anywhere leaves a store that works, and nothing half-written in it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+STEPS = """
+import os, signal, shutil, sys
+from wheelfit.runtime.driver import Driver
+from wheelfit.runtime.libraries import again
+from wheelfit.runtime.libraries.bringing import prepare
+from wheelfit.runtime.libraries.store import Store
+from wheelfit.runtime.libraries.verifying import damage_of
+root = os.environ["WHEELFIT_LIBRARY_STORE"]
+EVENTS = ("open", "os.mkdir", "os.rename", "os.remove", "os.link", "os.rmdir", "os.scandir")
+
+def bring():
+    return prepare("cuda", "12", ["cudart"], driver=Driver(None), progress=False)
+
+def killed_at(step):
+    child = os.fork()
+    if not child:
+        left = step
+        def count(event, arguments):
+            nonlocal left
+            if event in EVENTS and root in str(arguments):
+                left -= 1
+                if left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+        sys.addaudithook(count)
+        bring()
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == signal.SIGKILL
+
+step = 1
+while True:
+    shutil.rmtree(root, ignore_errors=True)
+    was_killed = killed_at(step)
+    store = Store(root)
+    for entry in store.entries():
+        assert not damage_of(entry), (step, damage_of(entry))
+    assert len(bring().libraries) == 1, step
+    if not was_killed:
+        break
+    step += 1
+print(step)
+"""
+
+
+def test_killed_at_every_step(environ: dict[str, str]) -> None:
+    """Killed at each change of the store, one after the other; the next process has it all."""
+    done = subprocess.run(
+        [sys.executable, "-c", STEPS], env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 20
+
+
+def test_threads_and_forks(environ: dict[str, str]) -> None:
+    """Threads that ask at once get one answer, and a fork has it too."""
+    code = """
+import os, threading
+from concurrent.futures import ThreadPoolExecutor
+from wheelfit.runtime import initialize_cuda
+with ThreadPoolExecutor(8) as threads:
+    found = list(threads.map(lambda _: initialize_cuda("12", ["cudart"]), range(16)))
+assert len(set(map(id, found))) == 1
+child = os.fork()
+if not child:
+    os._exit(initialize_cuda("12", ["cudart"]) is not found[0])
+assert os.waitpid(child, 0)[1] == 0
+"""
+    subprocess.run([sys.executable, "-c", code], env=environ, check=True)
+
+
+def test_a_start_imports_little(environ: dict[str, str]) -> None:
+    """A later start imports nothing that takes long, and nothing that is not ours."""
+    code = """
+import sys
+before = set(sys.modules)
+from wheelfit.runtime import initialize_cuda
+initialize_cuda("12")
+print(*sorted(set(sys.modules) - before))
+"""
+    command = [sys.executable, "-S", "-c", code]
+    subprocess.run(command, env=environ, check=True, capture_output=True)
+    done = subprocess.run(command, env=environ, check=True, capture_output=True, text=True)
+    imported = set(done.stdout.split())
+    heavy = {"re", "json", "typing", "dataclasses", "pathlib", "hashlib", "subprocess", "urllib"}
+    assert not heavy & imported
+    assert {name.partition(".")[0] for name in imported} <= {*sys.stdlib_module_names, "wheelfit"}

@@ -1,0 +1,196 @@
+"""Tables of conditions and values."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wheelfit.errors import AmbiguousCases, InvalidCases, InvalidProperty, NoCaseFits
+from wheelfit.platforms.features import Detection, FeatureConfig, Status
+from wheelfit.runtime.cases import Cases, select
+
+V2, V3, V4 = (f"x86_64 :: level :: v{number}" for number in (2, 3, 4))
+HOPPER, AMPERE = (f"nvidia :: sm_arch :: {arch}_real" for arch in (90, 80))
+
+
+def supporting(*properties: str) -> dict[str, Detection]:
+    """Return what a machine supports; the best values first."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for text in properties:
+        namespace, feature, value = text.split(" :: ")
+        found.setdefault(namespace, {}).setdefault(feature, []).append(value)
+    return {
+        namespace: Detection(
+            namespace,
+            tuple(FeatureConfig(name, tuple(values)) for name, values in features.items()),
+            status=Status.SUPPORTED,
+            source="test",
+        )
+        for namespace, features in found.items()
+    }
+
+
+NEW = supporting(V4, V3, V2)
+OLD = supporting(V2)
+HOPPER_NEW = supporting(V4, V3, V2, HOPPER, AMPERE)
+
+
+def test_one_holds() -> None:
+    """The value of the condition that holds is chosen, else the default."""
+    table = {V3: "fast", AMPERE: "gpu"}
+    assert select(table, default="any", detections=NEW) == "fast"
+    assert select(table, default="any", detections=OLD) == "any"
+    assert select(table, default=None, detections={}) is None
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations([V2, V3, V4])))
+def test_better_value(order: tuple[str, ...]) -> None:
+    """Of several values of a feature the provider's first wins, however the table is ordered."""
+    table = {condition: condition[-2:] for condition in order}
+    assert select(table, detections=NEW) == "v4"
+    assert select(table, detections=OLD) == "v2"
+
+
+def test_more_features() -> None:
+    """A condition that names one feature more is more special."""
+    table = {V3: "cpu", (HOPPER, V4, V3): "both", AMPERE: "gpu"}
+    with pytest.raises(AmbiguousCases):
+        select({V3: "cpu", AMPERE: "gpu"}, detections=HOPPER_NEW)
+    assert select(table, detections=HOPPER_NEW) == "both"
+    assert select(table, detections=NEW) == "cpu"
+
+
+def test_more_is_not_better() -> None:
+    """A condition with more features and a worse value is not more special: it is ambiguous."""
+    with pytest.raises(AmbiguousCases) as caught:
+        select({V2: "old", V4: "cpu", (HOPPER, V3): "gpu"}, detections=HOPPER_NEW)
+    # The author is not told of what is beaten anyway.
+    assert caught.value.note == (
+        "x86_64 :: level :: v4: 'cpu'\n"
+        "nvidia :: sm_arch :: 90_real and x86_64 :: level :: v3: 'gpu'"
+    )
+    assert select({V4: "cpu", (HOPPER, V3, V4): "gpu"}, detections=HOPPER_NEW) == "gpu"
+
+
+def test_fewer_alternatives() -> None:
+    """If the best values are the same, fewer alternatives are more special."""
+    table = {(V3, V2): "either", V3: "one"}
+    assert select(table, detections=supporting(V3, V2)) == "one"
+    assert select(table, detections=OLD) == "either"
+
+
+def test_same_value() -> None:
+    """Nothing is ambiguous about one and the same value."""
+    assert select({V3: "same", AMPERE: "same"}, detections=HOPPER_NEW) == "same"
+
+
+def test_no_match() -> None:
+    """Without a default the author's words are told, and why each condition does not hold."""
+    cases = Cases({V3: 1, AMPERE: 2}, no_match="spam needs a processor with AVX2")
+    with pytest.raises(NoCaseFits, match="needs a processor with AVX2") as caught:
+        cases.choose(OLD)
+    assert caught.value.note == (
+        "x86_64 :: level :: v3: needs x86_64 :: level :: v3; here it is v2\n"
+        "nvidia :: sm_arch :: 80_real: nothing here knows what nvidia :: sm_arch is"
+    )
+    # Nobody renders what ends an import.
+    assert caught.value.__notes__ == [caught.value.note]
+    with pytest.raises(NoCaseFits, match="it has no default"):
+        select({V3: 1}, detections=OLD)
+
+
+@pytest.mark.parametrize(
+    "text", ["x86_64", "x86_64 :: level", "X86 :: level :: v3", "", "a::b::c::d"]
+)
+def test_no_property(text: str) -> None:
+    """A condition that is no property is refused, also on machines it would not matter to."""
+    with pytest.raises(InvalidProperty):
+        select({V2: 1, text: 2}, default=0, detections=OLD)
+
+
+def test_wrong_tables() -> None:
+    """A default and a text for its absence, the same twice, and no condition are refused."""
+    with pytest.raises(InvalidCases, match="not both"):
+        Cases({V2: 1}, default=0, no_match="none")
+    with pytest.raises(InvalidCases, match="the same condition"):
+        Cases({(V2, HOPPER): 1, (HOPPER, " x86_64::level::v2"): 2})
+    with pytest.raises(InvalidCases, match="not \\(\\)"):
+        Cases({(): 1})
+
+
+def test_explained() -> None:
+    """A choice says of each case whether it held, and why not."""
+    cases = Cases({V2: "old", V3: "new", HOPPER: "gpu"}, default="any")
+    assert str(cases.choose(NEW)) == (
+        "also: x86_64 :: level :: v2\n"
+        "chosen: x86_64 :: level :: v3\n"
+        "no: nvidia :: sm_arch :: 90_real (nothing here knows what nvidia :: sm_arch is)"
+    )
+    assert str(Cases({V3: 1}, default=0).choose(OLD)).endswith("\nchosen: the default")
+
+
+def test_what_is_asked() -> None:
+    """Only what conditions name is asked of the machine, and GPUs only where they matter."""
+    assert Cases({V2: 1}).namespaces == ("x86_64",)
+    assert not Cases({"nvidia :: cuda_version_lower_bound :: 12.0": 1}).asks_for_devices
+    assert Cases({HOPPER: 1, V2: 0}).asks_for_devices
+
+
+def test_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without being told, it finds out itself; what the user overrides counts."""
+    monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "v4")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert select({V4: "new", HOPPER: "gpu"}, default="any") == "new"
+
+
+_VALUES = st.sets(st.sampled_from("abc"), min_size=1)
+_CONDITIONS = st.dictionaries(st.sampled_from(["f", "g"]), _VALUES, min_size=1)
+
+
+def _written(condition: dict[str, set[str]]) -> tuple[str, ...]:
+    return tuple(
+        sorted(f"n :: {feature} :: {v}" for feature, values in condition.items() for v in values)
+    )
+
+
+@given(st.lists(_CONDITIONS, min_size=1, max_size=4), st.data())
+def test_doubt_is_right(conditions: list[dict[str, set[str]]], data: st.DataObject) -> None:
+    """A table in which no pair is doubtful is ambiguous on no machine."""
+    table = {_written(condition): number for number, condition in enumerate(conditions)}
+    cases = Cases(table, default=None)
+    features = tuple(
+        FeatureConfig(
+            name, tuple(data.draw(st.permutations("abc"))[: data.draw(st.integers(0, 3))])
+        )
+        for name in "fg"
+    )
+    machine = {"n": Detection("n", features, status=Status.SUPPORTED, source="test")}
+    doubtful = list(cases.doubtful())
+    try:
+        chosen = cases.choose(machine).value
+    except AmbiguousCases:
+        assert doubtful
+    else:
+        # The order of the table does not matter.
+        turned = dict(reversed(table.items()))
+        assert Cases(turned, default=None).choose(machine).value == chosen
+
+
+def test_doubtful() -> None:
+    """Pairs are doubtful unless one is always more special, or a third case settles them."""
+    assert [[one.value, other.value] for one, other in Cases({V3: 1, HOPPER: 2}).doubtful()] == [
+        [1, 2]
+    ]
+    assert not list(Cases({V3: 1, HOPPER: 2, (V3, HOPPER): 3}).doubtful())
+    assert not list(Cases({V3: 1, V4: 2, (V3, V4, HOPPER): 3}).doubtful())
+    # Each has fewer alternatives than the third, where all values are equally good.
+    first, second = (V2, HOPPER, AMPERE), (V2, V3, AMPERE)
+    third = (V2, V3, HOPPER, AMPERE)
+    assert len(list(Cases({first: 1, second: 2, third: 3}).doubtful())) == 1
+    with pytest.raises(AmbiguousCases):
+        select({first: 1, second: 2, third: 3}, detections=supporting(V2, AMPERE))
+    # The third does not hold on every machine on which the first two do.
+    assert list(Cases({V3: 1, HOPPER: 2, (V4, HOPPER): 3}).doubtful())

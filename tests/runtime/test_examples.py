@@ -1,0 +1,130 @@
+"""The examples are built and run as their readers would do it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runtime.example_builds import BUILDS, EXAMPLES, SOURCE, clean_environment
+
+from wheelfit.platforms.surroundings import architecture_of_this_process
+from wheelfit.testing.drivers import find_compiler
+
+_ASK = """
+import array, json, sys, warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import sums
+row = array.array("f", range(1000))
+print(json.dumps({
+    "built for": sums.BUILT_FOR, "sum": sums.dot(row, row),
+    "warnings": [str(one.message) for one in caught],
+    "modules": sorted(name for name in sys.modules if name.startswith("sums_")),
+}))
+"""
+
+pytestmark = [
+    pytest.mark.network,  # for the build backend
+    pytest.mark.skipif(sys.platform != "linux", reason="the examples are for Linux"),
+    pytest.mark.skipif(architecture_of_this_process() != "x86_64", reason="they are for x86-64"),
+    pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler (cc, gcc or clang)"),
+]
+
+
+@pytest.fixture(scope="module")
+def everything(install_example: Callable[..., Path]) -> Path:
+    """Return a folder in which all implementations are installed side by side."""
+    return install_example(*BUILDS)
+
+
+def _run(place: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(place), str(SOURCE)])
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**clean_environment(), "PYTHONPATH": path, **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _ask(place: Path, **environ: str) -> dict[str, Any]:
+    done = _run(place, "-c", _ASK, **environ)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_flags_matter(example_wheels: Path, tmp_path: Path) -> None:
+    """Each implementation has the vectors its flags allow, and none more."""
+    if shutil.which("objdump") is None:
+        pytest.skip("needs objdump")
+    widest = {}
+    for wheel in example_wheels.glob("sums_*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            (name,) = (name for name in archive.namelist() if name.endswith(".so"))
+            library = archive.extract(name, tmp_path)
+        code = subprocess.run(
+            ["objdump", "-d", library], capture_output=True, text=True, check=True
+        )
+        found = [register for register in ("zmm", "ymm", "xmm") if f"%{register}" in code.stdout]
+        widest[wheel.name.split("-")[0]] = found[0]
+    assert widest == {"sums_generic": "xmm", "sums_avx2": "ymm", "sums_avx512": "zmm"}
+
+
+def test_the_best_is_taken(everything: Path) -> None:
+    """Of all that are installed the best of this very processor is imported, and nothing else."""
+    answer = _ask(everything)
+    told = json.loads(_run(everything, "-m", "wheelfit.runtime", "explain", "--json").stdout)
+    level = told["machine"]["x86_64"]["supported"]["level"][0]
+    best = {"v4": "AVX-512", "v3": "AVX2"}.get(level, "any processor")
+    assert answer["built for"] == best
+    assert answer["sum"] == pytest.approx(332833500, rel=1e-5)
+    assert len(answer["modules"]) == 2  # the package and its extension
+
+
+def test_each_machine(everything: Path) -> None:
+    """One installation serves every processor; what does not fit is told once."""
+    answer = _ask(everything, WHEELFIT_OVERRIDE_X86_64_LEVEL="v2,v1")
+    assert answer["built for"] == "any processor"
+    assert len(answer["warnings"]) == 1
+    assert "sums-avx512" in answer["warnings"][0]
+    assert _ask(everything, SUMS_IMPLEMENTATION="generic")["built for"] == "any processor"
+
+
+def test_nothing_fits(install_example: Callable[..., Path]) -> None:
+    """If nothing fits, the error says why, and what to install on this machine."""
+    place = install_example("avx512")
+    done = _run(place, "-c", "import sums", WHEELFIT_OVERRIDE_X86_64_LEVEL="v3,v2,v1")
+    assert done.returncode == 1
+    assert "sums-avx512: needs x86_64 :: level :: v4; here it is v3" in done.stderr
+    assert "pip install sums-avx2" in done.stderr
+
+
+@pytest.mark.cuda_real
+@pytest.mark.parametrize("major", ["12", "13"])
+def test_compiled_where_it_runs(major: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The example compiles with NVIDIA's own compiler; it runs the code, or says why not."""
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "cuda-nvrtc" / "saxpy.py", "--cuda", major],
+        env={
+            **clean_environment(),
+            "PYTHONPATH": str(SOURCE),
+            "WHEELFIT_LIBRARY_STORE": str(tmp_path_factory.getbasetemp() / "libraries"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"CUDA {major}." in done.stdout
+    assert re.search(r"compiled \d{4,} bytes for sm_\d+; (not run: .|run: .* 0\.0$)", done.stdout)

