@@ -181,8 +181,8 @@ class TestWheels:
         check("wheel-make", said)
         assert said["wheels"][0]["label"] == "v3"
         (out / "bad-1.0-py3-none-any-v3.whl").write_bytes(b"no archive")
-        words = ("--label", "other", "--keep-going", "--json")
-        said = run("wheel", "relabel", out, "-o", tmp_path / "more", *words, code=9).object
+        other = ("--label", "other", "-o", tmp_path / "more")
+        said = run("wheel", "relabel", out, *other, "--keep-going", "--json", code=9).object
         check("wheel-make", said)
         assert [one["error"]["code"] for one in said["failed"]] == ["invalid-wheel"]
         said = run("wheel", "show", wheel, out / "plain-1.0-py3-none-any-v3.whl", "--json").object
