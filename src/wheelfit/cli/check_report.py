@@ -8,7 +8,7 @@ from wheelfit.cli.options import given
 from wheelfit.cli.plurals import count_of
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import ArgumentParser, Namespace, _ArgumentGroup
     from collections.abc import Collection, Iterable
 
     from rich.progress import Progress as RichProgress
@@ -22,6 +22,7 @@ __all__ = [
     "FAULTS",
     "INCOMPLETE",
     "Bar",
+    "add_counting",
     "add_reporting",
     "check_ignored",
     "check_options",
@@ -41,23 +42,28 @@ INCOMPLETE = 10
 """The exit code when something could not be checked."""
 
 
-def add_reporting(parser: ArgumentParser) -> None:
-    """Add which findings count, and how they are reported."""
-    parser.add_argument(
+def add_counting(group: ArgumentParser | _ArgumentGroup) -> None:
+    """Add which findings count."""
+    group.add_argument(
         "--profile",
         action="append",
         default=[],
         choices=("uv", "pypi"),
         help="rules of a tool besides: of uv 0.13.8, or of the public registry",
     )
-    parser.add_argument("--strict", action="store_true", help="let warnings count as faults")
-    parser.add_argument(
+    group.add_argument("--strict", action="store_true", help="let warnings count as faults")
+    group.add_argument(
         "--ignore",
         action="append",
         default=[],
         metavar="CODE",
         help="leave out the findings of a check",
     )
+
+
+def add_reporting(parser: ArgumentParser) -> None:
+    """Add which findings count, and how they are reported."""
+    add_counting(parser)
     parser.add_argument(
         "--sarif", action="store_true", help="write the report as SARIF 2.1.0, for code review"
     )

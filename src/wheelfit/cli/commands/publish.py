@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit.cli.check_report import add_counting
 from wheelfit.cli.options import duration, given, size
 
 if TYPE_CHECKING:
@@ -79,21 +80,7 @@ def configure(parser: ArgumentParser) -> None:
         "current folder)",
     )
     group = parser.add_argument_group("checks")
-    group.add_argument(
-        "--profile",
-        action="append",
-        default=[],
-        choices=("uv", "pypi"),
-        help="rules of a tool besides: of uv 0.13.8, or of the public registry",
-    )
-    group.add_argument("--strict", action="store_true", help="let warnings count as faults")
-    group.add_argument(
-        "--ignore",
-        action="append",
-        default=[],
-        metavar="CODE",
-        help="leave out the findings of a check",
-    )
+    add_counting(group)
     group.add_argument(
         "--file-limit",
         type=size,
