@@ -26,6 +26,7 @@ from wheelfit.errors import (
 )
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.rewrite import Writing
 
 DOCUMENT = read_document(
     release_document(
@@ -85,7 +86,9 @@ def test_relabel(plain: Path, output: Path) -> None:
     second = make_variant(first, output, label=label, document=DOCUMENT)
     expected = second.read_bytes()
     assert second.name.endswith("-any-v3.whl")
-    direct = make_variant(plain, output, label=label, document=DOCUMENT, overwrite=True)
+    direct = make_variant(
+        plain, output, label=label, document=DOCUMENT, writing=Writing(overwrite=True)
+    )
     assert direct == second
     assert direct.read_bytes() == expected
 
@@ -210,7 +213,12 @@ def test_markers_of_a_variant(depending: Path, output: Path) -> None:
     both = PropertySet.from_mapping({"blas": {"library": ["mkl", "openblas"]}})
     document = dataclasses.replace(DOCUMENT, variants={MKL: both})
     path = make_variant(
-        depending, output, label=MKL, document=document, resolve_markers=True, overwrite=True
+        depending,
+        output,
+        label=MKL,
+        document=document,
+        resolve_markers=True,
+        writing=Writing(overwrite=True),
     )
     undecided = '"blas :: library :: mkl" in variant_properties'
     assert dependencies(path) == [
@@ -239,7 +247,7 @@ def test_variant_to_plain(depending: Path, output: Path) -> None:
         assert not any("variant.json" in row.path for row in wheel.record().rows)
         assert wheel.metadata().endswith(b"Requires-Dist: text; variant_label == ''\n")
     before = path.read_bytes()
-    assert make_plain(variant, output, overwrite=True).read_bytes() == before
+    assert make_plain(variant, output, writing=Writing(overwrite=True)).read_bytes() == before
 
 
 def test_there_and_back(plain: Path, output: Path) -> None:

@@ -18,13 +18,13 @@ from wheelfit.build.wheel_jobs import (
     Repack,
     Unmake,
     WheelJob,
-    Writing,
     do_job,
 )
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document, write_document
 from wheelfit.errors import InvalidWheel
 from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.wheels.rewrite import Writing
 
 CONTENT = release_document(
     {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
@@ -69,7 +69,9 @@ def test_in_other_processes(tmp_path: Path, out: Path) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         theirs = list(pool.map(do_job, [WheelJob(wheel, act, out) for wheel in wheels]))
         wheels[0].write_bytes(b"no wheel")
-        failed = pool.submit(do_job, WheelJob(wheels[0], act, out, overwrite=True)).exception()
+        failed = pool.submit(
+            do_job, WheelJob(wheels[0], act, out, writing=Writing(overwrite=True))
+        ).exception()
     assert isinstance(failed, InvalidWheel)
     ours = do_job(WheelJob(wheels[1], act, here))
     assert theirs[1].path.read_bytes() == ours.path.read_bytes()
@@ -82,6 +84,8 @@ def test_nothing_to_do(tmp_path: Path, out: Path) -> None:
     for act in (Unmake(if_any=True), Convert()):
         done = do_job(WheelJob(plain, act, out))
         assert (done.path, done.is_new) == (plain, False)
-        done = do_job(WheelJob(plain, act, out, overwrite=True, copy_unchanged=True))
+        done = do_job(
+            WheelJob(plain, act, out, writing=Writing(overwrite=True), copy_unchanged=True)
+        )
         assert done.is_new
         assert done.path.read_bytes() == plain.read_bytes()

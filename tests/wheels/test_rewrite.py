@@ -15,7 +15,7 @@ import pytest
 from wheelfit.errors import FileProblem, InvalidWheel
 from wheelfit.testing.wheels import add_member, build_large_wheel, build_wheel
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import copy_wheel, rewrite
+from wheelfit.wheels.rewrite import Writing, copy_wheel, rewrite
 from wheelfit.wheels.zip_directory import Member
 
 if TYPE_CHECKING:
@@ -216,7 +216,9 @@ class TestRecord:
         """B-37: signatures of the old RECORD are removed, with a note, whatever changes."""
         source = with_member(f"{INFO}/RECORD.{kind}")
         for change in ({DOCUMENT: b"{}"}, {}):
-            (note,) = rewrite(source, output, replace_members=change, overwrite=True)
+            (note,) = rewrite(
+                source, output, replace_members=change, writing=Writing(overwrite=True)
+            )
             assert f"RECORD.{kind}" in note
             with WheelArchive(output) as wheel:
                 assert f"{INFO}/RECORD.{kind}" not in wheel
@@ -231,7 +233,7 @@ class TestReproducibility:
         rewrite(plain, output, replace_members={DOCUMENT: b"{}"})
         first = output.read_bytes()
         time.sleep(0.01)
-        rewrite(plain, output, replace_members={DOCUMENT: b"{}"}, overwrite=True)
+        rewrite(plain, output, replace_members={DOCUMENT: b"{}"}, writing=Writing(overwrite=True))
         assert output.read_bytes() == first
 
     def test_again(self, plain: Path, output: Path) -> None:
@@ -255,7 +257,7 @@ class TestReproducibility:
         self, plain: Path, output: Path, epoch: int | None, moment: tuple[int, ...]
     ) -> None:
         """B-39: new members have the time given, else that of the old RECORD; mode 0644."""
-        rewrite(plain, output, replace_members={DOCUMENT: b"{}"}, epoch=epoch)
+        rewrite(plain, output, replace_members={DOCUMENT: b"{}"}, writing=Writing(epoch=epoch))
         with zipfile.ZipFile(output) as archive:
             for name in (DOCUMENT, f"{INFO}/RECORD"):
                 info = archive.getinfo(name)
@@ -283,7 +285,7 @@ class TestFiles:
         with pytest.raises(FileProblem, match="exists already"):
             rewrite(plain, output)
         assert output.read_bytes() == b"precious"
-        rewrite(plain, output, overwrite=True)
+        rewrite(plain, output, writing=Writing(overwrite=True))
         assert output.read_bytes() == plain.read_bytes()
         assert list(output.parent.iterdir()) == [output]
 
@@ -322,7 +324,7 @@ class TestFiles:
         """B-34: that RECORD is incomplete shows even if content is not verified."""
         source = with_member("some/more.py")
         with pytest.raises(InvalidWheel, match="some/more"):
-            rewrite(source, output, verify_content=False)
+            rewrite(source, output, writing=Writing(verify_content=False))
         assert list(output.parent.iterdir()) == []
 
     def test_no_such_folder(self, plain: Path, tmp_path: Path) -> None:
@@ -375,7 +377,7 @@ def test_contents_need_not_be_read(plain: Path, output: Path) -> None:
     plain.write_bytes(damaged)
     with pytest.raises(InvalidWheel):
         rewrite(plain, output, replace_members={DOCUMENT: b"{}"})
-    rewrite(plain, output, replace_members={DOCUMENT: b"{}"}, verify_content=False)
+    rewrite(plain, output, replace_members={DOCUMENT: b"{}"}, writing=Writing(verify_content=False))
     assert packed(output, name) == b"\xff" * size
 
 
@@ -416,7 +418,7 @@ class TestWrongRecord:
         other = tmp_path / "other" / plain.name
         other.parent.mkdir()
         rewrite(plain, output)
-        assert rewrite(plain, other, repair_record=True) == ()
+        assert rewrite(plain, other, writing=Writing(repair_record=True)) == ()
         assert other.read_bytes() == output.read_bytes()
 
     @pytest.mark.parametrize(
@@ -446,9 +448,11 @@ class TestWrongRecord:
         words = {DOCUMENT: b"{ }"}
         for verify in (True, False):
             with pytest.raises(InvalidWheel, match=said):
-                rewrite(source, output, replace_members=words, verify_content=verify)
+                rewrite(
+                    source, output, replace_members=words, writing=Writing(verify_content=verify)
+                )
         assert list(output.parent.iterdir()) == []
-        notes = rewrite(source, output, replace_members=words, repair_record=True)
+        notes = rewrite(source, output, replace_members=words, writing=Writing(repair_record=True))
         assert re.search(said, "\n".join(notes))
         with WheelArchive(output) as archive:
             archive.verify()
@@ -459,7 +463,7 @@ def test_without_waiting(plain: Path, output: Path) -> None:
     rewrite(plain, output)
     content = output.read_bytes()
     output.unlink()
-    rewrite(plain, output, sync=False)
+    rewrite(plain, output, writing=Writing(sync=False))
     assert output.read_bytes() == content
 
 
@@ -467,7 +471,7 @@ def test_large_without_waiting(tmp_path: Path, output: Path) -> None:
     """A large member is the same however it is copied."""
     source = build_large_wheel(tmp_path, "some", "1.0", 40_000_000)
     for sync in (True, False):
-        rewrite(source, output, sync=sync, overwrite=True, verify_content=None)
+        rewrite(source, output, writing=Writing(sync=sync, overwrite=True, verify_content=None))
         with WheelArchive(output) as archive:
             archive.verify()
     assert output.stat().st_blocks * 512 <= 1.1 * source.stat().st_size + (1 << 20)

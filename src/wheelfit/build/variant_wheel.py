@@ -15,7 +15,7 @@ from wheelfit.core.strict_json import path_of
 from wheelfit.errors import Fault, InvalidDocument, InvalidFilename, InvalidLabel
 from wheelfit.values import replace
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import rewrite
+from wheelfit.wheels.rewrite import Writing, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,11 +41,7 @@ def make_variant(
     document: VariantDocument,
     layout: WrittenLayout = "850",
     resolve_markers: bool = False,
-    epoch: int | None = None,
-    overwrite: bool = False,
-    verify_content: bool | None = True,
-    repair_record: bool = False,
-    sync: bool = True,
+    writing: Writing = Writing(),
     note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
     """Give a wheel a label and its properties, and return the path of the result.
@@ -62,11 +58,7 @@ def make_variant(
     :param resolve_markers: whether variant markers in METADATA are resolved as far as
         that is possible before the target is known (B-41), for tools that do not know
         them (F-154).
-    :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
-    :param overwrite: the same.
-    :param verify_content: the same.
-    :param repair_record: the same.
-    :param sync: the same.
+    :param writing: how the result is written.
     :param note: told what else was changed (B-37), and what is unwise about the label (F-3).
     :raises InvalidDocument: the document does not know the label, or may not be
         written; says everything at once (B-6).
@@ -89,11 +81,7 @@ def make_variant(
             source,
             destination,
             replace_members=replaced,
-            epoch=epoch,
-            overwrite=overwrite,
-            verify_content=verify_content,
-            repair_record=repair_record,
-            sync=sync,
+            writing=writing,
             opened=archive,
         )
     for text in (*writer_warnings(label), *notes):
@@ -106,11 +94,7 @@ def relabel(
     folder: Path,
     *,
     label: Label | None,
-    epoch: int | None = None,
-    overwrite: bool = False,
-    verify_content: bool | None = True,
-    repair_record: bool = False,
-    sync: bool = True,
+    writing: Writing = Writing(),
     note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
     """Call a variant wheel by another label; its properties stay. Return the path of the result.
@@ -118,11 +102,7 @@ def relabel(
     :param source: a variant wheel.
     :param folder: where the result goes; may be the folder of the source.
     :param label: the new label; None: derived from the properties (F-141).
-    :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
-    :param overwrite: the same.
-    :param verify_content: the same.
-    :param repair_record: the same.
-    :param sync: the same.
+    :param writing: how the result is written.
     :param note: as for `make_variant`.
     :raises InvalidLabel: only what has no properties is called null, and always (F-6).
     :raises InvalidFilename: the source is not named like a variant wheel.
@@ -153,11 +133,7 @@ def relabel(
         document=replace(
             document, variants={NULL if label == OLD_NULL else label: properties}, unusable={}
         ),
-        epoch=epoch,
-        overwrite=overwrite,
-        verify_content=verify_content,
-        repair_record=repair_record,
-        sync=sync,
+        writing=writing,
         note=note,
     )
 
@@ -166,11 +142,7 @@ def make_plain(
     source: Path,
     folder: Path,
     *,
-    epoch: int | None = None,
-    overwrite: bool = False,
-    verify_content: bool | None = True,
-    repair_record: bool = False,
-    sync: bool = True,
+    writing: Writing = Writing(),
     note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
     """Take label and document from a wheel, and return the path of the result.
@@ -180,11 +152,7 @@ def make_plain(
 
     :param source: a variant wheel.
     :param folder: where the result goes; may be the folder of the source.
-    :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
-    :param overwrite: the same.
-    :param verify_content: the same.
-    :param repair_record: the same.
-    :param sync: the same.
+    :param writing: how the result is written.
     :param note: told what else was changed (B-37).
     :raises InvalidFilename: the source is not named like a variant wheel.
     :raises InvalidRequirement: a variant marker cannot be read.
@@ -201,11 +169,7 @@ def make_plain(
             destination,
             replace_members=_resolved_metadata(archive, VariantContext.PLAIN),
             remove=[f"{archive.dist_info}/variant.json"],
-            epoch=epoch,
-            overwrite=overwrite,
-            verify_content=verify_content,
-            repair_record=repair_record,
-            sync=sync,
+            writing=writing,
             opened=archive,
         )
     for text in notes:

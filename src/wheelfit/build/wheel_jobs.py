@@ -13,12 +13,11 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.metadata import WrittenLayout, read_document
 from wheelfit.values import dataclass
 from wheelfit.wheels.conversion import convert_wheel
-from wheelfit.wheels.rewrite import UNVERIFIED, copy_wheel
+from wheelfit.wheels.rewrite import UNVERIFIED, Writing, copy_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
-    from typing import Any
 
     from wheelfit.build.repack.edits import Edits
     from wheelfit.core.document import VariantDocument
@@ -35,7 +34,6 @@ __all__ = [
     "Repack",
     "Unmake",
     "WheelJob",
-    "Writing",
     "do_job",
 ]
 
@@ -95,16 +93,6 @@ Act: TypeAlias = Make | Relabel | Unmake | Convert | Repack
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
-    """Say how results are written; see `wheelfit.wheels.rewrite.rewrite`."""
-
-    epoch: int | None = None
-    verify_content: bool | None = None
-    repair_record: bool = False
-    sync: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class WheelJob:
     """Say what is done to which wheel; can be pickled."""
 
@@ -115,8 +103,7 @@ class WheelJob:
     folder: Path
     """Where the result goes."""
     writing: Writing = Writing()
-    overwrite: bool = False
-    """Whether another file may be replaced."""
+    """How it is written."""
     copy_unchanged: bool = False
     """Whether a wheel that needs nothing is copied all the same."""
 
@@ -154,7 +141,7 @@ def do_job(job: WheelJob) -> Done:
         path = job.source
         if job.copy_unchanged and job.folder.absolute() != job.source.parent.absolute():
             path = job.folder / job.source.name
-            copy_wheel(job.source, path, overwrite=job.overwrite, sync=job.writing.sync)
+            copy_wheel(job.source, path, overwrite=job.writing.overwrite, sync=job.writing.sync)
             return Done(job.source, path, ("it is copied as it is",), layout=layout)
         return Done(job.source, path, layout=layout, is_new=False)
     verified = job.writing.verify_content
@@ -166,45 +153,36 @@ def do_job(job: WheelJob) -> Done:
 
 def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, Converted | None]:
     """Return where the result is, None if there is nothing to do; of a conversion more."""
-    source, folder, how = job.source, job.folder, _how(job)
+    source, folder, writing = job.source, job.folder, job.writing
     match job.act:
         case Make(label, document, layout, resolve):
             parsed = _read(document)
             path = make_variant(
                 source, folder, label=label, document=parsed, layout=layout,
-                resolve_markers=resolve, note=note, **how,
+                resolve_markers=resolve, writing=writing, note=note,
             )  # fmt: skip
             return path, None
         case Relabel(label):
-            return relabel(source, folder, label=label, note=note, **how), None
+            return relabel(source, folder, label=label, writing=writing, note=note), None
         case Unmake(if_any):
             if if_any and not parse_wheel_filename(source.name).is_variant:
                 return None, None
-            return make_plain(source, folder, note=note, **how), None
+            return make_plain(source, folder, writing=writing, note=note), None
         case Convert(accept_losses):
             if not parse_wheel_filename(source.name).is_variant:
                 return None, None
-            converted = convert_wheel(source, folder, accept_losses=accept_losses, note=note, **how)
+            converted = convert_wheel(
+                source, folder, accept_losses=accept_losses, writing=writing, note=note
+            )
             return (converted.path if converted.is_new else None), converted
         case Repack(edits, label, document, layout, resolve):
             path = repack_wheel(
                 source, folder, edits, label=label,
                 document=None if document is None else _read(document),
-                layout=layout, resolve_markers=resolve, note=note, **how,
+                layout=layout, resolve_markers=resolve, writing=writing, note=note,
             )  # fmt: skip
             return path, None
 
 
 def _read(document: bytes) -> VariantDocument:
     return read_document(document, where="the document of the variant")
-
-
-def _how(job: WheelJob) -> Mapping[str, Any]:
-    writing = job.writing
-    return {
-        "epoch": writing.epoch,
-        "verify_content": writing.verify_content,
-        "repair_record": writing.repair_record,
-        "sync": writing.sync,
-        "overwrite": job.overwrite,
-    }

@@ -214,7 +214,8 @@ def _sent(job: WheelJob) -> WheelJob:
     from wheelfit.values import replace
 
     source, folder = job.source.absolute(), job.folder.absolute()
-    return replace(job, source=source, folder=folder, overwrite=True)
+    writing = replace(job.writing, overwrite=True)
+    return replace(job, source=source, folder=folder, writing=writing)
 
 
 def _as_named(outcome: Outcome[WheelJob, Done], job: WheelJob) -> Done | WheelfitError:

@@ -26,7 +26,7 @@ from wheelfit.lock.export.cyclonedx import cyclonedx_document
 from wheelfit.lock.export.requirements import requirements_text
 from wheelfit.values import dataclass
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import rewrite
+from wheelfit.wheels.rewrite import Writing, rewrite
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -272,7 +272,7 @@ def _copy(pin: Pin, source: Path, folder: Path) -> str:
     destination = folder / plain.text
     with TemporaryDirectory(dir=source.parent) as apart:
         named = source.rename(Path(apart, plain.text))
-        rewrite(named, destination, replace_members=replaced, overwrite=True)
+        rewrite(named, destination, replace_members=replaced, writing=Writing(overwrite=True))
     with destination.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -150,8 +150,9 @@ def carry_out(
     from contextlib import ExitStack
 
     from wheelfit.build.staging import Staging
-    from wheelfit.build.wheel_jobs import WheelJob, Writing
+    from wheelfit.build.wheel_jobs import WheelJob
     from wheelfit.cli.source_date import source_date_epoch
+    from wheelfit.wheels.rewrite import Writing
 
     writing = Writing(
         epoch=source_date_epoch(environ),

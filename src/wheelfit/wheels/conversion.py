@@ -12,7 +12,7 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.errors import Fault, InvalidDocument, InvalidFilename
 from wheelfit.values import dataclass, replace
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import rewrite
+from wheelfit.wheels.rewrite import Writing, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,11 +56,7 @@ def convert_wheel(
     folder: Path,
     *,
     accept_losses: bool = False,
-    epoch: int | None = None,
-    overwrite: bool = False,
-    verify_content: bool | None = True,
-    repair_record: bool = False,
-    sync: bool = True,
+    writing: Writing = Writing(),
     note: Callable[[str], None] = lambda _text: None,
 ) -> Converted:
     """Write a variant wheel with a document of the current layout (F-56).
@@ -71,11 +67,7 @@ def convert_wheel(
     :param source: a variant wheel.
     :param folder: where the result goes; may be the folder of the source.
     :param accept_losses: whether what the current layout cannot say may go.
-    :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
-    :param overwrite: the same.
-    :param verify_content: the same.
-    :param repair_record: the same.
-    :param sync: the same.
+    :param writing: how the result is written.
     :param note: told what else was changed.
     :raises InvalidFilename: the source is not named like a variant wheel.
     :raises InvalidDocument: something would be lost without consent, or may not be written.
@@ -105,11 +97,7 @@ def convert_wheel(
             source,
             path,
             replace_members={f"{archive.dist_info}/variant.json": content},
-            epoch=epoch,
-            overwrite=overwrite,
-            verify_content=verify_content,
-            repair_record=repair_record,
-            sync=sync,
+            writing=writing,
             opened=archive,
         )
     for text in notes:

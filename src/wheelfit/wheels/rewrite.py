@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-__all__ = ["UNVERIFIED", "VERIFIED_ANYWAY", "copy_wheel", "new_member", "rewrite"]
+__all__ = ["UNVERIFIED", "VERIFIED_ANYWAY", "Writing", "copy_wheel", "new_member", "rewrite"]
 
 
 def __dir__() -> list[str]:
@@ -68,6 +68,26 @@ UNVERIFIED = "are as they were, and not compared with RECORD"
 """How a note ends that says so."""
 
 
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """Say how a wheel is written anew, whatever is changed in it."""
+
+    epoch: int | None = None
+    """Time of the members written, in seconds since 1970 (``SOURCE_DATE_EPOCH``); None: that of
+    the old RECORD."""
+    overwrite: bool = False
+    """Whether another file may be replaced."""
+    verify_content: bool | None = True
+    """Whether every member is unpacked and compared with RECORD; otherwise only the structure and
+    what was written are, and that RECORD names every member. None: as far as `VERIFIED_ANYWAY`
+    allows."""
+    repair_record: bool = False
+    """Whether RECORD is made to fit where it is wrong (B-34)."""
+    sync: bool = True
+    """Whether to wait until the disk has it. Where a file gives way, that is always so, as there
+    is nothing else to go back to."""
+
+
 def copy_wheel(
     source: Path, destination: Path, *, overwrite: bool = False, sync: bool = True
 ) -> None:
@@ -76,7 +96,7 @@ def copy_wheel(
     :param source: the wheel.
     :param destination: where the copy goes.
     :param overwrite: whether another file may be replaced.
-    :param sync: as for `rewrite`.
+    :param sync: as for `Writing`.
     :raises FileProblem: a file cannot be read or written, or exists already.
     :raises InvalidWheel: it is not even an archive.
     """
@@ -94,11 +114,7 @@ def rewrite(
     replace_members: Mapping[str, bytes] = _NOTHING,
     remove: Iterable[str] = (),
     rename_folders: Mapping[str, str] = _NO_FOLDERS,
-    epoch: int | None = None,
-    overwrite: bool = False,
-    verify_content: bool | None = True,
-    repair_record: bool = False,
-    sync: bool = True,
+    writing: Writing = Writing(),
     opened: WheelArchive | None = None,
 ) -> tuple[str, ...]:
     """Write a wheel with some members replaced, added, removed or in other folders.
@@ -113,15 +129,7 @@ def rewrite(
     :param replace_members: path inside the new wheel to content, for old and new members.
     :param remove: paths of members of the source to leave out.
     :param rename_folders: old to new name of folders at the top (B-43).
-    :param epoch: time of the members written, in seconds since 1970
-        (``SOURCE_DATE_EPOCH``); by default that of the old RECORD.
-    :param overwrite: whether another file may be replaced.
-    :param verify_content: whether every member is unpacked and compared with RECORD;
-        otherwise only the structure and what was written are, and that RECORD names every
-        member. None: as far as `VERIFIED_ANYWAY` allows.
-    :param repair_record: whether RECORD is made to fit where it is wrong (B-34).
-    :param sync: whether to wait until the disk has it. Where a file gives way, that is
-        always so, as there is nothing else to go back to.
+    :param writing: how the result is written.
     :param opened: the source, if it is open already; stays open.
     :return: what else was changed or left undone, one sentence each.
     :raises FileProblem: a file cannot be read or written, or exists already.
@@ -129,12 +137,12 @@ def rewrite(
     :raises InvalidWheel: the source is not sound; nothing was written.
     """
     filename = parse_wheel_filename(destination.name)
-    overwrite = overwrite or _is_same_entry(source, destination)
-    sync = sync or destination.exists()
+    overwrite = writing.overwrite or _is_same_entry(source, destination)
+    sync = writing.sync or destination.exists()
     with new_file(destination, overwrite=overwrite, sync=sync) as file:
         with WheelArchive(source) if opened is None else nullcontext(opened) as archive:
             changes = _Changes(archive, replace_members, frozenset(remove), rename_folders)
-            plan = _plan(changes, epoch, repair_record=repair_record)
+            plan = _plan(changes, writing)
             output = _Output(file, begin_writing=sync)
             packed_size = sum(member.compressed_size for member, _ in plan.kept)
             if sync and packed_size > _LARGE:
@@ -146,6 +154,7 @@ def rewrite(
             output.finish()
         notes = list(plan.notes)
         size = sum(member.size for member, _ in plan.kept)
+        verify_content = writing.verify_content
         if verify_content is None:
             verify_content = size <= VERIFIED_ANYWAY
             if not verify_content:
@@ -204,7 +213,7 @@ class _Plan:
     """What is wrong with the source and cannot be seen in the result."""
 
 
-def _plan(changes: _Changes, epoch: int | None, *, repair_record: bool) -> _Plan:
+def _plan(changes: _Changes, writing: Writing) -> _Plan:
     """Decide what is kept and what is written."""
     archive = changes.archive
     kept = [
@@ -217,7 +226,7 @@ def _plan(changes: _Changes, epoch: int | None, *, repair_record: bool) -> _Plan
 
     notes = [f"{name} was removed: it signed the old RECORD" for name in changes.signatures]
     faults: list[str] = []
-    if repair_record:
+    if writing.repair_record:
         record, repaired = _right_record(archive, [member for member, _ in kept])
         notes += repaired
         with suppress(InvalidWheel):  # which is among the notes
@@ -235,6 +244,7 @@ def _plan(changes: _Changes, epoch: int | None, *, repair_record: bool) -> _Plan
             rows.append(fresh.pop(name))
     rows += [*fresh.values(), RecordRow(changes.record)]
     old_record = archive.member(f"{archive.dist_info}/RECORD")
+    epoch = writing.epoch
     moment = (old_record.time, old_record.date) if epoch is None else dos_time(epoch)
     written = [
         new_member(name, content, STORED, moment) for name, content in changes.replacements.items()

@@ -19,6 +19,7 @@ from wheelfit.core.metadata import read_document
 from wheelfit.errors import FileProblem, InvalidFilename, InvalidWheel
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.rewrite import Writing
 
 MKL = parse_label("mkl")
 DOCUMENT = read_document(
@@ -74,7 +75,10 @@ def test_renamed(wheel: Path, output: Path) -> None:
         }
         core = read_metadata(archive.metadata(), "wheel")
     assert (core.name, core.version) == ("fast", Version("1.0"))
-    assert repack_wheel(wheel, output, RENAME, overwrite=True).read_bytes() == path.read_bytes()
+    assert (
+        repack_wheel(wheel, output, RENAME, writing=Writing(overwrite=True)).read_bytes()
+        == path.read_bytes()
+    )
 
 
 def test_packed_bytes(wheel: Path, output: Path) -> None:
@@ -104,7 +108,9 @@ def test_with_a_variant(wheel: Path, output: Path) -> None:
         archive.verify()
         assert b'"blas :: library :: mkl" in variant_properties' in archive.metadata()
         assert b"nvidia" not in archive.metadata()
-    resolved = repack_wheel(again, output, NOTHING, resolve_markers=True, overwrite=True)
+    resolved = repack_wheel(
+        again, output, NOTHING, resolve_markers=True, writing=Writing(overwrite=True)
+    )
     with WheelArchive(resolved) as archive:
         assert b"Requires-Dist: mkl\n" in archive.metadata()
 

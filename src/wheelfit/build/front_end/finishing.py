@@ -15,7 +15,7 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.errors import BuildFailed, IntegrityError, InvalidFilename
 from wheelfit.values import dataclass
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import rewrite
+from wheelfit.wheels.rewrite import Writing, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,7 +85,7 @@ def with_dependencies(
     :param source: the wheel.
     :param folder: where the copy goes.
     :param requirements: what it needs besides; what it needs already is not written again.
-    :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
+    :param epoch: see `wheelfit.wheels.rewrite.Writing`.
     """
     destination = folder / source.name
     with WheelArchive(source) as archive:
@@ -93,7 +93,7 @@ def with_dependencies(
         member = f"{archive.dist_info}/METADATA"
     there = read_metadata(given, source.name).requires_texts
     metadata = edited(given, added=[text for text in requirements if text not in there])
-    rewrite(source, destination, replace_members={member: metadata}, epoch=epoch)
+    rewrite(source, destination, replace_members={member: metadata}, writing=Writing(epoch=epoch))
     return destination
 
 
@@ -113,7 +113,7 @@ def finish(
     :param document: of the variant.
     :param folder: where the result goes.
     :param name: the project, for errors.
-    :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
+    :param epoch: see `wheelfit.wheels.rewrite.Writing`.
     :return: the wheel, and what is odd about it.
     :raises BuildFailed: the wheel breaks a rule.
     """
@@ -122,7 +122,12 @@ def finish(
         path = _resolved(raw.path, folder, epoch)
     else:
         path = make_variant(
-            raw.path, folder, label=choice.label, document=document, epoch=epoch, note=notes.append
+            raw.path,
+            folder,
+            label=choice.label,
+            document=document,
+            writing=Writing(epoch=epoch),
+            note=notes.append,
         )
     findings, _ = check_wheel(path, path.name, where=path.name)
     wrong = [one for one in findings if one.severity is Severity.ERROR]
@@ -153,5 +158,5 @@ def _resolved(source: Path, folder: Path, epoch: int | None) -> Path:
     if resolved == given:
         return source
     destination = folder / source.name
-    rewrite(source, destination, replace_members={member: resolved}, epoch=epoch)
+    rewrite(source, destination, replace_members={member: resolved}, writing=Writing(epoch=epoch))
     return destination

@@ -19,7 +19,7 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.rewrite import rewrite
+from wheelfit.wheels.rewrite import Writing, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,11 +51,7 @@ def repack_wheel(
     document: VariantDocument | None = None,
     layout: WrittenLayout = "850",
     resolve_markers: bool = False,
-    epoch: int | None = None,
-    overwrite: bool = False,
-    verify_content: bool | None = True,
-    repair_record: bool = False,
-    sync: bool = True,
+    writing: Writing = Writing(),
     note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
     """Edit a wheel, and return the path of the result (B-42, B-43).
@@ -72,11 +68,7 @@ def repack_wheel(
     :param layout: of ``variant.json``.
     :param resolve_markers: see `wheelfit.build.variant_wheel.make_variant`; markers of the
         dependencies that are added as well.
-    :param epoch: see `wheelfit.wheels.rewrite.rewrite`.
-    :param overwrite: the same.
-    :param verify_content: the same.
-    :param repair_record: the same.
-    :param sync: the same.
+    :param writing: how the result is written.
     :param note: told what was done, and what is unwise.
     :raises InvalidDocument: as for `make_variant`.
     :raises InvalidFilename: the source is not named like a wheel, or the new name is none.
@@ -112,11 +104,7 @@ def repack_wheel(
             destination,
             replace_members=replaced,
             rename_folders=folders,
-            epoch=epoch,
-            overwrite=overwrite,
-            verify_content=verify_content,
-            repair_record=repair_record,
-            sync=sync,
+            writing=writing,
             opened=archive,
         )
     warnings = () if named.label is None else writer_warnings(named.label)

@@ -31,6 +31,7 @@ from wheelfit.values import dataclass, field, replace
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.conversion import convert_wheel, with_null_renamed
 from wheelfit.wheels.dist_info import header_value
+from wheelfit.wheels.rewrite import Writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -279,7 +280,7 @@ class _Work:
         """Return a wheel with a document of the current layout; the wheel itself if it has one."""
         try:
             converted = convert_wheel(
-                path, self._scratch, accept_losses=self._accept, overwrite=True
+                path, self._scratch, accept_losses=self._accept, writing=Writing(overwrite=True)
             )
         except InvalidDocument as error:
             if any(fault.rule != "F-56" for fault in error.faults):
