@@ -90,6 +90,7 @@ from wheelfit.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Self
 
 
 __all__ = [
@@ -235,6 +236,16 @@ class WheelfitError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # The default would call the class with ``args`` only and lose the parts.
         return (_rebuild, (type(self), self.__dict__, self.args))
+
+    def in_full(self) -> Self:
+        """Return this error, with note and hint in what a traceback shows of it.
+
+        For those that end other people's programs, where nobody renders the parts.
+        """
+        for words in (self.note, self.hint and f"hint: {self.hint}"):
+            if words:
+                self.add_note(words)
+        return self
 
     def parts(self) -> dict[str, object]:
         """Return the error as plain data, for ``--json``."""

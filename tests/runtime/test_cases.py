@@ -107,8 +107,9 @@ def test_no_match() -> None:
 )
 def test_no_property(text: str) -> None:
     """A condition that is no property is refused, also on machines it would not matter to."""
-    with pytest.raises(InvalidProperty):
+    with pytest.raises(InvalidProperty) as caught:
         select({V2: 1, text: 2}, default=0, detections=OLD)
+    assert caught.value.__notes__ == ["hint: write namespace :: feature :: value"]
 
 
 def test_wrong_tables() -> None:

@@ -43,7 +43,6 @@ def __dir__() -> list[str]:
 
 
 Value = TypeVar("Value")
-Error = TypeVar("Error", AmbiguousCases, NoCaseFits)
 
 _PROPERTY = pattern(r"\s*([a-z0-9_]+)\s*::\s*([a-z0-9_]+)\s*::\s*([a-z0-9_.]+)\s*")
 _SM = Feature("nvidia", "sm_arch")
@@ -159,13 +158,11 @@ class Cases(Generic[Value]):
                 if not any(_specialises(other, one, ranks) for other in holding)
             ]
             if any(one.value != best[0].value for one in best):
-                raise _with_note(
-                    AmbiguousCases(
-                        "several cases hold, and none is more special than the others",
-                        note="\n".join(f"{one}: {one.value!r}" for one in best),
-                        hint="add a case with all of their properties, or take one of them out",
-                    )
-                )
+                raise AmbiguousCases(
+                    "several cases hold, and none is more special than the others",
+                    note="\n".join(f"{one}: {one.value!r}" for one in best),
+                    hint="add a case with all of their properties, or take one of them out",
+                ).in_full()
         return Choice(best[0].value, best[0], looked)  # type: ignore[arg-type]
 
     def doubtful(self) -> Iterator[tuple[Case, Case]]:
@@ -229,14 +226,14 @@ def _condition(told: object) -> tuple[Property, ...]:
         raise InvalidCases(
             f"a condition is a property or a tuple of properties, not {told!r}",
             hint="what holds where nothing else does is the default: select(…, default=…)",
-        )
+        ).in_full()
     found: dict[Feature, set[str]] = {}
     for text in texts:
         match = _PROPERTY.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             raise InvalidProperty(
                 f"{text!r} is no property", hint="write namespace :: feature :: value"
-            )
+            ).in_full()
         found.setdefault(Feature(match[1], match[2]), set()).add(match[3])
     # Sorted, so that the same condition is found whatever order it is written in.
     return tuple(Property(feature, tuple(sorted(found[feature]))) for feature in sorted(found))
@@ -300,16 +297,7 @@ def _apart(one: Case, other: Case) -> bool:
 
 
 def _nothing(looked: tuple[Looked, ...], no_match: str) -> NoCaseFits:
-    return _with_note(
-        NoCaseFits(
-            no_match or "no case of the table holds on this machine, and it has no default",
-            note="\n".join(f"{one.case}: {one.reason}" for one in looked) or None,
-        )
-    )
-
-
-def _with_note(error: Error) -> Error:
-    # It ends somebody's import, where nobody renders its parts.
-    if error.note:
-        error.add_note(error.note)
-    return error
+    return NoCaseFits(
+        no_match or "no case of the table holds on this machine, and it has no default",
+        note="\n".join(f"{one.case}: {one.reason}" for one in looked) or None,
+    ).in_full()

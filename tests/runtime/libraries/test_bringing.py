@@ -77,6 +77,27 @@ def test_scope(program: Program) -> None:
     assert program("initialize_cuda('12', ['cudart'], scope='global')" + look)
 
 
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("12", ["a version is text, not 12", 'hint: ask for "12"']),
+        ("'12', 'nvrtc'", ["components are a list of names", 'hint: ask for ["nvrtc"]']),
+        ("'12', ['nvrt']", ["CUDA has no component 'nvrt'", "known: cudart, nvrtc"]),
+        ("'14'", ["CUDA 14 has no component 'cudart'", "CUDA that has it: 11, 12, 13"]),
+        ("'12', offline=True", ["hint: with a network", "store prefetch cuda 12 cudart nvrtc"]),
+    ],
+)
+def test_a_traceback_has_all_parts(asked: str, words: list[str], environ: dict[str, str]) -> None:
+    """In a traceback, which is what most people see, stands what to do next."""
+    code = f"from wheelfit.runtime import initialize_cuda; initialize_cuda({asked})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    for each in words:
+        assert done.stderr.count(each) == 1
+
+
 # --- the driver -------------------------------------------------------------------------------
 
 

@@ -154,25 +154,23 @@ def initialize(
     done = _DONE.get(key)
     if done is not None:
         return done
-    with _LOCK:
-        done = _DONE.get(key)
-        if done is not None:
-            return done
-        asked = _Asked(
-            family, version, wanted, offline, lock, store, index_url, transport, cap_to_driver,
-            progress,
-        )  # fmt: skip
-        selection = asked.selection()
-        try:
-            done = _load(asked, selection, scope, several_majors=several_majors)
-        except OSError as error:
-            # Of the size that it had, and yet not loaded: perhaps it is not what it was.
-            selection = asked.selection(distrusted=selection, problem=error)
-            try:
-                done = _load(asked, selection, scope, several_majors=several_majors)
-            except OSError as again:
-                raise _not_loadable(again) from None
-        _DONE[key] = done
+    try:
+        with _LOCK:
+            done = _DONE.get(key)
+            if done is not None:
+                return done
+            _refuse_slips(version, components)
+            asked = _Asked(
+                family, version, wanted, offline, lock, store, index_url, transport, cap_to_driver,
+                progress,
+            )  # fmt: skip
+            done = _DONE[key] = _loaded(asked, scope, several_majors=several_majors)
+    except Exception as error:
+        from wheelfit.errors import WheelfitError  # noqa: PLC0415 - mostly there is no error
+
+        if isinstance(error, WheelfitError):
+            error.in_full()
+        raise
     return done
 
 
@@ -202,6 +200,21 @@ def prepare(
         driver,
     )  # fmt: skip
     return asked.selection(upgrade=upgrade)
+
+
+def _refuse_slips(version: object, components: object) -> None:
+    """Refuse 12 for ``"12"`` and ``"nvrtc"`` for ``["nvrtc"]``, which would fail later, in riddles.
+
+    :raises UserError: it is one of these.
+    """
+    if isinstance(version, str) and not isinstance(components, str):
+        return
+    from wheelfit.errors import UserError  # noqa: PLC0415
+
+    if isinstance(version, str):
+        words = f"components are a list of names, not {components!r}"
+        raise UserError(words, hint=f'ask for ["{components}"]')
+    raise UserError(f"a version is text, not {version!r}", hint=f'ask for "{version}"')
 
 
 class _Asked:
@@ -295,6 +308,19 @@ def _content(path: str) -> bytes:
 
 
 # --- loading ----------------------------------------------------------------------------------
+
+
+def _loaded(asked: _Asked, scope: str, *, several_majors: bool) -> Libraries:
+    selection = asked.selection()
+    try:
+        return _load(asked, selection, scope, several_majors=several_majors)
+    except OSError as error:
+        # Of the size that it had, and yet not loaded: perhaps it is not what it was.
+        selection = asked.selection(distrusted=selection, problem=error)
+    try:
+        return _load(asked, selection, scope, several_majors=several_majors)
+    except OSError as again:
+        raise _not_loadable(again) from None
 
 
 def _load(asked: _Asked, selection: Selection, scope: str, *, several_majors: bool) -> Libraries:

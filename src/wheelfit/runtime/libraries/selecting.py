@@ -179,7 +179,10 @@ def _closure(family: Family, components: Sequence[str], major: str) -> dict[str,
             raise UserError(f"{family.title} has no component {name!r}", note=f"known: {known}")
         project = component.project(major)
         if project is None:
-            raise UserError(f"{family.title} {major} has no component {name!r}")
+            raise UserError(
+                f"{family.title} {major} has no component {name!r}",
+                note=f"{family.title} that has it: {', '.join(component.projects)}",
+            )
         for needed in component.needs:
             only, _, other = needed.rpartition(":")
             if only in ("", major):
@@ -298,11 +301,12 @@ def _stored(request: Request, store: Store, span: Span) -> Selection:
             fitting.append((version, -len(one.components), one))
     if not fitting:
         wanted = f"{request.family.title} {request.asked} ({', '.join(request.components)})"
+        names = " ".join((request.family.name, request.asked, *request.components))
         raise NotInStore(
             f"{wanted} is not in the store, and nothing may be fetched",
             where=store.root,
             note=f"versions that would do: {span}",
-            hint=f"python -m wheelfit.runtime store prefetch {request.family.name} {request.asked}",
+            hint=f"with a network: python -m wheelfit.runtime store prefetch {names}",
         )
     return max(fitting, key=lambda found: found[:2])[2]
 
