@@ -21,7 +21,7 @@ from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.durable import new_file, write_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Release = tuple[NormalizedName, Version]
 
 
-__all__ = ["check_consistency", "read_wheel_document", "write_index_files"]
+__all__ = ["check_consistency", "combined_index_file", "read_wheel_document", "write_index_files"]
 
 
 def __dir__() -> list[str]:
@@ -58,7 +58,7 @@ def write_index_files(folder: Path) -> tuple[Path, ...]:
     for (name, version), wheels in _releases(folder).items():
         try:
             documents = [(path.name, read_wheel_document(path)) for path in wheels]
-            contents[index_file_name(name, version)] = _write(documents)
+            contents[index_file_name(name, version)] = combined_index_file(documents)
         except (InconsistentDocuments, InvalidWheel) as error:
             errors.append(error)
     if errors:
@@ -131,7 +131,13 @@ def _filename(path: Path) -> WheelFilename | None:
         return None  # no installer will see it as a wheel either
 
 
-def _write(documents: Iterable[tuple[str, VariantDocument]]) -> bytes:
+def combined_index_file(documents: Sequence[tuple[str, VariantDocument]]) -> bytes:
+    """Return what the index file of a release says, from what its wheels do (B-50).
+
+    :param documents: of all its variant wheels, each with the wheel it is from.
+    :raises InconsistentDocuments: two contradict each other.
+    :raises InvalidWheel: what they say together cannot be written.
+    """
     combined = combine(documents)
     try:
         return write_document(combined)

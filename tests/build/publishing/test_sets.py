@@ -25,7 +25,7 @@ from wheelfit.check.findings import Severity
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import Label
 from wheelfit.core.project_table import ProjectTable, read_project_table
-from wheelfit.errors import FileProblem, InconsistentDocuments
+from wheelfit.errors import FileProblem, InconsistentDocuments, InvalidWheel
 from wheelfit.sources.page import File
 from wheelfit.testing.wheels import build_wheel, release_document
 
@@ -301,3 +301,18 @@ def test_index_files_count_wheels_that_are_there(tmp_path: Path) -> None:
     )
     with pytest.raises(InconsistentDocuments):
         index_files_of(collect([mkl, other]), {}, read)
+
+
+def test_index_files_of_old_layouts(tmp_path: Path) -> None:
+    """F-56: what the document cannot say of a wheel of an old layout is told with its name."""
+    old = {
+        "$schema": "https://variants-schema.wheelnext.dev/v0.0.2.json",
+        "default-priorities": {"namespace": ["n"], "feature": {"n": ["f"]}},
+        "providers": {"n": {"requires": ["p"]}},
+        "static-properties": {},
+        "variants": {"x": {"n": {"f": ["1"]}}},
+    }
+    wheel = build_wheel(tmp_path, "fast", "1.0", label="x", document=old)
+    with pytest.raises(InvalidWheel, match="preferred features of n") as caught:
+        index_files_of(collect([wheel]), {}, lambda _: None)
+    assert caught.value.where == wheel.name

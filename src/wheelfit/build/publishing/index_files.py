@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.build.index_file import read_wheel_document
+from wheelfit.build.index_file import combined_index_file, read_wheel_document
 from wheelfit.build.publishing.outgoing import Kind
 from wheelfit.check.listings import Listed, sort_files
 from wheelfit.core import index_metadata
 from wheelfit.core.filename import index_file_name
-from wheelfit.core.metadata import write_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +37,8 @@ def index_files_of(
     :param read: returns ``variant.json`` of a wheel that is listed.
     :return: by release; without releases that have no variants, or whose file is there already.
     :raises InconsistentDocuments: wheels contradict each other.
-    :raises InvalidWheel: a wheel has no document, or an unsound one.
+    :raises InvalidWheel: a wheel has no document, or an unsound one, or what they say together
+        cannot be written.
     """
     found = {}
     for release in outgoing.releases:
@@ -55,7 +55,7 @@ def index_files_of(
                 )
         if not documents:
             continue
-        data = write_document(index_metadata.combine(sorted(documents, key=lambda one: one[0])))
+        data = combined_index_file(documents)
         name = index_file_name(*release)
         if not any(_has(file, name, data) for file in listed.index_files):
             found[release] = data
