@@ -12,7 +12,6 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.errors import InvalidConfiguration, UnexpectedStatus, Unreachable
-from wheelfit.sources.cache_folder import default_cache_folder
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.page import File
 from wheelfit.sources.settings import SourceSettings
@@ -293,18 +292,3 @@ def test_notes_come_once(server: Any, opened: Any, notes: list[str]) -> None:
         sources.project(canonicalize_name("b"))
         assert len(notes) == 1
         notes.clear()
-
-
-@pytest.mark.parametrize(
-    ("platform", "environ", "expected"),
-    [
-        ("linux", {}, "/home/me/.cache/wheelfit"),
-        ("linux", {"XDG_CACHE_HOME": "/c"}, "/c/wheelfit"),
-        ("darwin", {}, "/home/me/Library/Caches/wheelfit"),
-        ("win32", {"LOCALAPPDATA": "/local"}, "/local/wheelfit/Cache"),
-        ("win32", {"WHEELFIT_CACHE_DIR": "/mine"}, "/mine"),
-    ],
-)
-def test_default_cache_folder(platform: str, environ: dict[str, str], expected: str) -> None:
-    """Caches lie where the system wants them, or where the user says."""
-    assert default_cache_folder(environ, Path("/home/me"), platform).as_posix() == expected

@@ -71,8 +71,8 @@ def open_building(
     from wheelfit.cli.scratch import scratch_folder
     from wheelfit.install.builds.building import Building, BuildPolicy
     from wheelfit.install.builds.cache import BuiltWheels
+    from wheelfit.platforms.cache_folder import usable_cache_folder
     from wheelfit.sources.cache import Store
-    from wheelfit.sources.cache_folder import usable_cache_folder
 
     interpreter, target = environment.interpreter, environment.target()
     if tuple(machine.target.tags) != tuple(target.tags):

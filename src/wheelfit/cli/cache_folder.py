@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.configuration import home
 from wheelfit.errors import InvalidConfiguration
-from wheelfit.sources.cache_folder import default_cache_folder
+from wheelfit.platforms.cache_folder import cache_folder_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -27,7 +25,7 @@ def cache_folder(named: str | None, environ: Mapping[str, str]) -> Path:
     :param named: the folder that an option names.
     :param environ: the environment of the process.
     """
-    return Path(named) if named else default_cache_folder(environ, home(), sys.platform)
+    return Path(named or cache_folder_of(environ))
 
 
 def cache_folder_in_use(arguments: Namespace, environ: Mapping[str, str]) -> Path | None:

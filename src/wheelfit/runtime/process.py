@@ -7,17 +7,17 @@ a child process is asked for devices if anybody wants to know of them, or if the
 driver though its library is there.
 """
 # Names are the machine's, as in `wheelfit.platforms.surroundings`.
-# ruff: noqa: PTH118, PTH111
+# ruff: noqa: PTH118
 
 from __future__ import annotations
 
 import os
 import re
-import sys
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.accelerator_libraries import identify
 from wheelfit.platforms.cache import RememberingProcesses
+from wheelfit.platforms.cache_folder import cache_folder_of
 from wheelfit.platforms.children import RealProcesses
 from wheelfit.platforms.discovery import BUILT_IN, Machine
 from wheelfit.platforms.facts import Capability, NvidiaDriver
@@ -96,22 +96,10 @@ def surroundings_of(environ: Mapping[str, str]) -> Surroundings:
     :param environ: environment variables.
     """
     here = Surroundings(environ=dict(environ))
-    processes = RememberingProcesses(RealProcesses(), lambda: _memory(environ), here)
+    processes = RememberingProcesses(
+        RealProcesses(), lambda: os.path.join(cache_folder_of(environ), "probes"), here
+    )
     return Surroundings(environ=here.environ, processes=processes)
-
-
-def _memory(environ: Mapping[str, str]) -> str | None:
-    """Return where answers are kept, for all of wheelfit the same place; None: nowhere."""
-    top = environ.get("WHEELFIT_CACHE_DIR")
-    if not top and sys.platform == "win32":
-        local = environ.get("LOCALAPPDATA")
-        top = local and os.path.join(local, "wheelfit", "Cache")
-    elif not top:
-        home = environ.get("HOME") or os.path.expanduser("~")
-        below = "Library/Caches" if sys.platform == "darwin" else ".cache"
-        own = environ.get("XDG_CACHE_HOME") if sys.platform != "darwin" else None
-        top = os.path.join(own or os.path.join(home, below), "wheelfit")
-    return os.path.join(top, "probes") if top and os.path.isabs(top) else None  # noqa: PTH117
 
 
 # --- NVIDIA ------------------------------------------------------------------------------------

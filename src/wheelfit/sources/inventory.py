@@ -49,7 +49,8 @@ LAYOUT = 1
 _FOLDER = re.compile(rf"({'|'.join(KINDS)})-(\d{{1,6}})")
 _OTHERS = ("plugins", "probes")
 """Folders that are no entries: environments of plugins, answers of drivers."""
-_OURS = frozenset({*_OTHERS, "CACHEDIR.TAG"})
+_OURS = frozenset({*_OTHERS, "CACHEDIR.TAG", "libraries"})
+"""The last is the library store, which has commands of its own."""
 _LEFTOVER = re.compile(r"\..*\.part", re.DOTALL)
 _YOUNG = 60.0
 """Seconds in which somebody who has just made a file may not have locked it yet."""

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from wheelfit.errors import InvalidConfiguration
 from wheelfit.patterns import pattern
+from wheelfit.platforms.cache_folder import usable_cache_folder
 from wheelfit.sources.cache import Store
-from wheelfit.sources.cache_folder import usable_cache_folder
 from wheelfit.sources.cached import CachedPages
 from wheelfit.sources.certificates import check_named, checking_context, trusting_context
 from wheelfit.sources.client import Client

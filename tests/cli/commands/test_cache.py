@@ -236,6 +236,15 @@ class TestRemoving:
         left = {path for path in cache.rglob("*") if path.is_file()}
         assert left == {cache / "mine.txt", cache / "CACHEDIR.TAG"}
 
+    def test_the_library_store(self, ask: Cache, cache: Path) -> None:
+        """What programs load from is no stranger here, and stays: it has commands of its own."""
+        kept = cache / "libraries" / "store" / "wheel.txt"
+        kept.parent.mkdir(parents=True)
+        kept.write_text("kept")
+        ask("remove", "--all")
+        assert kept.exists()
+        assert ask("info")["unknown"] == []
+
     def test_least_recently_used_first(self, ask: Cache, cache: Path) -> None:
         """``--max-size`` removes the oldest until the rest fits."""
         trees = {path.parent.name + path.name: path for path in entries(cache, "unpacked")}

@@ -68,15 +68,11 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int:
     """Do what ACTION says."""
     _check(arguments)
-    import sys
     from pathlib import Path
 
-    from wheelfit.cli.configuration import home
-    from wheelfit.sources.cache_folder import default_cache_folder
+    from wheelfit.platforms.cache_folder import cache_folder_of
 
-    named = arguments.cache_dir
-    folder = Path(named) if named else default_cache_folder(environ, home(), sys.platform)
-    folder = folder.absolute()
+    folder = Path(arguments.cache_dir or cache_folder_of(environ)).absolute()
     if arguments.action == "dir":
         return _dir(folder, output)
     from wheelfit.cli import cache_report

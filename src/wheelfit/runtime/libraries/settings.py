@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 import sys
 
+from wheelfit.platforms.cache_folder import cache_folder_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,16 +27,12 @@ _NO = ("", "0", "false", "no", "off")
 def store_folder(environ: Mapping[str, str]) -> str:
     """Return the user's own store.
 
-    :param environ: ``WHEELFIT_LIBRARY_STORE``, else where the system keeps caches.
+    :param environ: ``WHEELFIT_LIBRARY_STORE``, else what says where things are kept.
     """
     told = environ.get("WHEELFIT_LIBRARY_STORE")
     if told:
         return os.path.abspath(os.path.expanduser(told))  # noqa: PTH100
-    base = environ.get("XDG_CACHE_HOME", "")
-    if not base.startswith("/"):
-        home = os.path.expanduser("~")
-        base = f"{home}/Library/Caches" if sys.platform == "darwin" else f"{home}/.cache"
-    return os.path.join(base, "wheelfit", "libraries")
+    return os.path.join(cache_folder_of(environ), "libraries")
 
 
 def site_stores(environ: Mapping[str, str]) -> tuple[str, ...]:
