@@ -1,4 +1,4 @@
-"""Where a release goes, what is there already, and whether it may go there."""
+"""Whether a release may go where it shall, and how it gets onto a static index."""
 
 from __future__ import annotations
 
@@ -10,289 +10,39 @@ from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from wheelfit.build.publishing.completeness import Project
-from wheelfit.build.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY
 from wheelfit.build.publishing.outgoing import Kind
 from wheelfit.build.publishing.refusals import BAD_ATTESTATION
-from wheelfit.build.publishing.wire import read_attestations, read_pypirc
+from wheelfit.build.publishing.wire import read_attestations
 from wheelfit.check.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
 from wheelfit.check.findings import Count, Finding, Place, Report, Severity
 from wheelfit.check.local import check_paths
-from wheelfit.check.profile import Profile
-from wheelfit.cli.configuration import home
-from wheelfit.cli.pip_rules import pip_surroundings
-from wheelfit.cli.upload_logins import find_login, with_login
 from wheelfit.errors import (
     AttestationProblem,
-    FileProblem,
     InconsistentDocuments,
-    InvalidConfiguration,
     InvalidWheel,
     NetworkError,
-    UsageError,
 )
 from wheelfit.server.uploads.rules import check_file
-from wheelfit.sources.open import open_sources
-from wheelfit.sources.pip_configuration import read_pip_configuration
-from wheelfit.sources.urls import origin, redact, split_userinfo
-from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Mapping, Sequence
-    from ssl import SSLContext
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.build.publishing.forecast import Limits
     from wheelfit.build.publishing.outgoing import Outgoing, Release, Set
+    from wheelfit.check.profile import Profile
     from wheelfit.cli.output import Output
-    from wheelfit.server.generate.targets import Target
-    from wheelfit.sources.credentials import Login
+    from wheelfit.cli.publish_destinations import Index, StaticPlace
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
-    from wheelfit.sources.remembered import Remembered
-    from wheelfit.sources.settings import SourceSettings
 
-__all__ = [
-    "Index",
-    "StaticPlace",
-    "documents_of",
-    "judge",
-    "limits_of",
-    "open_destination",
-    "project_in",
-    "publish_static",
-]
+__all__ = ["documents_of", "judge", "project_in", "publish_static"]
 
 
 def __dir__() -> list[str]:
     return __all__
-
-
-_PUBLIC = {"upload.pypi.org": "https://pypi.org/simple/",
-           "test.pypi.org": "https://test.pypi.org/simple/"}  # fmt: skip
-"""Hosts of the public registry, and where each lists what it has."""
-_ENDINGS = ("/simple", "/legacy")
-
-
-# --- where to --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """Hold an index that takes uploads."""
-
-    upload_url: str
-    """Without credentials, as all of these."""
-    check_url: str
-    """Where it lists what it has."""
-    base: str | None
-    """Of a server of ours: what stands before ``/-/``; it can hold a release back."""
-    login: Login | None
-    settings: SourceSettings
-    context: SSLContext | None = field(compare=False)
-    """Whom to trust there over TLS; None over plain HTTP."""
-
-    @property
-    def name(self) -> str:
-        """What people know it by."""
-        return self.check_url if self.base else self.upload_url
-
-    @property
-    def is_public(self) -> bool:
-        """Whether it is the public registry."""
-        return urlsplit(self.upload_url).hostname in _PUBLIC
-
-    def sources(self, environ: Mapping[str, str], output: Output) -> Remembered:
-        """Open what it lists; nothing is remembered, since it changes."""
-        is_same = origin(self.check_url) == origin(self.upload_url)
-        settings = replace(
-            self.settings,
-            index_url=with_login(self.check_url, self.login if is_same else None),
-            extra_index_urls=(),
-            find_links=(),
-            no_index=False,
-            cache=False,
-        )
-        return open_sources(
-            settings, cache_folder=None, environ=environ, home=home(), note=output.warn
-        )
-
-    def there(
-        self, projects: Sequence[NormalizedName], environ: Mapping[str, str], output: Output
-    ) -> dict[NormalizedName, tuple[File, ...]]:
-        """Return what it lists of projects."""
-        with closing(self.sources(environ, output)) as sources:
-            pages = {name: sources.project(name) for name in projects}
-        return {name: () if page is None else page.files for name, page in pages.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class StaticPlace:
-    """Hold a static index: files that any web server offers."""
-
-    target: Target
-    folder: Path | None
-    """None: it is an object store."""
-
-    @property
-    def name(self) -> str:
-        """What people know it by."""
-        return f"{self.target.name}/simple/"
-
-    @property
-    def is_public(self) -> bool:
-        """Whether it is the public registry."""
-        return False
-
-    def there(self, projects: Sequence[NormalizedName]) -> dict[NormalizedName, tuple[File, ...]]:
-        """Return what its pages list of projects."""
-        from wheelfit.server.generate.manifest import MANIFEST, read_manifest
-
-        files = read_manifest(self.target.read(MANIFEST), where=self.target.name).files
-        return {name: files.get(name, ()) for name in projects}
-
-
-def open_destination(
-    arguments: Namespace, environ: Mapping[str, str], output: Output
-) -> Index | StaticPlace:
-    """Find out what ``--to`` names.
-
-    :param arguments: of ``wheelfit publish``.
-    :param environ: the environment of the process.
-    :param output: told what people should know.
-    :raises Unreachable: a server cannot be reached.
-    :raises InvalidConfiguration: it is no address.
-    :raises UsageError: a name stands for nothing.
-    """
-    text = arguments.to
-    if text.startswith(("http://", "https://")):
-        return _index(text, _configured_for(text), arguments, environ, output)
-    is_path = "://" in text or text.startswith("file:") or set(text) & set("/\\.")
-    if not is_path and not Path(text).exists():
-        known = read_pypirc(home() / ".pypirc")
-        if text in known:
-            url = known[text].get("repository", "")
-            return _index(url, known[text], arguments, environ, output)
-        raise UsageError(
-            f"--to {text}: there is no such folder, and no index of that name",
-            hint=f"name the URL of an index, ./{text} for a new folder, or one of "
-            f"{', '.join(sorted(known))} (.pypirc names more)",
-        )
-    if arguments.check_url or arguments.one_by_one:
-        raise UsageError("--check-url and --one-by-one are for indexes that take uploads")
-    return _static(text)
-
-
-def _configured_for(url: str) -> Mapping[str, str]:
-    """Return what ``.pypirc`` says of an address, if there is such a file."""
-    path = home() / ".pypirc"
-    if not path.is_file():
-        return {}
-    clean = split_userinfo(url)[0].rstrip("/")
-    for one in read_pypirc(path).values():
-        if one.get("repository", "").rstrip("/") == clean:
-            return one
-    return {}
-
-
-def _index(
-    url: str,
-    configured: Mapping[str, str],
-    arguments: Namespace,
-    environ: Mapping[str, str],
-    output: Output,
-) -> Index:
-    clean, host = _checked(url)
-    if arguments.check_url:
-        _checked(arguments.check_url)
-    settings = read_pip_configuration(pip_surroundings(environ, None)).with_options(
-        cert=arguments.cert, client_cert=arguments.client_cert
-    )
-    base = context = None
-    if clean.startswith("https:"):
-        from wheelfit.sources.certificates import checking_context
-
-        context = checking_context(settings.cert, settings.client_cert, environ=environ)
-    if host not in _PUBLIC:
-        from wheelfit.server.hosting.client import is_index_server
-
-        base = _without_ending(clean)
-        base = base if is_index_server(base, context=context) else None
-    login, place = find_login(
-        url, configured, settings, environ, home(), is_ours=base is not None, note=output.warn
-    )
-    if place:
-        output.detail(f"the login is that of {place}")
-    if base is not None:
-        return Index(f"{base}/legacy/", f"{base}/simple/", base, login, settings, context)
-    check_url = arguments.check_url or _PUBLIC.get(host) or f"{_without_ending(clean)}/simple/"
-    if not arguments.check_url and host not in _PUBLIC:
-        output.detail(f"what is there already is looked for at {redact(check_url)}")
-    return Index(clean, split_userinfo(check_url)[0], None, login, settings, context)
-
-
-def _checked(url: str) -> tuple[str, str]:
-    """Return an address without its login, and its host.
-
-    :raises InvalidConfiguration: it is none.
-    """
-    try:
-        clean = split_userinfo(url)[0]
-        where = origin(clean)
-    except ValueError:
-        where = None
-    if where is None or where.scheme not in ("http", "https") or not where.port:
-        raise InvalidConfiguration("this is no address of an index", where=redact(url))
-    return clean, where.host
-
-
-def _without_ending(url: str) -> str:
-    url = url.partition("?")[0].rstrip("/")
-    for ending in _ENDINGS:
-        url = url.removesuffix(ending)
-    return url
-
-
-def _static(text: str) -> StaticPlace:
-    from wheelfit.cli.index_targets import open_target
-    from wheelfit.server.generate.targets import SIMPLE
-    from wheelfit.server.store.opening import DATABASE
-
-    target, folder = open_target(text)
-    if folder is not None and folder.name == SIMPLE:
-        raise UsageError(
-            f"the pages would go into {folder / SIMPLE}",
-            hint=f"name the folder above: --to {folder.parent}",
-        )
-    if folder is not None and (folder / DATABASE).exists():
-        raise FileProblem(
-            "this is the store of a live index",
-            where=text,
-            hint="name the URL of its server, as http://127.0.0.1:8942/",
-        )
-    return StaticPlace(target, folder)
-
-
-def limits_of(arguments: Namespace, destination: Index | StaticPlace) -> Limits:
-    """Return how much an index takes: what the user knows of it, or its usual limits.
-
-    :param arguments: of ``wheelfit publish``.
-    :param destination: the index.
-    """
-    is_public = destination.is_public or Profile.PYPI in arguments.profile
-    usual = PUBLIC_REGISTRY if is_public else NO_LIMITS
-    return replace(
-        usual,
-        file=usual.file if arguments.file_limit is None else arguments.file_limit,
-        project=usual.project if arguments.project_limit is None else arguments.project_limit,
-    )
-
-
-# --- may it go -------------------------------------------------------------------------------
 
 
 _OWN = (PYPI_FILE_SIZE.code, PYPI_PROJECT_SIZE.code)

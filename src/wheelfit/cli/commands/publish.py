@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wheelfit.build.publishing.outgoing import Release, Set
     from wheelfit.check.findings import Report
     from wheelfit.cli.output import Output
-    from wheelfit.cli.publishing import Index, StaticPlace
+    from wheelfit.cli.publish_destinations import Index, StaticPlace
     from wheelfit.sources.page import File
 
 
@@ -110,7 +110,8 @@ def run(arguments: Namespace, output: Output, environ: Mapping[str, str]) -> int
     from wheelfit.build.publishing.refusals import REFUSALS
     from wheelfit.check.findings import Count, Report, Severity
     from wheelfit.cli.check_report import Bar, check_ignored, exit_code
-    from wheelfit.cli.publishing import Index, documents_of, limits_of, open_destination
+    from wheelfit.cli.publish_destinations import Index, limits_of, open_destination
+    from wheelfit.cli.publishing import documents_of
 
     check_ignored(arguments.ignore, REFUSALS)
     with Bar(output, "reading") as bar:
@@ -413,7 +414,7 @@ class _Told:
 
 
 def _way_of(destination: Index | StaticPlace, *, one_by_one: bool) -> str:
-    from wheelfit.cli.publishing import Index
+    from wheelfit.cli.publish_destinations import Index
 
     if not isinstance(destination, Index):
         return "static"
