@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING
 
 from wheelfit.check import checks
 from wheelfit.check.documents import check_variant_document
+from wheelfit.check.each_wheel import WheelToCheck, broken_promises, in_threads, look_at
 from wheelfit.check.findings import Count, Place, Report, Unchecked
-from wheelfit.check.listings import check_listing, sdist_release, sort_files
+from wheelfit.check.listings import check_listing, sort_files
+from wheelfit.check.named_files import DOCUMENT, NamedFiles
 from wheelfit.check.releases import (
     ReleaseFacts,
     check_index_file,
@@ -20,7 +21,7 @@ from wheelfit.check.releases import (
     check_snapshots,
     wrong_hash,
 )
-from wheelfit.check.wheels import WheelFacts, check_wheel
+from wheelfit.check.wheels import WheelFacts
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import (
@@ -30,8 +31,7 @@ from wheelfit.errors import (
     InvalidPage,
     WheelfitError,
 )
-from wheelfit.sources.hashes import check_bytes, check_file
-from wheelfit.sources.page import VARIANTS_SUFFIX
+from wheelfit.sources.hashes import check_bytes
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.simple_api import parse_links
 from wheelfit.sources.urls import file_path, file_url, redact
@@ -40,6 +40,7 @@ from wheelfit.values import dataclass, field
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from wheelfit.check.each_wheel import Each
     from wheelfit.check.findings import Finding
     from wheelfit.check.listings import Release
     from wheelfit.check.profile import Profile
@@ -48,43 +49,17 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
 
-__all__ = ["CheckedWheel", "Each", "WheelToCheck", "check_paths", "look_at"]
+__all__ = ["check_paths"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-_DOCUMENT = "variant.json"
-_PAGE = "index.html"
 _LARGEST_PAGE = 256 << 20
 _FOR_PEOPLE = b'<meta name="wheelfit:page" content="people">'
 """Stands in the head of pages that `wheelfit index generate --site` writes: no installer's."""
 _HEAD = 1 << 10
-_MOST_THREADS = 8
-_LARGE = 1 << 20
-
-
-CheckedWheel: TypeAlias = "tuple[list[Finding], WheelFacts | None]"
-"""What was found in a wheel, and what is known of it."""
-
-
-class Each(Protocol):
-    """Call a function for each of some wheels."""
-
-    def __call__(
-        self,
-        function: Callable[[WheelToCheck], CheckedWheel],
-        asked: Sequence[WheelToCheck],
-        progress: Progress,
-        /,
-    ) -> Iterable[CheckedWheel | WheelfitError]:
-        """Return what comes of each, in their order; an error leaves its wheel unchecked.
-
-        :param function: raises `FileProblem`.
-        :param asked: the wheels.
-        :param progress: told of their sizes as they are done.
-        """
 
 
 def check_paths(
@@ -110,167 +85,11 @@ def check_paths(
     :param seen: is given each release, and yields what it finds there.
     :param each: calls `look_at` for each of some wheels, wherever it likes; default: some threads.
     """
-    found = _Found()
+    found = NamedFiles()
     for path in paths:
         found.add(path)
     work = _Work(found, profiles, full=full, binaries=binaries, seen=seen, each=each)
     return work.report(progress)
-
-
-@dataclass(frozen=True, slots=True)
-class WheelToCheck:
-    """Say which wheel is looked at, and how closely; can be pickled."""
-
-    path: Path
-    """As the user named it, which is how findings name it."""
-    size: int
-    full: bool = False
-    binaries: bool = False
-    profiles: frozenset[Profile] = frozenset()
-    promise: File | None = None
-    """What a page says of it."""
-    folder: Path | None = None
-    """The folder from which its path counts, for another process; None: the current one."""
-
-    def __str__(self) -> str:
-        return str(self.path)
-
-
-def look_at(asked: WheelToCheck) -> CheckedWheel:
-    """Check one wheel by itself.
-
-    :param asked: which, and how.
-    :return: what was found, and what is known of the wheel; None if it has no valid name.
-    :raises FileProblem: it cannot be read.
-    :raises NeedsExtra: see `wheelfit.check.wheels.check_wheel`.
-    """
-    path = asked.path if asked.folder is None else asked.folder / asked.path
-    where = str(asked.path)
-    try:
-        findings, facts = check_wheel(
-            path,
-            path.name,
-            where=where,
-            full=asked.full,
-            binaries=asked.binaries,
-            profiles=asked.profiles,
-        )
-        if asked.full and asked.promise is not None:
-            findings = [*findings, *_broken_promises(asked.promise, path, where=where)]
-    except OSError as error:
-        message = f"the wheel cannot be read: {error.strerror or type(error).__name__}"
-        raise FileProblem(message, where=where) from error
-    return findings, facts
-
-
-def _broken_promises(
-    file: File, path: Path, data: bytes | None = None, *, where: str = ""
-) -> Iterator[Finding]:
-    """Yield where a file is not what a page promises of it (F-79)."""
-    where = where or str(path)
-    if not (file.hashes or file.size is not None):
-        return
-    try:
-        if data is not None:
-            check_bytes(data, file.hashes, file.size, where=where)
-        else:
-            check_file(path, file.hashes, file.size, where=where)
-    except IntegrityError as error:
-        yield wrong_hash(error, where)
-
-
-def _in_threads(
-    function: Callable[[WheelToCheck], CheckedWheel],
-    asked: Sequence[WheelToCheck],
-    progress: Progress,
-) -> Iterator[CheckedWheel | WheelfitError]:
-    """Call a function for each wheel, for large ones in some threads.
-
-    Hashing lets other threads work meanwhile; what small wheels need does not, and many threads
-    would only be in each other's way.
-    """
-
-    def call(one: WheelToCheck) -> CheckedWheel | WheelfitError:
-        try:
-            return function(one)
-        except FileProblem as error:
-            return error
-
-    progress.start(sum(one.size for one in asked))
-    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
-        large = {id(one): pool.submit(call, one) for one in asked if one.size >= _LARGE}
-        for one in asked:
-            future = large.pop(id(one), None)
-            checked = call(one) if future is None else future.result()
-            progress.advance(one.size)
-            yield checked
-    progress.done()
-
-
-@dataclass(slots=True)
-class _Found:
-    """Hold the files to look at; each once, in the order in which they were named."""
-
-    wheels: dict[Path, None] = field(default_factory=dict)
-    index_files: dict[Path, None] = field(default_factory=dict)
-    documents: dict[Path, None] = field(default_factory=dict)
-    pages: dict[Path, None] = field(default_factory=dict)
-    sources: dict[Path, Release] = field(default_factory=dict)
-    """Source distributions, which are not looked into."""
-    picked: set[Path] = field(default_factory=set)
-    """Files that were named themselves, so that others of their release may be missing."""
-    unchecked: list[Unchecked] = field(default_factory=list)
-
-    def add(self, path: Path) -> None:
-        """Add a file, or everything in a folder."""
-        if path.is_dir():
-            self._add_folder(path)
-        elif not path.exists():
-            self._skip(path, "there is no such file or folder")
-        elif self._add_file(path):
-            self.picked.add(path)
-        elif path.suffix == ".json":
-            self.documents[path] = None
-            self.picked.add(path)
-        else:
-            self._skip(path, "it is neither a wheel nor a variant document")
-
-    def _add_file(self, path: Path) -> bool:
-        kinds = (".whl", VARIANTS_SUFFIX, _DOCUMENT, _PAGE)
-        if path.name.endswith(kinds) and path.exists() and not path.is_file():
-            self._skip(path, "it is no ordinary file")  # a pipe may never end
-        elif path.suffix == ".whl":
-            self.wheels[path] = None
-        elif path.name.endswith(VARIANTS_SUFFIX):
-            self.index_files[path] = None
-        elif path.name == _DOCUMENT:
-            self.documents[path] = None
-        elif path.name == _PAGE:
-            self.pages[path] = None
-        else:
-            return False
-        return True
-
-    def _add_folder(self, folder: Path) -> None:
-        count = 0
-        problems: list[OSError] = []
-        for root, folders, names in os.walk(folder, onerror=problems.append):
-            # Hidden folders hold environments and the memory of tools.
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            for name in sorted(names):
-                path = Path(root, name)
-                if self._add_file(path):
-                    count += 1
-                elif (release := sdist_release(name)) is not None:
-                    self.sources[path] = release
-        for error in problems:
-            self._skip(Path(error.filename), f"the folder cannot be read: {error.strerror}")
-        if not count and not problems:
-            self._skip(folder, "there is nothing to check in the folder")
-
-    def _skip(self, path: Path, reason: str) -> None:
-        hint = "name wheels, *-variants.json files, folders of them, or projects of an index"
-        self.unchecked.append(Unchecked(str(path), FileProblem.reference, reason, hint))
 
 
 @dataclass(slots=True)
@@ -301,7 +120,7 @@ class _Work:
 
     def __init__(
         self,
-        found: _Found,
+        found: NamedFiles,
         profiles: frozenset[Profile],
         *,
         full: bool,
@@ -310,7 +129,7 @@ class _Work:
         each: Each | None = None,
     ) -> None:
         self._seen = seen
-        self._each = each or _in_threads
+        self._each = each or in_threads
         self._found = found
         self._profiles = profiles
         self._full = full
@@ -405,7 +224,7 @@ class _Work:
         """Hold an index file against what the page promises of it (F-79)."""
         file = self._promises.get(os.path.realpath(path))
         if file is not None:
-            self._findings += _broken_promises(file, path, data)
+            self._findings += broken_promises(file, path, data)
 
     # --- files ---------------------------------------------------------------------------
 
@@ -492,11 +311,11 @@ class _Work:
             data,
             Place(str(path)),
             label=label,
-            is_whole=path.name != _DOCUMENT,
+            is_whole=path.name != DOCUMENT,
             profiles=self._profiles,
         )
         self._findings += findings
-        if document is None or label is not None or path.name != _DOCUMENT:
+        if document is None or label is not None or path.name != DOCUMENT:
             return
         labels = [*document.variants, *document.unusable]
         if len(labels) != 1:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wheelfit.build.executors import Workers
     from wheelfit.build.wheel_jobs import Done, WheelJob
     from wheelfit.build.work import Outcome
-    from wheelfit.check.local import CheckedWheel, Each, WheelToCheck
+    from wheelfit.check.each_wheel import CheckedWheel, Each, WheelToCheck
     from wheelfit.errors import WheelfitError
     from wheelfit.sources.progress import Progress
 
@@ -116,7 +116,7 @@ def each_wheel(arguments: Namespace) -> Iterator[Each | None]:
 
 
 class _Each:
-    """Have wheels looked at (`wheelfit.check.local.Each`)."""
+    """Have wheels looked at (`wheelfit.check.each_wheel.Each`)."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
