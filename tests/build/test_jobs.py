@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.build.front_end.building import BuildOrder, BuiltWheel
+from wheelfit.build.front_end.orders import BuildOrder, BuiltWheel
 from wheelfit.build.front_end.recipes import Recipe
 from wheelfit.build.front_end.variants import PLAIN, Choice
 from wheelfit.build.jobs import of_record, order_digest, source_digest, to_record

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.build.front_end.building import BuiltWheel
+from wheelfit.build.front_end.orders import BuiltWheel
 from wheelfit.build.matrix import ANY
 from wheelfit.build.work_record import digest_of
 from wheelfit.core.labels import Label
@@ -17,7 +17,7 @@ from wheelfit.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from wheelfit.build.front_end.building import BuildOrder
+    from wheelfit.build.front_end.orders import BuildOrder
     from wheelfit.build.matrix import Job
     from wheelfit.errors import WheelfitError
 

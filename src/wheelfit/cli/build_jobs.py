@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from wheelfit.build.executors import Workers
-    from wheelfit.build.front_end.building import BuildOrder, BuiltWheel
+    from wheelfit.build.front_end.orders import BuildOrder, BuiltWheel
     from wheelfit.build.front_end.source import Source
     from wheelfit.build.front_end.variants import Choice
     from wheelfit.build.jobs import JobResult

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.build.front_end.building import BuildOrder, build_sdist, build_wheels
+from wheelfit.build.front_end.building import build_sdist, build_wheels
+from wheelfit.build.front_end.orders import BuildOrder
 from wheelfit.build.front_end.recipes import Recipe
 from wheelfit.build.front_end.variants import PLAIN
 from wheelfit.errors import FileProblem, InvalidConfiguration

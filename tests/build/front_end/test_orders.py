@@ -5,8 +5,7 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
-from wheelfit.build.front_end.building import BuildOrder, BuiltWheel
-from wheelfit.build.front_end.orders import orders_for
+from wheelfit.build.front_end.orders import BuildOrder, BuiltWheel, orders_for
 from wheelfit.build.front_end.recipes import Recipe, Recipes
 from wheelfit.build.front_end.variants import PLAIN, Choice
 from wheelfit.core.labels import NULL, Label

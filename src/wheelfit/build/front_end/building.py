@@ -6,7 +6,6 @@ Nothing is written but below the folder that is given, and what a backend writes
 
 from __future__ import annotations
 
-import configparser
 import hashlib
 import time
 from contextlib import contextmanager
@@ -14,10 +13,12 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Protocol
 
+from wheelfit.build.front_end.afresh import afresh
 from wheelfit.build.front_end.dialects import DIALECTS, dialect_of, handed_to_meson
 from wheelfit.build.front_end.finishing import CURRENT, finish, look_into, with_dependencies
 from wheelfit.build.front_end.flags import flags_of, with_flags
 from wheelfit.build.front_end.looking import look_at
+from wheelfit.build.front_end.orders import BuildOrder, BuiltWheel
 from wheelfit.build.front_end.source import open_source
 from wheelfit.build.provider_answers import ask_providers, plugin_names, plugin_requirements
 from wheelfit.core.filename import parse_wheel_filename
@@ -36,11 +37,10 @@ if TYPE_CHECKING:
     from wheelfit.build.front_end.variants import Choice
     from wheelfit.build.provider_answers import ProviderAnswers
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.projects.backend import ConfigSettings, Kind
+    from wheelfit.projects.backend import ConfigSettings
 
-__all__ = ["BuildOrder", "BuiltWheel", "Place", "Places", "build_sdist", "build_wheels"]
+__all__ = ["Place", "Places", "build_sdist", "build_wheels"]
 
 
 def __dir__() -> list[str]:
@@ -76,56 +76,6 @@ class Places(Protocol):
         :param folder: an empty one that may be filled.
         :raises EnvironmentUnavailable: it cannot be made.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class BuildOrder:
-    """Ask for wheels that are built alike."""
-
-    project: Path
-    """Its folder, or an archive of it."""
-    choices: tuple[Choice, ...]
-    """The wheels; one build does for all, unless the backend itself is told of variants."""
-    recipe: Recipe
-    kind: Kind = "wheel"
-    dialect: str = "auto"
-    """A name of `DIALECTS`; ``auto``: what is installed decides; ``none``: it is not asked."""
-    providers: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """By namespace: the requirement of its plugin, for projects without a table (B-8)."""
-    ask_plugins: bool = False
-    """Whether every plugin that the wheels need is installed for validation (B-25)."""
-    deadline: float = 10.0
-    """Seconds that a plugin has (P-37)."""
-    dependencies: tuple[str, ...] = ()
-    """What every wheel needs besides what its backend writes; markers may speak of variants."""
-    epoch: int | None = None
-    """Time of the members that are written here, in seconds since 1970."""
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltWheel:
-    """Hold one wheel that is there."""
-
-    path: Path
-    label: Label | None
-    """Of the variant; None: it is plain."""
-    properties: PropertySet
-    how: str
-    """``plain``; ``converted`` from a plain wheel; or ``native``, if its backend knows variants."""
-    backend: str
-    """Name and version of the build backend."""
-    flags: tuple[str, ...]
-    """What compilers were told besides."""
-    validated: Mapping[str, str | None] = field(hash=False)
-    """By namespace: who validated the properties; None: nobody could (B-25)."""
-    plugins: Mapping[str, str] = field(hash=False)
-    """By namespace: name and version of the plugin that was asked (B-24)."""
-    notes: tuple[str, ...]
-    """What is odd about it, one sentence each."""
-    content: str
-    """A digest of everything in it but its dist-info."""
-    sha256: str
-    size: int
 
 
 def _say_nothing(_text: str) -> None:
@@ -479,40 +429,11 @@ class _Work:
     def _run(self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]) -> Path:
         kind, began = self._order.kind, time.monotonic()
         if kind == "wheel":
-            settings, environ = self._afresh(settings, environ)
+            folder = self._new_folder("objects")
+            settings, environ = afresh(self._source, folder, settings, environ)
         path = self._backend(place, settings, environ).build(kind, self._new_folder("built"))
         self._tell(f"built {path.name} in {time.monotonic() - began:.1f} s")
         return path
-
-    def _afresh(
-        self, settings: ConfigSettings, environ: Mapping[str, str]
-    ) -> tuple[ConfigSettings, Mapping[str, str]]:
-        """Let no build take up what another one left in the project.
-
-        Setuptools takes an object file that is there whatever flags it was compiled with, and
-        CMake hears of ``CFLAGS`` only once.
-        """
-        folder = self._new_folder("objects")
-        # Backends of a project's own use setuptools too; nobody else reads it.
-        parser = configparser.RawConfigParser()
-        if own := environ.get("DIST_EXTRA_CONFIG"):
-            try:
-                parser.read(own, encoding="utf-8")
-            except (configparser.Error, OSError, ValueError):
-                raise InvalidConfiguration("DIST_EXTRA_CONFIG cannot be read", where=own) from None
-        if not parser.has_section("build"):
-            parser.add_section("build")
-        parser.set("build", "build_base", str(folder / "build"))
-        with (folder / "extra.cfg").open("w", encoding="utf-8") as file:
-            parser.write(file)
-        environ = {**environ, "DIST_EXTRA_CONFIG": str(folder / "extra.cfg")}
-        if (
-            self._source.backend == "scikit_build_core.build"
-            and self._source.at("tool", "scikit-build", "build-dir") is not None
-            and not {"build-dir", "skbuild.build-dir"} & settings.keys()
-        ):
-            settings = {**settings, "build-dir": str(folder / "cmake")}
-        return settings, environ
 
     # --- results -----------------------------------------------------------------------------
 

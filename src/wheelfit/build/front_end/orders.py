@@ -1,4 +1,4 @@
-"""From what is wanted of a project to orders: what is built alike is built once."""
+"""Orders and what becomes of them, as plain data; what is built alike is built once."""
 
 from __future__ import annotations
 
@@ -11,20 +11,73 @@ from wheelfit.build.index_file import read_wheel_document
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import combine
 from wheelfit.errors import BuildFailed
-from wheelfit.values import replace
+from wheelfit.values import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
-    from wheelfit.build.front_end.building import BuildOrder, BuiltWheel
     from wheelfit.build.front_end.recipes import Recipes
     from wheelfit.build.front_end.variants import Choice
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.projects.backend import Kind
 
-__all__ = ["check_together", "orders_for"]
+__all__ = ["BuildOrder", "BuiltWheel", "check_together", "orders_for"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOrder:
+    """Ask for wheels that are built alike."""
+
+    project: Path
+    """Its folder, or an archive of it."""
+    choices: tuple[Choice, ...]
+    """The wheels; one build does for all, unless the backend itself is told of variants."""
+    recipe: Recipe
+    kind: Kind = "wheel"
+    dialect: str = "auto"
+    """A name of `DIALECTS`; ``auto``: what is installed decides; ``none``: it is not asked."""
+    providers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """By namespace: the requirement of its plugin, for projects without a table (B-8)."""
+    ask_plugins: bool = False
+    """Whether every plugin that the wheels need is installed for validation (B-25)."""
+    deadline: float = 10.0
+    """Seconds that a plugin has (P-37)."""
+    dependencies: tuple[str, ...] = ()
+    """What every wheel needs besides what its backend writes; markers may speak of variants."""
+    epoch: int | None = None
+    """Time of the members that are written here, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltWheel:
+    """Hold one wheel that is there."""
+
+    path: Path
+    label: Label | None
+    """Of the variant; None: it is plain."""
+    properties: PropertySet
+    how: str
+    """``plain``; ``converted`` from a plain wheel; or ``native``, if its backend knows variants."""
+    backend: str
+    """Name and version of the build backend."""
+    flags: tuple[str, ...]
+    """What compilers were told besides."""
+    validated: Mapping[str, str | None] = field(hash=False)
+    """By namespace: who validated the properties; None: nobody could (B-25)."""
+    plugins: Mapping[str, str] = field(hash=False)
+    """By namespace: name and version of the plugin that was asked (B-24)."""
+    notes: tuple[str, ...]
+    """What is odd about it, one sentence each."""
+    content: str
+    """A digest of everything in it but its dist-info."""
+    sha256: str
+    size: int
 
 
 def orders_for(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from wheelfit.build.front_end.building import BuildOrder, BuiltWheel
+    from wheelfit.build.front_end.orders import BuildOrder, BuiltWheel
     from wheelfit.build.front_end.recipes import Recipe
     from wheelfit.build.front_end.variants import Choice, Wanted
     from wheelfit.build.jobs import JobResult
@@ -316,8 +316,8 @@ def _recipe(arguments: Namespace, settings: ConfigSettings, *, hand_over: bool) 
 
 def _order(arguments: Namespace, environ: Mapping[str, str], dialect: str) -> BuildOrder:
     """Return what all orders have in common."""
-    from wheelfit.build.front_end.building import BuildOrder
     from wheelfit.build.front_end.dialects import DIALECTS
+    from wheelfit.build.front_end.orders import BuildOrder
     from wheelfit.build.front_end.recipes import Recipe
     from wheelfit.cli.source_date import source_date_epoch
     from wheelfit.errors import UsageError
