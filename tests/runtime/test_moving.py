@@ -1,0 +1,218 @@
+"""The guide to leaving suffixes is followed: to variant wheels, and to variants of a loader."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import venv
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from cli.running import Runner
+
+import wheelfit
+from wheelfit.platforms.surroundings import architecture_of_this_process
+from wheelfit.runtime.declarations import FOLDER
+from wheelfit.testing.projects import write_project
+from wheelfit.testing.wheels import build_wheel
+
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "move-from-suffix-packages.md"
+SOURCE = Path(wheelfit.__file__).parents[1]
+CU12 = "nvidia :: cuda_version_lower_bound :: 12.0"
+NEEDS = {"cu12": [CU12], "avx2": ["x86_64 :: level :: v3"], "generic": []}
+DRIVER = "WHEELFIT_OVERRIDE_NVIDIA_CUDA_VERSION_LOWER_BOUND"
+LEVEL = "WHEELFIT_OVERRIDE_X86_64_LEVEL"
+WHICH = "import spam; print(spam.which)"
+_BACKEND = """
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    lines = "from wheelfit.runtime import load\\nload(__name__, into=__name__)\\n"
+    return write(folder, STEM + "-py3-none-any.whl", {"spam/__init__.py": lines, **records()})
+"""
+
+pytestmark = [
+    pytest.mark.usefixtures("bare_environment"),
+    pytest.mark.skipif(sys.platform == "win32", reason="environments are those of POSIX"),
+    pytest.mark.skipif(architecture_of_this_process() != "x86_64", reason="it is about AVX2"),
+]
+
+
+def _block(section: str, number: int = 0) -> str:
+    """Return a block of TOML of the guide, as its readers copy it."""
+    (text,) = re.findall(
+        rf"^## {section}$(.*?)(?=^## |\Z)", GUIDE.read_text(), re.MULTILINE | re.DOTALL
+    )
+    found: str = re.findall(r"^```toml$\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[number]
+    return found
+
+
+@pytest.fixture
+def wheelfit_cli(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Runner:
+    """Give the command line, with a cache of its own."""
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return Runner(capsys)
+
+
+@pytest.fixture
+def dist(tmp_path: Path) -> Path:
+    """Give a folder of wheels that is going to be an index."""
+    # What runs is this checkout; its wheel only has to be there for those who resolve.
+    build_wheel(tmp_path / "dist", "wheelfit", "1.0", files={"no_code_here.txt": ""})
+    return tmp_path / "dist"
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def url(dist: Path) -> Iterator[str]:
+    """Serve the folder of wheels as any plain server does, and give the URL of its index."""
+    handler = functools.partial(_Quiet, directory=str(dist))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/simple/"
+        server.shutdown()
+        thread.join()
+
+
+class Machine:
+    """Be a machine with an environment, and whatever installs into it.
+
+    :param folder: of the environment.
+    :param found: what the machine supports, as variables.
+    """
+
+    def __init__(self, folder: Path, **found: str) -> None:
+        venv.create(folder, with_pip=False, symlinks=True)
+        self.python = folder / "bin" / "python"
+        self._environ = {
+            **{n: v for n, v in os.environ.items() if not n.startswith(("WHEELFIT_O", "PYTHON"))},
+            "PYTHONPATH": str(SOURCE),
+            **found,
+        }
+
+    def pip(self, pip: Path, url: str, *words: str) -> None:
+        """Have pip, which knows nothing of variants, install something."""
+        command = [str(pip), "--isolated", f"--python={self.python}", "install", "-q", "-i", url]
+        done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    def imports(self, **more: str) -> str:
+        """Return which implementation is imported."""
+        done = subprocess.run(
+            [self.python, "-c", WHICH],
+            env={**self._environ, **more},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def has(self) -> set[str]:
+        """Return the distributions that are installed."""
+        return {
+            one.name.split("-")[0] for one in self.python.parents[1].glob("lib/*/*/*.dist-info")
+        }
+
+
+GPU = {DRIVER: "12.8,12.4,12.0", LEVEL: "v3,v2,v1"}
+NO_GPU = {DRIVER: "", LEVEL: "v3,v2,v1"}
+OLD = {DRIVER: "", LEVEL: "v1"}
+
+
+def _set(monkeypatch: pytest.MonkeyPatch, found: dict[str, str]) -> None:
+    for name, value in found.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_to_variant_wheels(
+    wheelfit_cli: Runner,
+    dist: Path,
+    url: str,
+    tmp_path: Path,
+    pip: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two packages that are both `import spam` become one, of which each machine gets its build."""
+    for suffix in ("cu12", "cpu"):
+        files = {"spam/__init__.py": f"which = {suffix!r}\n"}
+        build_wheel(tmp_path / "wheels", f"spam-{suffix}", "2.0", files=files)
+    (tmp_path / "repack.toml").write_text(_block("To variant wheels"))
+    wheelfit_cli(
+        *("wheel", "repack", "--config", "repack.toml", "--provider", "nvidia"),
+        *("-o", "dist", "wheels"),
+    )
+    wheelfit_cli("index", "generate", dist)
+    for found, which in ((GPU, "cu12"), (NO_GPU, "cpu")):
+        _set(monkeypatch, found)
+        machine = Machine(tmp_path / which, **found)
+        wheelfit_cli("install", "--python", machine.python, "-i", url, "spam")
+        assert machine.imports() == which
+    machine = Machine(tmp_path / "pip")
+    machine.pip(pip, url, "spam")
+    assert machine.imports() == "cpu"
+
+
+def test_loader_and_variants(
+    wheelfit_cli: Runner,
+    dist: Path,
+    url: str,
+    tmp_path: Path,
+    pip: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Variants of the loader bring what suits the machine; pip brings what runs everywhere."""
+    for name, needs in NEEDS.items():
+        told = {"schema": 1, "group": "spam", "implementation": name, "module": f"spam_{name}"}
+        files = {
+            f"spam_{name}/__init__.py": f"which = {name!r}\n",
+            f"{FOLDER}/spam-{name}.json": json.dumps({**told, "properties": needs}),
+        }
+        build_wheel(dist, f"spam-{name}", "3.0", files=files, requires=["spam>=3"])
+    project = write_project(
+        tmp_path / "spam", "spam", "3.0", dependencies=["wheelfit"], backend=_BACKEND
+    )
+    words = [f"--variant={name}={needs[0]}" for name, needs in NEEDS.items() if needs]
+    wheelfit_cli("init", project, *words)
+    with (project / "pyproject.toml").open("a") as file:
+        file.write(_block("From the loader to variants"))
+    wheelfit_cli(
+        *("build", project, "--all", "-o", dist, "--no-isolation", "--python", sys.executable)
+    )
+    wheelfit_cli("check", dist)
+    wheelfit_cli("index", "generate", dist)
+
+    # Each machine gets the implementation that suits it, and no other.
+    machines = {"cu12": GPU, "avx2": NO_GPU, "generic": OLD}
+    for which, found in machines.items():
+        _set(monkeypatch, found)
+        machine = Machine(tmp_path / which, **found)
+        wheelfit_cli("install", "--python", machine.python, "-i", url, "spam")
+        assert machine.has() == {"spam", f"spam_{which}", "wheelfit"}
+        assert machine.imports() == which
+
+    # Back to plain pip in such an environment: what is there stays, more may come.
+    machine = Machine(tmp_path / "back", **GPU)
+    _set(monkeypatch, GPU)
+    wheelfit_cli("install", "--python", machine.python, "-i", url, "spam")
+    machine.pip(pip, url, "spam", "spam-generic")
+    assert machine.has() == {"spam", "spam_cu12", "spam_generic", "wheelfit"}
+    assert (machine.imports(), machine.imports(**OLD)) == ("cu12", "generic")
+
+    # And pip alone.
+    machine = Machine(tmp_path / "pip", **GPU)
+    machine.pip(pip, url, "spam")
+    assert (machine.has(), machine.imports()) == ({"spam", "spam_generic", "wheelfit"}, "generic")
