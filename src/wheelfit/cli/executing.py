@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import given
+from wheelfit.cli.typed import given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

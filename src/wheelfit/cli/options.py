@@ -7,9 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit.cli.typed import (
+    connections,
+    count,
+    device_policy,
+    given,
+    limit,
+    seconds,
+    size,
+)
+
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _ArgumentGroup
-    from collections.abc import Sequence
 
 __all__ = [
     "add_attestations",
@@ -28,11 +37,6 @@ __all__ = [
     "add_proxying",
     "add_requirements",
     "add_sources",
-    "check_action",
-    "duration",
-    "given",
-    "port_number",
-    "size",
 ]
 
 
@@ -256,11 +260,11 @@ def add_sources(parser: ArgumentParser) -> None:
         metavar="HOST",
         help="do not verify the certificate of this host (HOST or HOST:PORT)",
     )
-    group.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="wait for a server")
-    group.add_argument("--retries", type=_count, metavar="N", help="try a failing request again")
+    group.add_argument("--timeout", type=seconds, metavar="SECONDS", help="wait for a server")
+    group.add_argument("--retries", type=count, metavar="N", help="try a failing request again")
     group.add_argument(
         "--connections",
-        type=_connections,
+        type=connections,
         default=4,
         metavar="N",
         help="connections to one server that may carry wheels at the same time (default: 4)",
@@ -398,7 +402,7 @@ def add_machine(parser: ArgumentParser, *, several: bool = False) -> None:
     )
     group.add_argument(
         "--devices",
-        type=_device_policy,
+        type=device_policy,
         choices=("all", "highest", "lowest", "any"),
         default="all",
         help="with several unlike GPUs: a wheel must run on all, on the highest, on the lowest "
@@ -452,7 +456,7 @@ def add_machine(parser: ArgumentParser, *, several: bool = False) -> None:
     )
     group.add_argument(
         "--plugin-deadline",
-        type=_seconds,
+        type=seconds,
         default=10.0,
         metavar="SECONDS",
         help="how long a plugin may take to answer (default: 10)",
@@ -523,7 +527,7 @@ def add_choice(parser: ArgumentParser) -> None:
         "--limit",
         action="append",
         default=[],
-        type=_limit,
+        type=limit,
         metavar="NAME=N",
         help="bound size, depth, labels or values of metadata, or lookups in wheels of a release",
     )
@@ -581,113 +585,3 @@ def add_proxying(parser: ArgumentParser) -> None:
     add_sources(parser)
     add_machine(parser)
     add_choice(parser)
-
-
-def port_number(text: str) -> int:
-    """Read the number of a port; 0 means any that is free."""
-    from argparse import ArgumentTypeError
-
-    if not (text.isascii() and text.isdecimal() and len(text) < 6 and int(text) < 1 << 16):
-        raise ArgumentTypeError(f"{text[:20]!r} is no port")
-    return int(text)
-
-
-def check_action(action: str, actions: Sequence[str]) -> None:
-    """Check the first word of a command that can do several things.
-
-    :param action: the word.
-    :param actions: those that there are.
-    :raises UsageError: it is none of them.
-    """
-    if action not in actions:
-        from difflib import get_close_matches
-
-        from wheelfit.errors import UsageError
-
-        close = get_close_matches(action, actions, n=1)
-        raise UsageError(
-            f"there is no action {action!r}",
-            hint=f"did you mean {close[0]!r}?" if close else f"actions: {', '.join(actions)}",
-        )
-
-
-def given(text: str) -> str:
-    """Refuse an empty value: it is a variable of a script that was never set."""
-    from argparse import ArgumentTypeError
-
-    if not text:
-        raise ArgumentTypeError("the value is empty")
-    return text
-
-
-def _connections(text: str) -> int:
-    from argparse import ArgumentTypeError
-
-    from wheelfit.sources.settings import parse_connections
-
-    try:
-        return parse_connections(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from None
-
-
-def _device_policy(text: str) -> str:
-    return "lowest" if text == "min" else text
-
-
-def _seconds(text: str) -> float:
-    from argparse import ArgumentTypeError
-
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return seconds
-
-
-def duration(text: str) -> float:
-    """Read a number of seconds, maybe none, as an argument.
-
-    :param text: what was typed.
-    """
-    return 0.0 if text.strip() == "0" else _seconds(text)
-
-
-def size(text: str) -> int:
-    """Read a number of bytes, as an argument.
-
-    :param text: what was typed.
-    """
-    from argparse import ArgumentTypeError
-
-    from wheelfit.core.sizes import parse_size
-
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from None
-
-
-def _limit(text: str) -> tuple[str, int]:
-    from argparse import ArgumentTypeError
-
-    from wheelfit.cli.settings import LIMITS
-
-    name, _, number = text.partition("=")
-    if name not in LIMITS:
-        raise ArgumentTypeError(f"{name!r} is none of {', '.join(LIMITS)}")
-    smallest, largest = LIMITS[name]
-    is_number = number.isascii() and number.isdecimal() and len(number) < 20
-    if not is_number or not smallest <= int(number) <= largest:
-        raise ArgumentTypeError(f"{name} must be a number from {smallest} to {largest}")
-    return name, int(number)
-
-
-def _count(text: str) -> int:
-    from argparse import ArgumentTypeError
-
-    if not (text.isascii() and text.isdecimal() and len(text) < 20):
-        raise ArgumentTypeError(f"{text[:40]!r} is not a number")
-    return int(text)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import check_action
+from wheelfit.cli.typed import check_action
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

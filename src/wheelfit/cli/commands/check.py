@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from wheelfit.cli.check_report import add_reporting
 from wheelfit.cli.executing import add_executor
-from wheelfit.cli.options import add_environment, add_machine, add_sources, given
+from wheelfit.cli.options import add_environment, add_machine, add_sources
+from wheelfit.cli.typed import given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

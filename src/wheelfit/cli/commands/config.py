@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.cli.options import check_action, given
+from wheelfit.cli.typed import check_action, given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

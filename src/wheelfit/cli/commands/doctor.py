@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_environment, add_machine, given
+from wheelfit.cli.options import add_environment, add_machine
+from wheelfit.cli.typed import given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

@@ -15,8 +15,8 @@ from wheelfit.cli.options import (
     add_lock,
     add_machine,
     add_sources,
-    given,
 )
+from wheelfit.cli.typed import given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

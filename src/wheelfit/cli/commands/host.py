@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import check_action, given
+from wheelfit.cli.typed import check_action, given
 from wheelfit.values import replace
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_sources, given
+from wheelfit.cli.options import add_sources
+from wheelfit.cli.typed import given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.index_places import add_place, open_administration
-from wheelfit.cli.options import check_action, given
+from wheelfit.cli.typed import check_action, given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

@@ -18,8 +18,8 @@ from wheelfit.cli.options import (
     add_project,
     add_requirements,
     add_sources,
-    given,
 )
+from wheelfit.cli.typed import given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_sources, check_action, given
+from wheelfit.cli.options import add_sources
+from wheelfit.cli.typed import check_action, given
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

@@ -16,7 +16,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_proxying, given, port_number
+from wheelfit.cli.options import add_proxying
+from wheelfit.cli.typed import given, port_number
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.check_report import add_counting
-from wheelfit.cli.options import duration, given, size
+from wheelfit.cli.typed import duration, given, size
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

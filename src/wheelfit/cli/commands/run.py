@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_proxying, port_number
+from wheelfit.cli.options import add_proxying
+from wheelfit.cli.typed import port_number
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import given
+from wheelfit.cli.typed import given
 from wheelfit.cli.wheel_work import add_wheels, add_writing
 
 if TYPE_CHECKING:

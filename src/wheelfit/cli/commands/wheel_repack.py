@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.options import add_sources, given
+from wheelfit.cli.options import add_sources
+from wheelfit.cli.typed import given
 from wheelfit.cli.wheel_asked import add_document, add_resolving, add_variant
 from wheelfit.cli.wheel_work import add_writing
 
