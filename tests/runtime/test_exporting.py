@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pickle
+import runpy
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from wheelfit.errors import NoImplementation
 from wheelfit.runtime.exporting import export
 
 IMPLEMENTATION = {
@@ -75,6 +79,38 @@ class TestNames:
         assert vars(package)["_secret"] == 1
         assert "boil" not in vars(package)
 
+    def test_what_comes_on_demand(self) -> None:
+        """What is made when it is asked for is not asked for before a user does."""
+        asked: list[str] = []
+
+        def on_demand(name: str) -> str:
+            asked.append(name)
+            return f"made {name}"
+
+        implementation = importlib.import_module("eggs_fast")
+        implementation.__all__ = ["boil", "soft"]  # type: ignore[attr-defined]
+        implementation.__getattr__ = on_demand  # type: ignore[method-assign]
+        package = joined()
+        assert asked == []
+        assert {"soft", "boil", "fry"} <= set(dir(package))
+        scope: dict[str, object] = {}
+        exec("from eggs import *", scope)
+        assert (scope["boil"], scope["soft"]) == ("fast", "made soft")
+
+    def test_on_demand_in_both(self) -> None:
+        """A package that makes names on demand itself gets the public ones at once."""
+        importlib.import_module("eggs_fast").__all__ = ["late"]  # type: ignore[attr-defined]
+        package = importlib.import_module("eggs")
+        package.__getattr__ = lambda name: f"own {name}"  # type: ignore[method-assign]
+        joined()
+        assert (package.late, package.other) == ("came late", "own other")
+
+    def test_its_own_implementation(self) -> None:
+        """A package that is declared as its own implementation is told so."""
+        package = importlib.import_module("eggs")
+        with pytest.raises(NoImplementation, match="eggs is declared to be its own"):
+            export(package, "eggs")
+
     def test_what_comes_later(self) -> None:
         """Names that come later, or on demand, are found; others are an error of the package."""
         package = joined()
@@ -111,6 +147,73 @@ class TestSubmodules:
         joined(submodules=True)
         assert importlib.import_module("eggs.own").where == "package"
         assert importlib.import_module("eggs.sub.deep").__name__ == "eggs.sub.deep"
+
+    @pytest.mark.parametrize("submodules", [True, False])
+    def test_not_even_before_it_is_imported(self, *, submodules: bool) -> None:
+        """A module of the implementation is not seen in the place of one of the package."""
+        importlib.import_module("eggs_fast.own")
+        importlib.import_module("eggs_fast.core")
+        package = joined(submodules=submodules)
+        assert not hasattr(package, "own")
+        scope: dict[str, object] = {}
+        exec("from eggs import own, core", scope)
+        assert scope["own"].where == "package"  # type: ignore[attr-defined]
+        assert scope["core"] is importlib.import_module("eggs_fast.core")
+
+    def test_threads(self, site: Path) -> None:
+        """A thread that imports while another does never sees an empty module."""
+        # Another thread asks after this one has begun, and before it has ended.
+        (site / "eggs_fast" / "slow.py").write_text(
+            "import threading, time\n"
+            "entered, found = threading.Event(), []\n"
+            "def ask():\n    entered.set()\n    from eggs.slow import egg\n    found.append(egg)\n"
+            "asking = threading.Thread(target=ask)\nasking.start()\nentered.wait(10)\n"
+            "time.sleep(0.05)\negg = 'whole'\n"
+        )
+        joined(submodules=True)
+        errors: list[object] = []
+        before, threading.excepthook = threading.excepthook, errors.append
+        try:
+            slow = importlib.import_module("eggs.slow")
+            slow.asking.join(10)
+        finally:
+            threading.excepthook = before
+        assert (slow.found, errors) == (["whole"], [])
+        assert slow.__spec__ is not None
+        assert slow.__spec__.name == "eggs_fast.slow"
+
+    def test_run_as_a_program(self, site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """``python -m`` runs a module by either name."""
+        (site / "eggs_fast" / "pan" / "__main__.py").write_text(
+            "from .lid import Egg\nprint(__package__, Egg.__module__)\n"
+        )
+        joined(submodules=True)
+        for name in ("eggs", "eggs_fast"):
+            runpy.run_module(f"{name}.pan", run_name="__main__")
+            assert capsys.readouterr().out == f"{name}.pan eggs_fast.core\n"
+
+    def test_where_it_lies(self, site: Path) -> None:
+        """Who asks where a module lies, without importing it, is told."""
+        joined(submodules=True)
+        core, pan = map(importlib.util.find_spec, ("eggs.core", "eggs.pan"))
+        assert core is not None
+        assert pan is not None
+        assert core.origin == str(site / "eggs_fast" / "core.py")
+        assert pan.submodule_search_locations == [str(site / "eggs_fast" / "pan")]
+
+    def test_single_files(self, site: Path) -> None:
+        """A package that is a single file can have modules below it, an implementation cannot."""
+        (site / "eggs_alone.py").write_text("")
+        importlib.import_module("eggs_alone")
+        export(importlib.import_module("eggs_fast"), "eggs_alone", submodules=True)
+        core = importlib.import_module("eggs_alone.core")
+        assert core is importlib.import_module("eggs_fast.core")
+        importlib.import_module("eggs")
+        (site / "eggs_flat.py").write_text("")
+        export(importlib.import_module("eggs_flat"), "eggs", submodules=True)
+        assert importlib.util.find_spec("eggs.core") is None
+        with pytest.raises(ModuleNotFoundError, match=r"'eggs\.core'"):
+            importlib.import_module("eggs.core")
 
     def test_what_nobody_has(self) -> None:
         """A module that neither has is not found, under the name that was asked for."""
