@@ -139,7 +139,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "satisfied": (
         ["install", "--dry-run", "packaging", "-i", "{url}"],
         NEVER | CHANGING | DETECTING | VARIED | {"msgspec", "datetime"},
-        138,
+        137,
     ),
     "resolved": (
         ["install", "--dry-run", "plain", "--target", "{folder}/t", "-i", "{url}"],

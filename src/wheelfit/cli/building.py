@@ -22,20 +22,11 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
 
-__all__ = ["build_planned", "may_build", "open_building", "open_places", "read_config_settings"]
+__all__ = ["build_planned", "open_building", "open_places", "read_config_settings"]
 
 
 def __dir__() -> list[str]:
     return __all__
-
-
-def may_build(arguments: Namespace, wanted: Wanted) -> bool:
-    """Tell whether the user agreed that anything is built.
-
-    :param arguments: the options of `wheelfit.cli.options.add_building`.
-    :param wanted: what was asked for.
-    """
-    return bool(wanted.sources or arguments.allow_source)
 
 
 def open_building(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.cli.building import build_planned
 from wheelfit.cli.environments import (
     mend_first,
     tell_interruption,
@@ -335,6 +334,7 @@ def carry_out(
     """
     if not decision.planned:
         return decision
+    from wheelfit.cli.building import build_planned
     from wheelfit.cli.own_modules import settle_modules, touches_us
     from wheelfit.cli.progress import Bars
     from wheelfit.cli.scratch import scratch_folder

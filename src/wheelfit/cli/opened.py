@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from wheelfit.cli.asked import choice_policy, limited, read_wanted
-from wheelfit.cli.building import may_build, open_building
 from wheelfit.cli.environments import open_environment_of
 from wheelfit.cli.indexes import open_indexes, read_settings
 from wheelfit.cli.machine import choose_machine
@@ -104,7 +103,9 @@ def open_for_choice(arguments: Namespace, environ: Mapping[str, str], output: Ou
         getattr(arguments, "require_hashes", False) or rules.require_hashes
     ) or wanted.requires_hashes
     building = None
-    if may_build(arguments, wanted):
+    if wanted.sources or arguments.allow_source:  # the user agreed that something is built
+        from wheelfit.cli.building import open_building
+
         building = open_building(
             arguments,
             environ,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from wheelfit.cli.columns import columns
 from wheelfit.core.sizes import size_in_words
 
 if TYPE_CHECKING:
@@ -86,6 +85,8 @@ def size_table(pins: Sequence[Pin], sizes: Mapping[NormalizedName, FileSize]) ->
     :param pins: what would be installed.
     :param sizes: of each.
     """
+    from wheelfit.cli.columns import columns
+
     by_name = {pin.name: pin for pin in pins}
     rows = [
         (str(by_name[name]), _download(by_name[name], sizes[name]), _words(sizes[name].unpacked))
