@@ -18,6 +18,7 @@ setup(
     version="1.0",
     description=f"Implementation of sums: {build}",
     python_requires=">=3.11",
+    install_requires=["sums"],  # which people import, whatever they install
     # The same modules under a name of their own, so that any number fits into one environment.
     packages=[package, "wheelfit_implementations"],
     package_dir={package: "src/package", "wheelfit_implementations": "declarations"},
