@@ -134,8 +134,6 @@ class NvidiaFiles(NamedTuple):
     """Whether this is Windows' Linux with a GPU passed through (``/dev/dxg``)."""
     jetson: bool = False
     """Whether this is a Jetson (``/etc/nv_tegra_release``)."""
-    gpu_names: tuple[str, ...] = ()
-    """Product names the kernel module lists."""
     pci_devices: Mapping[str, str] = MappingProxyType({})
     """Kernel driver by PCI address of graphics devices made by NVIDIA; looked for only
     without NVIDIA's driver. Empty: no driver is bound, or none is told."""

@@ -4,15 +4,20 @@
 """
 
 # A later start of a program comes here: nothing is imported that it could do without.
+# ruff: noqa: PTH110, PTH118, PTH123, PTH208
 from __future__ import annotations
 
 import os
 
+from wheelfit.platforms.probes import nvidia_kernel
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
-__all__ = ["Driver", "read_driver"]
+    from wheelfit.platforms.probes.nvidia_kernel import KernelGpu
+
+__all__ = ["Driver", "offered", "read_driver"]
 
 
 def __dir__() -> list[str]:
@@ -27,13 +32,13 @@ class Driver:
 
     :param cuda: the CUDA version it offers; None: there is no driver, or it cannot say.
     :param kernel: release of the kernel's part, as ``560.35.03``.
-    :param gpus: models of the GPUs that the kernel's part lists.
+    :param gpus: GPUs that the kernel's part tells of; none: it tells of none, or nothing.
     """
 
     __slots__ = ("cuda", "gpus", "kernel")
 
     def __init__(
-        self, cuda: tuple[int, int] | None, kernel: str = "", gpus: tuple[str, ...] = ()
+        self, cuda: tuple[int, int] | None, kernel: str = "", gpus: tuple[KernelGpu, ...] = ()
     ) -> None:
         self.cuda = cuda
         self.kernel = kernel
@@ -46,20 +51,46 @@ class Driver:
 
     @property
     def fingerprint(self) -> str:
-        """A text that is another one when the driver or a GPU is."""
-        return "|".join((self.version, self.kernel, *self.gpus))
+        """A text that is another one when the driver is, or what kinds of GPUs there are."""
+        kinds = sorted({gpu.kind for gpu in self.gpus})
+        return "|".join((self.version, self.kernel, *kinds))
 
 
-def read_driver(root: str = "/", libraries: tuple[str, ...] = _LIBRARIES) -> Driver:
+def read_driver(root: str = "/", libraries: Iterable[str] = _LIBRARIES) -> Driver:
     """Return what the driver says of itself.
 
     :param root: where the kernel's files are; another folder in tests.
     :param libraries: names of the user-mode driver, tried in order.
     """
-    return Driver(_offered(libraries), _kernel(root), tuple(sorted(_gpus(root))))
+
+    def place(name: str) -> str:
+        return os.path.join(root, name[1:])
+
+    def text(name: str) -> str:
+        try:
+            with open(place(name), encoding="utf-8", errors="replace") as file:
+                return file.read()
+        except OSError:
+            return ""
+
+    def children(folder: str) -> list[str]:
+        try:
+            return os.listdir(place(folder))
+        except OSError:
+            return []
+
+    def exists(name: str) -> bool:
+        return os.path.exists(place(name))
+
+    kernel = nvidia_kernel.release(text) or ""
+    return Driver(offered(libraries), kernel, nvidia_kernel.gpus(text, children, exists))
 
 
-def _offered(libraries: tuple[str, ...]) -> tuple[int, int] | None:
+def offered(libraries: Iterable[str]) -> tuple[int, int] | None:
+    """Return the CUDA version that the user-mode driver offers; None: it cannot be asked.
+
+    :param libraries: its names or paths, tried in order.
+    """
     import ctypes  # noqa: PLC0415 - 3 ms that only somebody needs who loads libraries
 
     for name in libraries:
@@ -71,27 +102,3 @@ def _offered(libraries: tuple[str, ...]) -> tuple[int, int] | None:
         if ask(ctypes.byref(number)) == 0 and number.value >= 1000:
             return number.value // 1000, number.value % 1000 // 10
     return None
-
-
-def _kernel(root: str) -> str:
-    return _text(os.path.join(root, "sys/module/nvidia/version")).strip()  # noqa: PTH118
-
-
-def _gpus(root: str) -> Iterator[str]:
-    folder = os.path.join(root, "proc/driver/nvidia/gpus")  # noqa: PTH118
-    try:
-        names = os.listdir(folder)  # noqa: PTH208
-    except OSError:
-        return
-    for name in names:
-        for line in _text(f"{folder}/{name}/information").split("\n"):
-            if line.startswith("Model:"):
-                yield line[6:].strip()
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            return file.read()
-    except OSError:
-        return ""

@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wheelfit.errors import NoImplementation
-from wheelfit.runtime import VariantWarning
 from wheelfit.runtime.declarations import TABLE, Declarations, Feature, Implementation, scan
 from wheelfit.runtime.planning import Held, Judged, judge, plan
+from wheelfit.runtime.telling import warn
 from wheelfit.values import replace
 
 if TYPE_CHECKING:
@@ -447,21 +447,6 @@ def _look_here(names: Sequence[str], environ: Mapping[str, str], *, devices: boo
     return process.look(names, process.surroundings_of(environ), devices=devices)
 
 
-def _warn_here(words: str) -> None:
-    import warnings  # noqa: PLC0415 - mostly there is nothing to tell
-
-    level = 2
-    frame = sys._getframe(1)  # noqa: SLF001 - as `warnings` itself
-    while frame.f_back and _is_of_import(frame.f_globals.get("__name__", "")):
-        frame = frame.f_back
-        level += 1
-    warnings.warn(words, VariantWarning, stacklevel=level)
-
-
-def _is_of_import(name: str) -> bool:
-    return name.startswith(("wheelfit.runtime", "importlib", "_frozen_importlib"))
-
-
 def _table_here() -> Mapping[str, object] | None:
     if not (getattr(sys, "frozen", False) or "__compiled__" in globals()):
         return None
@@ -476,7 +461,7 @@ _LOADER = Loader(
     environ=lambda: os.environ,
     paths=lambda: tuple(sys.path),
     look=_look_here,
-    warn=_warn_here,
+    warn=warn,
     table=_table_here,
 )
 if hasattr(os, "register_at_fork"):

@@ -145,10 +145,9 @@ def without_initialising(surroundings: Surroundings, *, devices: bool = False) -
 
 def _version_only(surroundings: Surroundings, files: NvidiaFiles) -> NvidiaDriver:
     from wheelfit.platforms.probes import nvidia_library  # noqa: PLC0415
-    from wheelfit.runtime.driver import read_driver  # noqa: PLC0415
+    from wheelfit.runtime.driver import offered  # noqa: PLC0415
 
-    names = nvidia_library.candidates(surroundings, files).cuda
-    cuda = read_driver(surroundings.root, names).cuda
+    cuda = offered(nvidia_library.candidates(surroundings, files).cuda)
     if cuda is None:
         return nvidia_library.without_libraries(files)
     return NvidiaDriver(cuda_version=Capability(*cuda), driver_version=files.kernel_version)

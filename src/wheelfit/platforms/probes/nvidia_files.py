@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from wheelfit.platforms.facts import NvidiaFiles
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.probes import pci_devices
+from wheelfit.platforms.probes.nvidia_kernel import GPUS, PROC_VERSION, SYS_VERSION, release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,16 +27,9 @@ CUDA_NAMES = {"Linux": "libcuda.so.1", "Windows": "nvcuda.dll"}
 """What the user-mode driver is called, by system."""
 WSL_FOLDER = "/usr/lib/wsl/lib"
 
-_SYS_VERSION = "/sys/module/nvidia/version"
-_PROC_VERSION = "/proc/driver/nvidia/version"
-_PROC_GPUS = "/proc/driver/nvidia/gpus"
 _CONTROL = "/dev/nvidiactl"
 _DXG = "/dev/dxg"
 _TEGRA = "/etc/nv_tegra_release"
-
-_VERSION = re.compile(r"[0-9]+\.[0-9]+(?:\.[0-9]+)?")
-_MODULE = re.compile(r"Kernel Module\b.*?\s([0-9]+\.[0-9]+(?:\.[0-9]+)?)\b")
-_MODEL = re.compile(r"^Model:\s*(.+?)\s*$", re.MULTILINE)
 
 
 def read(surroundings: Surroundings) -> dict[str, str]:
@@ -45,12 +38,12 @@ def read(surroundings: Surroundings) -> dict[str, str]:
     :param surroundings: what may be looked at.
     """
     found: dict[str, str] = {}
-    for name in (_SYS_VERSION, _PROC_VERSION, _TEGRA):
+    for name in (SYS_VERSION, PROC_VERSION, _TEGRA):
         text = surroundings.read_text(name)
         if text is not None:
             found[name] = text
-    for child in surroundings.children(_PROC_GPUS):
-        name = f"{_PROC_GPUS}/{child}/information"
+    for child in surroundings.children(GPUS):
+        name = f"{GPUS}/{child}/information"
         found[name] = surroundings.read_text(name) or ""
     for name in (_CONTROL, _DXG, *_libraries(surroundings)):
         if surroundings.exists(name):
@@ -69,18 +62,12 @@ def parse(found: Mapping[str, str]) -> NvidiaFiles:
     :param found: what :func:`read` returned.
     """
     libraries = tuple(name for name in found if _is_library(name))
-    names = [
-        match[1]
-        for name, text in found.items()
-        if name.startswith(_PROC_GPUS) and (match := _MODEL.search(text))
-    ]
     return NvidiaFiles(
-        kernel_version=_kernel_version(found),
+        kernel_version=release(found.get),
         control_device=_CONTROL in found,
         # The device is there on every WSL 2; the library only with NVIDIA's driver.
         wsl=_DXG in found and f"{WSL_FOLDER}/{CUDA_NAMES['Linux']}" in found,
         jetson=_TEGRA in found,
-        gpu_names=tuple(names),
         pci_devices={
             name.rpartition("/")[2]: driver
             for name, driver in found.items()
@@ -89,13 +76,6 @@ def parse(found: Mapping[str, str]) -> NvidiaFiles:
         libraries=libraries,
         evidence=tuple(Evidence(name, text or "exists") for name, text in found.items()),
     )
-
-
-def _kernel_version(found: Mapping[str, str]) -> str | None:
-    if match := _VERSION.fullmatch(found.get(_SYS_VERSION, "")):
-        return match[0]
-    match = _MODULE.search(found.get(_PROC_VERSION, ""))
-    return match[1] if match else None
 
 
 def _is_library(name: str) -> bool:

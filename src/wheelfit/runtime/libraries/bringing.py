@@ -164,6 +164,7 @@ def initialize(
                 family, version, wanted, offline, lock, store, index_url, transport, cap_to_driver,
                 progress,
             )  # fmt: skip
+            doubts = asked.doubts()
             done = _DONE[key] = _loaded(asked, scope, several_majors=several_majors)
     except Exception as error:
         from wheelfit.errors import WheelfitError  # noqa: PLC0415 - mostly there is no error
@@ -171,6 +172,11 @@ def initialize(
         if isinstance(error, WheelfitError):
             error.in_full()
         raise
+    if doubts:
+        from wheelfit.runtime.telling import warn  # noqa: PLC0415 - mostly there is nothing to tell
+
+        for words in doubts:
+            warn(words)
     return done
 
 
@@ -199,6 +205,7 @@ def prepare(
         family, version, wanted, False, lock, store, index_url, transport, cap_to_driver, progress,
         driver,
     )  # fmt: skip
+    asked.doubts()
     return asked.selection(upgrade=upgrade)
 
 
@@ -256,6 +263,19 @@ class _Asked:
         if self.lock is not None:
             source += _content(self.lock)
         self.name = name_of(self.family.name, version, self.components, self.fingerprint, source)
+
+    def doubts(self) -> tuple[str, ...]:
+        """Return what to warn of.
+
+        :raises NoCompatibleWheel: no GPU of this machine can run any of it.
+        """
+        if self.driver is None or self.driver.cuda is None:
+            return ()
+        from wheelfit.runtime.libraries.doubts import doubts_about  # noqa: PLC0415
+
+        return doubts_about(
+            self.version, self.components, self.driver, os.environ, cap=self.cap_to_driver
+        )
 
     def selection(
         self,
@@ -380,10 +400,9 @@ def _strangers(asked: _Asked, places: dict[str, str], *, several_majors: bool) -
 
     :raises AnotherLibraryLoaded: ours cannot be loaded beside what is mapped.
     """
-    import warnings  # noqa: PLC0415
-
     from wheelfit.errors import AnotherLibraryLoaded  # noqa: PLC0415
-    from wheelfit.runtime import VariantWarning, mapped  # noqa: PLC0415
+    from wheelfit.runtime import mapped  # noqa: PLC0415
+    from wheelfit.runtime.telling import warn  # noqa: PLC0415
 
     ours = [mapped.read_library(path) for path in places.values()]
     conflicts = mapped.find_conflicts(ours, mapped.read_mapped())
@@ -404,7 +423,7 @@ def _strangers(asked: _Asked, places: dict[str, str], *, several_majors: bool) -
             hint="load these first, or ask for the major version only, to use what is loaded",
         )
     for one in same:
-        warnings.warn(f"{one.reason}; it is used as it is", VariantWarning, stacklevel=5)
+        warn(f"{one.reason}; it is used as it is")
     return {one.wanted.soname: one.mapped.path for one in same}
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FakeDriver",
     "FakeLevelZero",
+    "add_nvidia_gpu",
     "compile_fake_driver",
     "compile_fake_level_zero",
     "find_compiler",
@@ -84,6 +85,32 @@ class FakeLevelZero:
             "WHEELFIT_FAKE_ZE_DEVICES": "|".join(";".join(devices) for devices in drivers),
             **{f"WHEELFIT_FAKE_{name.upper()}": str(value) for name, value in settings.items()},
         }
+
+
+def add_nvidia_gpu(
+    root: Path, number: int, model: str, device: int | None, *, excluded: bool = False
+) -> Path:
+    """Put a GPU that NVIDIA's driver serves below the root of a machine, and return the root.
+
+    :param number: its place among the GPUs.
+    :param model: as ``Tesla T4``.
+    :param device: its PCI device id, as 0x1eb8; None: there is no file that tells.
+    :param excluded: whether the driver excludes it.
+    """
+    address = f"0000_{number + 1:02x}_00.0"  # as captured machines spell it
+    files = {
+        f"dev/nvidia{number}": "",
+        f"proc/driver/nvidia/gpus/{address}/information": f"Model: \t\t {model}\n"
+        f"IRQ:   \t\t 120\nGPU UUID: \t GPU-{number:08}\nDevice Minor: \t {number}\n"
+        f"GPU Excluded:\t {'Yes' if excluded else 'No'}\n",
+    }
+    if device is not None:
+        files[f"sys/bus/pci/devices/{address}/device"] = f"0x{device:04x}\n"
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
 
 
 def find_compiler() -> str | None:

@@ -1,0 +1,110 @@
+"""Understand what NVIDIA's part of the kernel writes into files: its release, and its GPUs.
+
+The one place that knows these files; who looks at a whole machine and a program that starts with
+libraries in its store both come here.
+"""
+
+# A later start of a program comes here: nothing is imported that it could do without.
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["GPUS", "PROC_VERSION", "SYS_VERSION", "KernelGpu", "gpus", "release"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+SYS_VERSION = "/sys/module/nvidia/version"
+PROC_VERSION = "/proc/driver/nvidia/version"
+GPUS = "/proc/driver/nvidia/gpus"
+"""Has a folder for each GPU that the driver serves, named by its PCI address."""
+
+_NODE = "/dev/nvidia"
+_DEVICE = "/sys/bus/pci/devices"
+
+
+class KernelGpu:
+    """Hold one GPU that this process may open.
+
+    :param index: its place in the order of PCI addresses.
+    :param model: as ``Tesla T4``; empty: it is not told.
+    :param uuid: as ``GPU-…``; empty: it is not told.
+    :param device: its PCI device id, as 0x1eb8; None: it is not told.
+    """
+
+    __slots__ = ("device", "index", "model", "uuid")
+
+    def __init__(self, index: int, model: str, uuid: str, device: int | None) -> None:
+        self.index = index
+        self.model = model
+        self.uuid = uuid
+        self.device = device
+
+    def __str__(self) -> str:
+        return self.model or f"GPU {self.index}"
+
+    @property
+    def kind(self) -> str:
+        """What tells unlike GPUs apart; the driver knows some models only when it uses them."""
+        return self.model if self.device is None else f"{self.device:04x}"
+
+
+def release(read_text: Callable[[str], str | None]) -> str | None:
+    """Return the release of the driver in the kernel, as ``550.54.15``; None: nothing tells.
+
+    :param read_text: returns what a file holds.
+    """
+    text = (read_text(SYS_VERSION) or "").strip()
+    if _is_release(text):
+        return text
+    _, _, rest = (read_text(PROC_VERSION) or "").partition("Kernel Module")
+    return next(filter(_is_release, rest.split("\n")[0].split()), None)
+
+
+def _is_release(text: str) -> bool:
+    parts = text.split(".")
+    return len(parts) in (2, 3) and all(part.isascii() and part.isdigit() for part in parts)
+
+
+def gpus(
+    read_text: Callable[[str], str | None],
+    children: Callable[[str], Iterable[str]],
+    exists: Callable[[str], bool],
+) -> tuple[KernelGpu, ...]:
+    """Return the GPUs that this process may open, in the order of their addresses.
+
+    A container may be shown those of the whole machine here, but gets the device files of its own
+    only; so what has no device file is left out, and what the driver excludes. Where nothing is
+    told, as in WSL, there are none.
+
+    :param read_text: returns what a file holds.
+    :param children: returns the names in a folder.
+    :param exists: says whether there is a file.
+    """
+    found: list[KernelGpu] = []
+    for address in sorted(children(GPUS)):
+        text = read_text(f"{GPUS}/{address}/information") or ""
+        minor = _value(text, "Device Minor:")
+        if (minor and not exists(_NODE + minor)) or _value(text, "GPU Excluded:") == "Yes":
+            continue
+        device = read_text(f"{_DEVICE}/{address}/device") or ""
+        try:
+            number = int(device, 16)
+        except ValueError:
+            number = None
+        model = _value(text, "Model:")
+        if model == "Unknown":
+            model = ""
+        found.append(KernelGpu(len(found), model, _value(text, "GPU UUID:"), number))
+    return tuple(found)
+
+
+def _value(text: str, name: str) -> str:
+    for line in text.split("\n"):
+        if line.startswith(name):
+            return line[len(name) :].strip()
+    return ""

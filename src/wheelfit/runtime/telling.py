@@ -1,0 +1,29 @@
+"""Warn whoever uses wheelfit, at the line of theirs that did."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["warn"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def warn(words: str) -> None:
+    """Give a `VariantWarning` in the name of the first caller that is none of ours."""
+    import warnings  # noqa: PLC0415 - mostly there is nothing to tell
+
+    from wheelfit.runtime import VariantWarning  # noqa: PLC0415
+
+    level = 2
+    frame = sys._getframe(1)  # noqa: SLF001 - as `warnings` itself
+    while frame.f_back and _is_of_import(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(words, VariantWarning, stacklevel=level)
+
+
+def _is_of_import(name: str) -> bool:
+    return name.startswith(("wheelfit.runtime", "importlib", "_frozen_importlib"))
