@@ -344,7 +344,7 @@ def _overview() -> str:
             *_table(COMMANDS),
             "",
             "wheelfit COMMAND --help shows the options of a command; --version the version.",
-            "python -m wheelfit.runtime tells what programs choose when they run, and what they fetch.",
+            "python -m wheelfit.runtime tells what running programs choose, and what they fetch.",
             "",
         ]
     )
