@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +20,8 @@ from wheelfit.runtime.declarations import (
     Known,
     Property,
     as_table,
+    linked_folders,
+    plain,
     scan,
 )
 
@@ -110,6 +114,10 @@ def test_the_first_on_the_path_counts(tmp_path: Path) -> None:
         ({**CU12, "module": "os; import evil"}, "module"),
         ({**CU12, "module": "..relative"}, "module"),
         ({**CU12, "distribution": "a\nb"}, "distribution"),
+        ({**CU12, "distribution": "a\x9b31m\u202e"}, "distribution"),
+        ({**CU12, "distribution": "\ud800"}, "distribution"),
+        ({**CU12, "distribution": ""}, "distribution"),
+        ({**CU12, "distribution": "x" * 201}, "distribution"),
         ({**CU12, "priority": "high"}, "priority"),
         ({**CU12, "priority": 10**30}, "priority"),
         ({**CU12, "priority": 1.5}, "priority"),
@@ -184,7 +192,61 @@ def test_a_strange_path(tmp_path: Path) -> None:
     file = tmp_path / "app.zip"
     file.write_bytes(b"PK")
     odd: list[object] = [str(file), str(tmp_path / "missing"), tmp_path, b"bytes", None, "\0"]
+    odd += [["no", "text"], "x" * 5000]
     assert scan(odd) == scan([])
+
+
+def test_a_closed_entry_of_the_path(tmp_path: Path) -> None:
+    """Modules are not found either where nobody may look, so nothing is told."""
+    declare(tmp_path / "closed", "x.json", CU12)
+    round_about = tmp_path / "round"
+    round_about.symlink_to("round")
+    assert scan([str(round_about)]) == scan([])
+
+
+def test_names_for_a_terminal(tmp_path: Path) -> None:
+    """What is told of a file is one line that no terminal obeys, whatever its name is."""
+    declare(tmp_path, "a\n\x1b[31m.json", "{")
+    (problem,) = scan([str(tmp_path)]).problems
+    assert problem.isprintable()
+    assert "a\\n\\x1b[31m.json: is no JSON" in problem
+    assert plain("grün") == "grün"
+
+
+def test_further_folders(tmp_path: Path) -> None:
+    """Folders that only importlib knows are read after those on the path, each once."""
+    declare(tmp_path / "one", "a.json", {**CU12, "module": "first"})
+    declare(tmp_path / "two", "a.json", CU12)
+    declare(tmp_path / "two", "b.json", {**CU12, "implementation": "other"})
+    folders = [str(tmp_path / name / FOLDER) for name in ("one", "two", "none")]
+    found = scan([str(tmp_path / "one")], folders=folders)
+    assert [one.module for one in found.implementations] == ["first", "spam_cu12"]
+    assert found.problems == ()
+    assert '"other"' in as_table([], folders).replace("'", '"')
+
+
+def test_what_importlib_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hook of an installer leads to folders; a module of that name is no reason to fail."""
+
+    class Hook:
+        def __init__(self) -> None:
+            self.leads_to: list[str] | None = [str(tmp_path)]
+
+        def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+            if self.leads_to is None:
+                return None
+            spec = ModuleSpec(name, None, is_package=True)
+            spec.submodule_search_locations = self.leads_to
+            return spec
+
+    hook = Hook()
+    monkeypatch.setattr(sys, "meta_path", [hook])
+    assert linked_folders() == (str(tmp_path),)
+    monkeypatch.setitem(sys.modules, FOLDER, ModuleType(FOLDER))
+    assert linked_folders() == ()
+    monkeypatch.delitem(sys.modules, FOLDER)
+    hook.leads_to = None
+    assert linked_folders() == ()
 
 
 def test_too_many_files(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -15,7 +17,7 @@ import pytest
 from wheelfit.errors import NoFit, NoImplementation
 from wheelfit.platforms.features import Detection, FeatureConfig, Status
 from wheelfit.runtime.declarations import FOLDER
-from wheelfit.runtime.loading import Loader, variable_of
+from wheelfit.runtime.loading import Loader, import_whole, variable_of
 from wheelfit.runtime.planning import Held
 from wheelfit.runtime.process import Process
 
@@ -184,6 +186,21 @@ class TestFallingBack:
         spam.broken.clear()
         assert spam.chosen() == "spam_cu12"
 
+    def test_a_mistake_claims_nothing(self, spam: World) -> None:
+        """Who catches the error of one group can use another that needs something else."""
+        assert spam.loader.explain(["spam"])["agreed"] == {"cuda": "12"}
+        spam.broken["spam_cu12"] = ZeroDivisionError()
+        with pytest.raises(ZeroDivisionError):
+            spam.chosen()
+        spam.cuda("eggs-cu11", "11.8")
+        assert spam.chosen("eggs") == "eggs_cu11"
+
+    def test_an_error_of_many_lines(self, spam: World) -> None:
+        """Each warning is one line, without what a terminal would obey."""
+        spam.broken["spam_cu12"] = OSError("first\n  second\x1b[31m\n")
+        spam.chosen()
+        assert "spam-cu12 (cannot be loaded: first; second\\x1b[31m)" in spam.warnings[0]
+
     def test_all_fail(self, spam: World) -> None:
         """If none can be imported, the error has every reason and the last error as cause."""
         for name in ("cu12", "cu11", "avx2", "generic"):
@@ -203,7 +220,7 @@ class TestFallingBack:
             spam.loader.load("spam")
 
         spam.on_import = ask_for_itself
-        with pytest.raises(NoImplementation, match="asks for spam while it is imported"):
+        with pytest.raises(NoImplementation, match="spam is asked for while its own"):
             spam.chosen()
 
     def test_it_asks_for_another(self, spam: World) -> None:
@@ -219,6 +236,40 @@ class TestFallingBack:
         spam.on_import = ask_for_eggs
         spam.chosen()
         assert spam.imported == ["spam_cu11", "eggs_cu11"]
+
+
+class TestImporting:
+    """An import that fails leaves nothing behind."""
+
+    @pytest.fixture
+    def half(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+        """Have a package that imports modules below it, and then fails."""
+        for name, text in {
+            "half_cu12/__init__.py": "from . import core, sub\nraise OSError('no library')\n",
+            "half_cu12/core.py": "",
+            "half_cu12/sub/__init__.py": "from . import deep\n",
+            "half_cu12/sub/deep.py": "",
+            "half_cu12_tools.py": "",
+        }.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        yield tmp_path
+        for name in [name for name in sys.modules if name.startswith("half_cu12")]:
+            del sys.modules[name]
+
+    @pytest.mark.usefixtures("half")
+    def test_modules_below(self) -> None:
+        """Modules below it that had been imported go too, others stay."""
+        importlib.import_module("half_cu12_tools")
+        with pytest.raises(OSError, match="no library"):
+            import_whole("half_cu12")
+        assert [n for n in sys.modules if n.startswith("half_cu12")] == ["half_cu12_tools"]
+
+    def test_it_goes_well(self, half: Path) -> None:
+        """What is imported stays, with all that is below it."""
+        (half / "half_cu12" / "__init__.py").write_text("from . import core\n")
+        assert import_whole("half_cu12").core is sys.modules["half_cu12.core"]
 
 
 class TestOneProcess:

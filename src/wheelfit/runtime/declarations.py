@@ -2,13 +2,14 @@
 
 They lie in one folder beside the modules, ``wheelfit_implementations``, below any entry of
 ``sys.path``: one look at each entry finds those of all groups, in a fraction of the time that
-entry points take. A frozen application has them as data files, or as a module of data.
+entry points take. Packages that are installed for editing have it elsewhere, where importlib finds
+it. A frozen application has them as data files, or as a module of data.
 
 Nothing in them is an error for whoever imports something: what is wrong with a file is told, and
 the file does not count.
 """
 # Names of `sys.path` are text, and are looked at at every start of a program.
-# ruff: noqa: PTH118
+# ruff: noqa: PTH118, PTH119
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wheelfit.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = [
     "FOLDER",
@@ -32,6 +33,9 @@ __all__ = [
     "Known",
     "Property",
     "as_table",
+    "files",
+    "linked_folders",
+    "plain",
     "scan",
 ]
 
@@ -53,13 +57,14 @@ _LARGEST = 64 * 1024
 _MOST_FILES = 1000
 _MOST_ITEMS = 200
 _GREATEST_PRIORITY = 1_000_000
+_LONGEST = 200
+"""Characters of what is shown to people and said to pip."""
 
 _NAME = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _MODULE = pattern(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*){0,20}")
 _PROPERTY = pattern(r"([a-z0-9_]{1,100}) *:: *([a-z0-9_]{1,100}) *:: *([a-z0-9_.]{1,100})")
 _FEATURE = pattern(r"([a-z0-9_]{1,100}) *:: *([a-z0-9_]{1,100})")
 _VALUE = pattern(r"[a-z0-9_.]{1,100}")
-_WORDS = pattern(r"[^\x00-\x1f\x7f]{1,200}")
 
 
 class Feature(NamedTuple):
@@ -134,13 +139,18 @@ class _Unfit(Exception):
     """What is wrong with a file, one clause."""
 
 
-def scan(paths: Iterable[object], table: Mapping[str, object] | None = None) -> Declarations:
+def scan(
+    paths: Iterable[object],
+    table: Mapping[str, object] | None = None,
+    folders: Iterable[str] = (),
+) -> Declarations:
     """Return what the folders on a path declare; never raises for what it finds.
 
     What comes first on the path counts, as with modules.
 
     :param paths: as ``sys.path``.
     :param table: the same by file name, as `as_table` wrote it; what folders have comes first.
+    :param folders: further ones with such files.
     """
     implementations: dict[tuple[str, str], Implementation] = {}
     known: dict[str, tuple[Known, ...]] = {}
@@ -150,50 +160,70 @@ def scan(paths: Iterable[object], table: Mapping[str, object] | None = None) -> 
         try:
             one = _parsed(told, where)
         except _Unfit as error:
-            problems.append(f"{where}: {error}")
+            problems.append(f"{plain(where)}: {error}")
             return
         if isinstance(one, Implementation):
             implementations.setdefault((one.group, one.name), one)
         else:
             known.setdefault(*one)
 
-    for folder in dict.fromkeys(paths):
-        if not isinstance(folder, str):
-            continue  # importlib does not look there either
-        place = os.path.join(folder, FOLDER)
-        for name in _listed(place, problems):
-            where = os.path.join(place, name)
-            try:
-                told = _document(where)
-            except _Unfit as error:
-                problems.append(f"{where}: {error}")
-            else:
-                take(where, told)
+    for where in files(paths, folders, problems):
+        try:
+            told = _document(where)
+        except _Unfit as error:
+            problems.append(f"{plain(where)}: {error}")
+        else:
+            take(where, told)
     for name, told in (table or {}).items():
         take(f"{TABLE}:{name}", told)
     ordered = tuple(implementations[key] for key in sorted(implementations))
     return Declarations(ordered, known, tuple(problems))
 
 
-def as_table(paths: Iterable[object]) -> str:
+def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
     """Return the text of a module that holds what the folders on a path have.
 
     :param paths: as ``sys.path``.
+    :param folders: further ones with such files.
     """
     found: dict[str, object] = {}
-    for folder in dict.fromkeys(path for path in paths if isinstance(path, str)):
-        place = os.path.join(folder, FOLDER)
-        for name in _listed(place, []):
-            try:
-                told = _document(os.path.join(place, name))
-            except _Unfit:
-                continue
-            found.setdefault(name, told)
+    for where in files(paths, folders):
+        try:
+            found.setdefault(os.path.basename(where), _document(where))
+        except _Unfit:
+            continue
     lines = "".join(f"    {name!r}: {told!r},\n" for name, told in sorted(found.items()))
     return f'"""What the folders {FOLDER} held when this was written."""\n\nTABLE = {{\n{lines}}}\n'
 
 
 # --- files ------------------------------------------------------------------------------------
+
+
+def files(
+    paths: Iterable[object], folders: Iterable[str] = (), problems: list[str] | None = None
+) -> Iterator[str]:
+    """Yield the files in which something may be declared, what counts first.
+
+    :param paths: as ``sys.path``.
+    :param folders: further ones with such files.
+    :param problems: gets what is wrong with folders.
+    """
+    # What is no text, importlib does not look at either.
+    below = (os.path.join(path, FOLDER) for path in paths if isinstance(path, str))
+    for place in dict.fromkeys((*below, *folders)):
+        for name in _listed(place, [] if problems is None else problems):
+            yield os.path.join(place, name)
+
+
+def linked_folders() -> tuple[str, ...]:
+    """Return the folders that importlib finds, also those of packages installed for editing."""
+    from importlib.util import find_spec  # noqa: PLC0415 - not everybody looks for them
+
+    try:
+        spec = find_spec(FOLDER)
+    except (AttributeError, ImportError, ValueError):  # somebody has a module of that name
+        return ()
+    return () if spec is None else tuple(spec.submodule_search_locations or ())
 
 
 def _listed(place: str, problems: list[str]) -> list[str]:
@@ -203,11 +233,12 @@ def _listed(place: str, problems: list[str]) -> list[str]:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return []
     except OSError as error:
-        problems.append(f"{place}: {_why(error)}")
+        if os.path.lexists(place):  # else the entry of the path is closed, and nobody looks there
+            problems.append(f"{plain(place)}: {_why(error)}")
         return []
     found = sorted(name for name in names if name.endswith(".json") and name[0] != ".")
     if len(found) > _MOST_FILES:
-        problems.append(f"{place}: has {len(found)} files; {_MOST_FILES} are read")
+        problems.append(f"{plain(place)}: has {len(found)} files; {_MOST_FILES} are read")
     return found[:_MOST_FILES]
 
 
@@ -259,7 +290,7 @@ def _parsed(told: object, where: str) -> Implementation | tuple[str, tuple[Known
         _matching(told, "module", _MODULE),
         _properties(told),
         _number(told, "priority", 0, -_GREATEST_PRIORITY, _GREATEST_PRIORITY),
-        _matching(told, "distribution", _WORDS) if "distribution" in told else "",
+        _words(told, "distribution") if "distribution" in told else "",
         requirements,
         ranks,
         where,
@@ -268,7 +299,7 @@ def _parsed(told: object, where: str) -> Implementation | tuple[str, tuple[Known
 
 def _known(told: dict[str, Any]) -> tuple[Known, ...]:
     return tuple(
-        Known(_name(one, "implementation"), _matching(one, "install", _WORDS), _properties(one))
+        Known(_name(one, "implementation"), _words(one, "install"), _properties(one))
         for one in _objects(told, "known")
     )
 
@@ -334,6 +365,13 @@ def _name(told: dict[str, Any], key: str) -> str:
     return _matching(told, key, _NAME)
 
 
+def _words(told: dict[str, Any], key: str) -> str:
+    value = told.get(key)
+    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= _LONGEST:
+        raise _Unfit(f"{key} is missing or no name: {_shown(value)}")
+    return value
+
+
 def _matching(told: dict[str, Any], key: str, wanted: Any) -> str:
     value = told.get(key)
     if not isinstance(value, str) or wanted.fullmatch(value) is None:
@@ -344,3 +382,11 @@ def _matching(told: dict[str, Any], key: str, wanted: Any) -> str:
 def _shown(value: object) -> str:
     text = value if isinstance(value, str) else type(value).__name__
     return repr(text[:80])
+
+
+def plain(text: str) -> str:
+    """Return words of others as part of a line of a terminal: they cannot end or change it.
+
+    :param text: as the name of a file.
+    """
+    return text if text.isprintable() else ascii(text)[1:-1]

@@ -13,7 +13,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wheelfit.errors import NoImplementation
-from wheelfit.runtime.declarations import TABLE, Declarations, Feature, Implementation, scan
+from wheelfit.runtime.declarations import (
+    TABLE,
+    Declarations,
+    Feature,
+    Implementation,
+    linked_folders,
+    plain,
+    scan,
+)
 from wheelfit.runtime.planning import Held, Judged, judge, plan
 from wheelfit.runtime.telling import warn
 from wheelfit.values import replace
@@ -60,6 +68,24 @@ def load(group: str, *, into: str | None = None, submodules: bool = False) -> Mo
 
         export(module, into, submodules=submodules)
     return module
+
+
+def import_whole(name: str) -> ModuleType:
+    """Import a module; where that fails, leave nothing of it behind, and nothing below it.
+
+    Else whoever imports it again would have parts of two.
+
+    :param name: as ``spam_cu12``.
+    """
+    before = set(sys.modules)
+    try:
+        return import_module(name)
+    except BaseException:
+        if name not in sys.modules:  # no other thread is at it
+            for each in set(sys.modules) - before:
+                if each.startswith(f"{name}."):
+                    sys.modules.pop(each, None)
+        raise
 
 
 def explain(*groups: str) -> dict[str, Any]:
@@ -117,6 +143,8 @@ class Loader:
         whether devices are asked for.
     :param bring: imports a module by its name.
     :param warn: tells what was passed over.
+    :param folders: returns folders with declarations beside those that ``paths`` lead to.
+    :param table: returns the declarations of an application that has them as a module.
     """
 
     def __init__(
@@ -125,8 +153,9 @@ class Loader:
         environ: Callable[[], Mapping[str, str]],
         paths: Callable[[], Iterable[object]],
         look: Look,
-        bring: Callable[[str], ModuleType] = import_module,
+        bring: Callable[[str], ModuleType] = import_whole,
         warn: Callable[[str], None],
+        folders: Callable[[], Iterable[str]] = tuple,
         table: Callable[[], Mapping[str, object] | None] = lambda: None,
     ) -> None:
         self._environ = environ
@@ -134,6 +163,7 @@ class Loader:
         self._look = look
         self._bring = bring
         self._warn = warn
+        self._folders = folders
         self._table = table
         self._lock = threading.RLock()
         self._held_for_fork = False
@@ -156,9 +186,7 @@ class Loader:
     def _load(self, group: str) -> ModuleType:
         busy: set[str] = self._here.__dict__.setdefault("busy", set())
         if group in busy:
-            raise NoImplementation(
-                f"the implementation of {group} asks for {group} while it is imported"
-            )
+            raise NoImplementation(f"{group} is asked for while its own implementation is imported")
         busy.add(group)
         try:
             cause: Exception | None = None
@@ -173,10 +201,16 @@ class Loader:
                     with self._lock:
                         self._give_up(choice, error)
                     continue
+                except BaseException:
+                    with self._lock:
+                        self._give_up(choice)
+                    raise
+                news = []
                 with self._lock:
-                    # A thread that comes second has nothing to tell.
-                    news = [] if group in self._modules else self._news(group, choice)
-                    module = self._modules.setdefault(group, module)
+                    if group not in self._modules:  # no other thread came first
+                        self._modules[group], self._choices[group] = module, choice
+                        news = self._news(group, choice)
+                    module = self._modules[group]
                 for words in news:
                     self._warn(words)
                 return module
@@ -207,7 +241,7 @@ class Loader:
 
     def _view(self, groups: Iterable[str]) -> _View:
         environ = self._environ()
-        declared = scan(self._paths(), self._table())
+        declared = self._declared()
         everything = declared.implementations
         wanted = {one.feature for each in everything for one in each.properties}
         known = [each for group in groups for each in declared.known.get(group, ())]
@@ -227,6 +261,9 @@ class Loader:
                 for one in everything
             ),
         )
+
+    def _declared(self) -> Declarations:
+        return scan(self._paths(), self._table(), self._folders())
 
     def _process(
         self, namespaces: Iterable[str], environ: Mapping[str, str], *, devices: bool
@@ -271,13 +308,18 @@ class Loader:
             return one._replace(forced=failed is None)
         return one._replace(reasons=(f"{variable_of(it.group)}={name}", *one.reasons))
 
-    def _give_up(self, choice: _Choice, error: Exception) -> None:
-        """Remember that an implementation cannot be imported; a thread may have come before."""
+    def _give_up(self, choice: _Choice, error: Exception | None = None) -> None:
+        """Take back a choice that could not be imported; a thread may have come before.
+
+        :param error: why the implementation does not fit; None: another try may go well.
+        """
         it = choice.judged.implementation
         if self._choices.get(it.group) is choice and it.group not in self._modules:
-            text = " ".join(str(error).split())[:500]
-            self._failed[it.group, it.name] = f"cannot be loaded: {text or type(error).__name__}"
             del self._choices[it.group]
+            if error is not None:
+                lines = filter(None, map(str.strip, str(error).splitlines()))
+                text = plain("; ".join(lines)[:500]) or type(error).__name__
+                self._failed[it.group, it.name] = f"cannot be loaded: {text}"
 
     def _news(self, group: str, choice: _Choice) -> list[str]:
         """Return warnings about what does not fit; each is given once in a process."""
@@ -318,7 +360,8 @@ class Loader:
         :param groups: which; none: all that are installed.
         """
         with self._lock:
-            view = self._view(groups or scan(self._paths(), self._table()).known)
+            groups = tuple(dict.fromkeys(groups))
+            view = self._view(groups or self._declared().known)
             made = plan(filter(self._is_open, view.judged), view.held, next(iter(groups), ""))
             environ = self._environ()
             installed = {one.group for one in view.declarations.implementations}
@@ -448,8 +491,6 @@ def _look_here(names: Sequence[str], environ: Mapping[str, str], *, devices: boo
 
 
 def _table_here() -> Mapping[str, object] | None:
-    if not (getattr(sys, "frozen", False) or "__compiled__" in globals()):
-        return None
     try:
         table: Mapping[str, object] = import_module(TABLE).TABLE
     except (ImportError, AttributeError):
@@ -462,6 +503,7 @@ _LOADER = Loader(
     paths=lambda: tuple(sys.path),
     look=_look_here,
     warn=warn,
+    folders=linked_folders,
     table=_table_here,
 )
 if hasattr(os, "register_at_fork"):

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser
 from typing import TYPE_CHECKING
 
-from wheelfit.runtime.declarations import as_table
+from wheelfit.runtime.declarations import as_table, linked_folders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,5 +33,5 @@ def run(
     :param err: where problems go.
     """
     ArgumentParser("python -m wheelfit.runtime table", description=__doc__).parse_args(arguments)
-    out.write(as_table(sys.path))
+    out.write(as_table(sys.path, linked_folders()))
     return 0

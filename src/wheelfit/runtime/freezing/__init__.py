@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from wheelfit.runtime.declarations import FOLDER, scan
+from wheelfit.runtime.declarations import FOLDER, files, linked_folders, scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,7 +32,8 @@ def implementation_modules(paths: Iterable[str] | None = None) -> tuple[str, ...
 
     :param paths: where modules are looked for; default: ``sys.path``.
     """
-    declared = scan(sys.path if paths is None else paths)
+    path, folders = _places(paths)
+    declared = scan(path, folders=folders)
     return tuple(dict.fromkeys(one.module for one in declared.implementations))
 
 
@@ -42,10 +43,12 @@ def declaration_files(paths: Iterable[str] | None = None) -> Iterator[tuple[str,
     :param paths: where modules are looked for; default: ``sys.path``.
     """
     seen: set[str] = set()
-    for path in sys.path if paths is None else paths:
-        place = os.path.join(path, FOLDER)  # noqa: PTH118
-        names = os.listdir(place) if os.path.isdir(place) else []  # noqa: PTH112, PTH208
-        for name in sorted(names):
-            if name.endswith(".json") and name not in seen:
-                seen.add(name)
-                yield os.path.join(place, name), FOLDER  # noqa: PTH118
+    for where in files(*_places(paths)):
+        name = os.path.basename(where)  # noqa: PTH119
+        if name not in seen:
+            seen.add(name)
+            yield where, FOLDER
+
+
+def _places(paths: Iterable[str] | None) -> tuple[Iterable[str], Iterable[str]]:
+    return (sys.path, linked_folders()) if paths is None else (paths, ())
