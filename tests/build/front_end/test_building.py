@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
+from packaging.markers import default_environment
 
 from wheelfit.build.front_end.building import build_sdist, build_wheels
 from wheelfit.build.front_end.orders import BuildOrder
@@ -21,6 +22,7 @@ class Here:
 
     python = Path(sys.executable)
     environ: Mapping[str, str] = {}
+    machine = {name: str(value) for name, value in default_environment().items()}
 
     def __init__(self) -> None:
         self.added: list[str] = []

@@ -58,6 +58,10 @@ class Place(Protocol):
     def environ(self) -> Mapping[str, str]:
         """The whole environment of its processes."""
 
+    @property
+    def machine(self) -> Mapping[str, str]:
+        """Marker variables of the interpreter."""
+
     def add(self, requirements: Iterable[str], needing: str) -> None:
         """Install what building needs.
 
@@ -213,7 +217,7 @@ class _Work:
                 used,
                 validate=order.ask_plugins,
                 python=place.python,
-                machine=look.machine,
+                machine=place.machine,
                 packages=look.packages,
                 environ=self._environ,
                 deadline=order.deadline,
@@ -322,7 +326,7 @@ class _Work:
         """Let a backend that knows variants build one; None: what it calls for that is missing."""
         recipe = self._order.recipe
         settings = {**recipe.config_settings, **asked}
-        environ = self._environ_of(choice.properties, place, look)
+        environ = self._environ_of(choice.properties, place)
         self._prepare(place, settings, environ)
         if dialect.calls is not None and not self._look(place).has_what_it_calls:
             missing = dialect.calls[0]
@@ -369,7 +373,7 @@ class _Work:
             settings["setup-args"] = [*given, handed_to_meson(properties)]
         many = "" if len(choices) == 1 else f" for {len(choices)} wheels"
         self._tell(f"building a plain wheel{many} with {look.backend}")
-        environ = self._environ_of(properties, place, look)
+        environ = self._environ_of(properties, place)
         self._prepare(place, settings, environ)
         raw = self._raw(self._run(place, settings, environ))
         if raw.label is not None:
@@ -402,11 +406,11 @@ class _Work:
                 note=f"it should be {name or filename.name} {version or filename.version}",
             )
 
-    def _environ_of(self, properties: PropertySet, place: Place, look: Look) -> Mapping[str, str]:
+    def _environ_of(self, properties: PropertySet, place: Place) -> Mapping[str, str]:
         recipe = self._order.recipe
         environ = {**place.environ, **recipe.environment}
         derived = properties if recipe.flags else EMPTY
-        return with_flags(environ, derived, recipe.words or (), machine=look.machine)
+        return with_flags(environ, derived, recipe.words or (), machine=place.machine)
 
     def _backend(
         self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]

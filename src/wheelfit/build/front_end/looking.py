@@ -43,8 +43,6 @@ class Look:
     """Whether the source of the backend mentions what writes variant wheels."""
     has_what_it_calls: bool
     """Whether that is there, as far as it is known what the backend calls."""
-    machine: Mapping[str, str] = field(hash=False)
-    """Marker variables of the interpreter."""
     packages: Mapping[str, str | None] = field(hash=False)
     """Versions of what was asked about."""
 
@@ -94,6 +92,5 @@ def look_at(
         f"{canonicalize_name(name)} {version}" if version else name,
         knows_variants=said["mentions"].get(MARK, False),
         has_what_it_calls=not calls or bool(said["has"]),
-        machine=said["environment"],
         packages=said["packages"],
     )

@@ -60,6 +60,10 @@ class BuildPlace(Protocol):
         """The whole environment of its processes."""
 
     @property
+    def machine(self) -> Mapping[str, str]:
+        """Marker variables of the interpreter."""
+
+    @property
     def contents(self) -> tuple[str, ...] | None:
         """What is in it, as far as that decides about the result of a build; None: who knows."""
 
@@ -137,6 +141,7 @@ class _Isolated:
         """What stands for those that mean projects."""
         self._contents: dict[str, str] = {}
         self.python = self._environment.interpreter.executable
+        self.machine = self._environment.interpreter.environment
         scripts = self._environment.schemes.scripts
         self.environ = {
             **{name: value for name, value in environ.items() if name not in _HIDDEN},
@@ -211,7 +216,7 @@ class OwnPlaces:
 
     def __init__(self, interpreter: Interpreter, scripts: Path, environ: Mapping[str, str]) -> None:
         path = os.pathsep.join([str(scripts), environ.get("PATH", os.defpath)])
-        self._place = _Own(interpreter.executable, {**environ, "PATH": path})
+        self._place = _Own(interpreter, {**environ, "PATH": path})
 
     def make(self, folder: Path) -> BuildPlace:
         """Return the environment itself."""
@@ -224,8 +229,9 @@ class _Own:
 
     contents = None  # anything may be there, and change between two builds
 
-    def __init__(self, python: Path, environ: Mapping[str, str]) -> None:
-        self.python = python
+    def __init__(self, interpreter: Interpreter, environ: Mapping[str, str]) -> None:
+        self.python = interpreter.executable
+        self.machine = interpreter.environment
         self.environ = environ
 
     def add(self, requirements: Iterable[str], needing: str) -> None:

@@ -7,8 +7,6 @@ Nothing of what is looked at is imported. Must run on CPython 3.9.
 import importlib.metadata
 import importlib.util
 import json
-import os
-import platform
 import sys
 from pathlib import Path
 
@@ -26,7 +24,6 @@ def main() -> None:
         },
         "has": [one for one in question["has"] if _has(*one)],
         "packages": {name: _version(name) for name in question["packages"]},
-        "environment": _environment(),
     }
     sys.stdout.write(json.dumps(answer))
 
@@ -72,27 +69,6 @@ def _version(name: str) -> "str | None":
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _environment() -> "dict[str, str]":
-    """Return the variables of environment markers."""
-    info = sys.implementation.version
-    implementation = f"{info.major}.{info.minor}.{info.micro}"
-    if info.releaselevel != "final":
-        implementation += info.releaselevel[0] + str(info.serial)
-    return {
-        "implementation_name": sys.implementation.name,
-        "implementation_version": implementation,
-        "os_name": os.name,
-        "platform_machine": platform.machine(),
-        "platform_python_implementation": platform.python_implementation(),
-        "platform_release": platform.release(),
-        "platform_system": platform.system(),
-        "platform_version": platform.version(),
-        "python_full_version": platform.python_version(),
-        "python_version": ".".join(platform.python_version_tuple()[:2]),
-        "sys_platform": sys.platform,
-    }
 
 
 if __name__ == "__main__":
