@@ -22,7 +22,7 @@ class Here:
 
     python = Path(sys.executable)
     environ: Mapping[str, str] = {}
-    machine = {name: str(value) for name, value in default_environment().items()}
+    machine: Mapping[str, str] = {name: str(value) for name, value in default_environment().items()}
 
     def __init__(self) -> None:
         self.added: list[str] = []
