@@ -523,7 +523,8 @@ class TestEdits:
 
     def test_null_without_a_table(self) -> None:
         """B-8: one namespace and its provider are enough for the null variant."""
-        table = ProjectTable.for_null("x86_64", PluginProvider(("x86-64-variant-provider<1",)))
+        provider = PluginProvider(("x86-64-variant-provider<1",))
+        table = ProjectTable(("x86_64",), {"x86_64": provider})
         document = wheel_document(table, Label("null"), EMPTY)
         assert check_document(write_document(document)) == ()
         assert to_mapping(document)["default-priorities"] == {"namespace": ["x86_64"]}

@@ -103,15 +103,6 @@ class ProjectTable:
         for name in ("providers", "variants", "feature_priorities", "value_priorities"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
-    @classmethod
-    def for_null(cls, namespace: str, provider: TableProvider) -> ProjectTable:
-        """Return what a project without a table needs for its null variant (B-8).
-
-        :param namespace: the one namespace that every document needs (F-21).
-        :param provider: who knows about it.
-        """
-        return cls((namespace,), {namespace: provider})
-
     @property
     def asked_at_build(self) -> Mapping[str, BuildTimeProvider]:
         """The plugins that a build asks, optional ones too (B-20)."""
