@@ -91,6 +91,7 @@ def build_cuda_wheels(
                     f"libcudart.so.{major}", get_version
                 ),
                 f"{cudart}/libcudart_static.a": b"not needed",
+                f"{cudart.rpartition('/')[0]}/include/cuda_fp16.h": f"// {version}\n".encode(),
             },
             compiler: {
                 f"{nvrtc}/libnvrtc.so.{major}": compile_library(

@@ -69,9 +69,14 @@ class Libraries:
     :param handles: the same, for `ctypes`.
     :param mains: by component: the SONAME of its library.
     :param strangers: by SONAME: files that were mapped already and are used in place of ours.
+    :param store: where their wheels lie.
+    :param wheels: their hashes.
     """
 
-    __slots__ = ("_handles", "_mains", "family", "paths", "strangers", "version")
+    __slots__ = (
+        *("_handles", "_mains", "_store", "_wheels", "family", "paths", "strangers"),
+        "version",
+    )
 
     def __init__(
         self,
@@ -81,6 +86,8 @@ class Libraries:
         handles: dict[str, ctypes.CDLL],
         mains: dict[str, str],
         strangers: dict[str, str],
+        store: Store,
+        wheels: tuple[str, ...],
     ) -> None:
         self.family = family
         self.version = version
@@ -88,6 +95,8 @@ class Libraries:
         self._handles = handles
         self._mains = mains
         self.strangers = strangers
+        self._store = store
+        self._wheels = wheels
 
     def __repr__(self) -> str:
         return f"<{self.family} {self.version}: {', '.join(self.paths)}>"
@@ -105,6 +114,17 @@ class Libraries:
         :raises KeyError: it was not asked for.
         """
         return self._handles[self._mains[component]]
+
+    def root(self) -> str:
+        """Return a folder with ``include``, ``lib`` and what else a toolkit has, as ``CUDA_PATH``.
+
+        It is made of links when it is first asked for, of all wheels that belong to this.
+
+        :raises StoreUnavailable: the store cannot be written, and it is not there yet.
+        """
+        from wheelfit.runtime.libraries.folders import joined  # noqa: PLC0415
+
+        return joined(self._store, self._wheels)
 
 
 def initialize_cuda(
@@ -374,7 +394,10 @@ def _load(asked: _Asked, selection: Selection, scope: str, *, several_majors: bo
                     (one for one in now if one.rpartition("/")[2].startswith(soname)), path
                 )
     paths = {soname: strangers.get(soname, path) for soname, path in places.items()}
-    return Libraries(selection.family, selection.version, paths, handles, mains, strangers)
+    wheels = tuple(sha256 for sha256, _, _ in selection.wheels)
+    return Libraries(
+        selection.family, selection.version, paths, handles, mains, strangers, asked.store, wheels
+    )
 
 
 def _place(store: Store, one: Chosen) -> str:

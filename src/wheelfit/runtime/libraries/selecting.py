@@ -197,13 +197,13 @@ def _closure(family: Family, components: Sequence[str], major: str) -> dict[str,
 
 
 def _requirements(family: Family, projects: Mapping[str, str], span: Span) -> list[Requirement]:
-    extras = tuple(
-        family.components[name].extra for name in projects if family.components[name].extra
-    )
-    found = [Requirement(family.table, extras, str(span))] if family.table and extras else []
+    major = str(span.low[0])
+    extras = {name: family.components[name].extra_of(major) for name in projects}
+    named = tuple(filter(None, extras.values()))
+    found = [Requirement(family.table, named, str(span))] if family.table and named else []
     for name, project in projects.items():
         component = family.components[name]
-        if not component.extra:
+        if not extras[name]:
             specifier = str(span) if component.specifier is None else component.specifier
             found.append(Requirement(project, (), specifier))
     return found

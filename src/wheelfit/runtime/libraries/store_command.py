@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.errors import UserError, WheelfitError
 from wheelfit.runtime.libraries import settings
 from wheelfit.runtime.libraries.families import names
+from wheelfit.runtime.libraries.folders import remove_broken
 from wheelfit.runtime.libraries.selecting import TRANSPORTS
 from wheelfit.runtime.libraries.selections import read_all
 from wheelfit.runtime.libraries.store import Store, unwritable
@@ -216,6 +217,7 @@ def _gc(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[s
                 Path(path).unlink()
         for entry in leaving:
             _remove(entry, store)
+        remove_broken(store)
         store.sweep()
     verb = "would be" if asked.dry_run else "were"
     lines.append(f"{len(leaving)} wheels {verb} removed, {total / _MEGA:.1f} MB")

@@ -31,6 +31,9 @@ _LIBRARY = pattern(r"[^/]+\.so(?:\.[0-9]+)*")
 _SECOND_BUILD = ".alt.so"
 _LICENCES = ("license", "licence", "copying", "notice", "eula", "third-party", "thirdparty")
 _ROOTS = ("purelib", "platlib")
+# What compilers that run in a program read besides: NVVM its own library, linkers that of kernels
+# which start kernels.
+_FOR_COMPILERS = pattern(r"libdevice\.[0-9]+\.bc|libcudadevrt\.a")
 _LARGEST = 16 << 30
 """Bytes of one file that are believed."""
 _SYMLINK = 0o120000
@@ -99,7 +102,9 @@ def _place(name: str) -> PurePosixPath | None:
         lowered == "metadata" or "licenses" in parts or lowered.startswith(_LICENCES)
     )
     is_licence = not lowered.endswith((".py", ".h", ".hpp")) and lowered.startswith(_LICENCES)
-    if not (is_library or is_about or is_licence):
+    is_header = "include" in parts[:-1] and not lowered.endswith(".py")
+    is_for_compilers = is_header or _FOR_COMPILERS.fullmatch(last) is not None
+    if not (is_library or is_about or is_licence or is_for_compilers):
         return None
     if len(parts) > 2 and parts[0].endswith(".data"):
         # These lie in site-packages; others, as `data`, beside it: they keep their name.

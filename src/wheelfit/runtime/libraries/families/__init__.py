@@ -24,7 +24,8 @@ class Component:
         by a rule.
     :param libraries: how the names of the files begin that are loaded; all others of the wheel
         only lie beside them.
-    :param extra: of the family's table, the one that names its version; empty: it is in no table.
+    :param extra: of the family's table, the one that names its version, or one by major version;
+        empty: it is in no table.
     :param specifier: the versions that fit any version of the family; None: it has the family's.
     :param needs: other components without which it cannot be used; ``13:`` before one: in that
         major version of the family only.
@@ -36,7 +37,7 @@ class Component:
         self,
         projects: Mapping[str, str],
         libraries: tuple[str, ...],
-        extra: str = "",
+        extra: str | Mapping[str, str] = "",
         *,
         specifier: str | None = None,
         needs: tuple[str, ...] = (),
@@ -50,6 +51,10 @@ class Component:
     def project(self, major: str) -> str | None:
         """Return the distribution for a major version of the family; None: there is none."""
         return self.projects.get(major) or self.projects.get("*")
+
+    def extra_of(self, major: str) -> str:
+        """Return the extra of the table for a major version of the family, or an empty text."""
+        return self.extra if isinstance(self.extra, str) else self.extra.get(major, "")
 
 
 class Family:

@@ -53,18 +53,19 @@ FAMILY = Family(
             {"11": "nvidia-cublas-cu11", "12": "nvidia-cublas-cu12", "13": "nvidia-cublas"},
             ("libcublasLt.so", "libcublas.so"),
             "cublas",
-            needs=("13:nvrtc",),
+            needs=("12:nvrtc", "13:nvrtc"),
         ),
         "cufft": Component(
             {"11": "nvidia-cufft-cu11", "12": "nvidia-cufft-cu12", "13": "nvidia-cufft"},
             ("libcufft.so",),
             "cufft",
-            needs=("12:nvjitlink", "13:nvjitlink"),
+            needs=("12:nvjitlink", "13:nvjitlink", "13:nvrtc"),
         ),
         "curand": Component(
             {"11": "nvidia-curand-cu11", "12": "nvidia-curand-cu12", "13": "nvidia-curand"},
             ("libcurand.so",),
             "curand",
+            needs=("13:cudart",),
         ),
         "cusparse": Component(
             {"11": "nvidia-cusparse-cu11", "12": "nvidia-cusparse-cu12", "13": "nvidia-cusparse"},
@@ -78,12 +79,93 @@ FAMILY = Family(
             "cusolver",
             needs=("cublas", "cusparse"),
         ),
-        # Not part of the toolkit: its versions fit every minor version of a major one.
+        "nvvm": Component(
+            {
+                "11": "nvidia-cuda-nvcc-cu11",
+                "12": "nvidia-cuda-nvcc-cu12",
+                "13": "nvidia-nvvm",
+            },
+            ("libnvvm.so",),
+            {"11": "nvcc", "12": "nvcc", "13": "nvvm"},
+        ),
+        # Headers and nothing that is loaded: others include them, first of all cuda_fp16.h.
+        "cccl": Component(
+            {
+                "11": "nvidia-cuda-cccl-cu11",
+                "12": "nvidia-cuda-cccl-cu12",
+                "13": "nvidia-cuda-cccl",
+            },
+            (),
+            "cccl",
+        ),
+        "nvfatbin": Component(
+            {"12": "nvidia-nvfatbin-cu12", "13": "nvidia-nvfatbin"},
+            ("libnvfatbin.so",),
+            "nvfatbin",
+        ),
+        "npp": Component(
+            {"11": "nvidia-npp-cu11", "12": "nvidia-npp-cu12", "13": "nvidia-npp"},
+            ("libnpp",),
+            "npp",
+        ),
+        "nvjpeg": Component(
+            {"11": "nvidia-nvjpeg-cu11", "12": "nvidia-nvjpeg-cu12", "13": "nvidia-nvjpeg"},
+            ("libnvjpeg.so",),
+            "nvjpeg",
+        ),
+        "nvtx": Component(
+            {"11": "nvidia-nvtx-cu11", "12": "nvidia-nvtx-cu12", "13": "nvidia-nvtx"},
+            ("libnvToolsExt.so", "libnvtx3interop.so"),
+            "nvtx",
+        ),
+        "cupti": Component(
+            {
+                "11": "nvidia-cuda-cupti-cu11",
+                "12": "nvidia-cuda-cupti-cu12",
+                "13": "nvidia-cuda-cupti",
+            },
+            ("libcupti.so",),
+            "cupti",
+        ),
+        "cufile": Component(
+            {"12": "nvidia-cufile-cu12", "13": "nvidia-cufile"},
+            ("libcufile.so",),
+            "cufile",
+        ),
+        # Not part of the toolkit: their versions fit every minor version of a major one.
         "cudnn": Component(
-            {"12": "nvidia-cudnn-cu12", "13": "nvidia-cudnn-cu13"},
+            {"11": "nvidia-cudnn-cu11", "12": "nvidia-cudnn-cu12", "13": "nvidia-cudnn-cu13"},
             ("libcudnn.so",),
             specifier=">=9,<10",
             needs=("cublas", "nvrtc"),
+        ),
+        "nccl": Component(
+            {"11": "nvidia-nccl-cu11", "12": "nvidia-nccl-cu12", "13": "nvidia-nccl-cu13"},
+            ("libnccl.so",),
+            specifier=">=2,<3",
+        ),
+        "cusparselt": Component(
+            {"12": "nvidia-cusparselt-cu12", "13": "nvidia-cusparselt-cu13"},
+            ("libcusparseLt.so",),
+            specifier=">=0.7,<1",
+            needs=("cusparse", "nvrtc"),
+        ),
+        "cutensor": Component(
+            {"11": "cutensor-cu11", "12": "cutensor-cu12", "13": "cutensor-cu13"},
+            ("libcutensor.so",),
+            specifier=">=2,<3",
+            needs=("cublas", "nvrtc"),
+        ),
+        "cudss": Component(
+            {"12": "nvidia-cudss-cu12", "13": "nvidia-cudss-cu13"},
+            ("libcudss.so",),
+            specifier=">=1,<2",
+            needs=("cublas", "nvrtc"),
+        ),
+        "nvshmem": Component(
+            {"12": "nvidia-nvshmem-cu12", "13": "nvidia-nvshmem-cu13"},
+            ("libnvshmem_host.so",),
+            specifier=">=3,<4",
         ),
     },
 )

@@ -1,0 +1,42 @@
+"""What is known of the families: that it hangs together."""
+
+from __future__ import annotations
+
+import pytest
+
+from wheelfit.runtime.libraries.families import Family, family_named, names
+
+FAMILIES = [family_named(name) for name in names()]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=names())
+def test_hangs_together(family: Family) -> None:
+    """What components need is there in the same major version, and needs nothing in a circle."""
+
+    def needed(name: str, major: str, above: tuple[str, ...] = ()) -> set[str]:
+        assert name not in above
+        component = family.components[name]
+        assert component.project(major), (name, major)
+        found = {name}
+        for need in component.needs:
+            only, _, other = need.rpartition(":")
+            if only in ("", major):
+                found |= needed(other, major, (*above, name))
+        return found
+
+    majors = {one for part in family.components.values() for one in part.projects}
+    for major in majors:
+        for name, component in family.components.items():
+            if component.project(major):
+                assert name in needed(name, major)
+    assert set(family.usual) <= set(family.components)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=names())
+def test_versions_can_be_found(family: Family) -> None:
+    """Each component stands in the family's table, has versions of its own, or the family's."""
+    for name, component in family.components.items():
+        for major in component.projects:
+            in_table = bool(family.table and component.extra_of(major))
+            assert not (in_table and component.specifier), name
+            assert in_table or component.specifier or not family.table, name
