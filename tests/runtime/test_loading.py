@@ -339,6 +339,13 @@ class TestDemands:
             spam.chosen()
         assert spam.imported == ["spam_cu12"]
 
+    def test_others_that_cannot_follow(self, spam: World) -> None:
+        """Who asks is served, though another group is to have something else."""
+        spam.cuda("eggs-cu11", "11.8")
+        spam.cuda("ham-cu12", "12.0")
+        spam.environ["EGGS_IMPLEMENTATION"] = "cu11"
+        assert spam.chosen("ham") == "ham_cu12"
+
     def test_others_follow(self, spam: World) -> None:
         """Other groups go with what is demanded of one, before that is imported."""
         spam.cuda("eggs-cu12", "12.0")

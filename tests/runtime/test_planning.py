@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -241,6 +243,26 @@ class TestAllGroups:
         ]
         assert set(plan(found).chosen) == {"a", "b"}
 
+    def test_who_asks_comes_before_demands_on_others(self) -> None:
+        """What somebody demands of a group that may never be imported takes nothing from others."""
+        found = [judge(one, DRIVER_12) for one in (cuda("spam-cu12", "12.0"), self.EGGS)]
+        found[1] = found[1]._replace(forced=True)
+        assert set(plan(found, asked="spam").chosen) == {"spam", "eggs"}
+        found.append(judge(implementation("spam-any"), DRIVER_12))
+        assert plan(found, asked="spam").chosen["spam"].implementation.name == "any"
+
+    @pytest.mark.parametrize("names", ["a", "abcdef"])
+    def test_who_asks_is_served_among_many_values(self, names: str) -> None:
+        """What others want in great numbers does not push out what is imported now."""
+        wire = [Feature(name, "wire") for name in names]
+
+        def one(group: str, value: int) -> Judged:
+            asked = [f"{feature} :: {value}" for feature in wire]
+            return judge(implementation(f"{group}-i{value}", *asked), {}, (), wire)
+
+        found = [one(f"g{number}", value) for number in range(3) for value in range(30)]
+        assert plan([*found, one("spam", 99)], asked="spam").agreed[str(wire[0])] == "99"
+
     def test_many_values(self) -> None:
         """However much is declared, a plan is made; those that are missed fall back."""
         found = []
@@ -267,31 +289,26 @@ def _offers(draw: st.DrawFn) -> list[Judged]:
     return found
 
 
-@given(_offers())
-def test_no_plan_serves_more(offers: list[Judged]) -> None:
-    """As a search of all combinations of implementations: one value for all, most groups served."""
-    made = plan(offers)
-    for dimension in ("cuda", "mpi"):
-        sets = [
-            set(one.claims[dimension]) for one in made.chosen.values() if dimension in one.claims
-        ]
-        assert not sets or set.intersection(*sets)
-    best = 0
+@given(_offers(), st.sampled_from("abd"), st.randoms())
+def test_no_plan_is_better(offers: list[Judged], asked: str, chance: Random) -> None:
+    """As a search of all sets of implementations; the order of files does not matter."""
+    made = plan(offers, asked=asked)
+    turned = list(offers)
+    chance.shuffle(turned)
+    assert plan(turned, asked=asked) == made
+    for one in made.chosen.values():
+        assert all(made.agreed[dimension] in values for dimension, values in one.claims.items())
 
-    def search(groups: list[str], taken: list[Judged]) -> None:
-        nonlocal best
-        if not groups:
-            best = max(best, len(taken))
-            return
-        search(groups[1:], taken)
-        for one in offers:
-            if one.implementation.group == groups[0]:
-                sets = [
-                    [set(each.claims[d]) for each in (*taken, one) if d in each.claims]
-                    for d in ("cuda", "mpi")
-                ]
-                if all(not each or set.intersection(*each) for each in sets):
-                    search(groups[1:], [*taken, one])
+    def score(taken: Sequence[Judged]) -> tuple[bool, int, int]:
+        groups = {one.implementation.group for one in taken}
+        steps = sum(int(one.implementation.name) for one in taken)
+        return asked not in groups, -len(taken), steps
 
-    search(sorted({one.implementation.group for one in offers}), [])
-    assert len(made.chosen) == best
+    def goes_together(taken: Sequence[Judged]) -> bool:
+        sets = [[set(c.claims[d]) for c in taken if d in c.claims] for d in ("cuda", "mpi")]
+        return all(not each or set.intersection(*each) for each in sets)
+
+    groups = sorted({one.implementation.group for one in offers})
+    by_group = [[None, *(o for o in offers if o.implementation.group == g)] for g in groups]
+    every = ([one for one in row if one] for row in product(*by_group))
+    assert score(list(made.chosen.values())) == min(map(score, filter(goes_together, every)))

@@ -143,6 +143,9 @@ def suits(one: Property, detection: Detection) -> str:
         return f"{_needs(one)}; here it is {supported.values[0]}"
     for device in detection.devices:
         if device.feature == one.feature.name and not device.values & set(one.values):
+            if one.feature == _DRIVER:
+                made_for = min(one.values, key=_natural)
+                return f"is for CUDA {made_for}, which has no code for {device.device}"
             return f"{_needs(one)}, which {device.device} cannot run"
     return ""
 
@@ -212,13 +215,13 @@ def plan(judged: Iterable[Judged], held: Sequence[Held] = (), asked: str = "") -
         offers.sort(key=lambda one: not one.forced)
         if offers[0].forced:
             del offers[1:]
-    dimensions = _dimensions(groups, held)
-    best: tuple[tuple[int, bool, int, int], dict[str, Judged], tuple[str, ...]] | None = None
+    dimensions = _dimensions(groups, held, asked)
+    best: tuple[tuple[bool, int, int, int], dict[str, Judged], tuple[str, ...]] | None = None
     for values in product(*dimensions.values()):
         agreed = dict(zip(dimensions, values, strict=True))
         chosen, steps = _each_best(groups, agreed)
         strays = sum(not _goes_with(one, agreed) for one in chosen.values())
-        score = (strays, asked not in chosen, -len(chosen), steps)
+        score = (asked not in chosen, strays, -len(chosen), steps)
         if best is None or score < best[0]:  # of equals the first: the higher values
             best = (score, chosen, values)
     assert best is not None  # noqa: S101 - there is always the empty combination
@@ -228,10 +231,12 @@ def plan(judged: Iterable[Judged], held: Sequence[Held] = (), asked: str = "") -
 
 
 def _dimensions(
-    groups: Mapping[str, Sequence[Judged]], held: Sequence[Held]
+    groups: Mapping[str, Sequence[Judged]], held: Sequence[Held], asked: str
 ) -> dict[str, list[str]]:
     """Return the values to try, the higher first; few, however many somebody declares."""
     fixed = {one.dimension for one in held}
+    # With these whoever asks is served.
+    needed = {d: values[0] for one in groups.get(asked, ())[:1] for d, values in one.claims.items()}
     votes: dict[str, dict[str, set[str]]] = {}
     for group, offers in groups.items():
         for one in offers:
@@ -239,22 +244,23 @@ def _dimensions(
                 if dimension not in fixed:
                     for value in values:
                         votes.setdefault(dimension, {}).setdefault(value, set()).add(group)
-    found = {dimension: _most_wanted(votes[dimension]) for dimension in sorted(votes)}
+
+    def wanted(dimension: str, value: str) -> tuple[bool, int]:
+        return needed.get(dimension) == value, len(votes[dimension][value])
+
+    found = {}
+    for dimension in sorted(votes):
+        high = sorted(votes[dimension], key=_natural, reverse=True)
+        most = sorted(high, key=lambda value: wanted(dimension, value), reverse=True)[:_MOST_VALUES]
+        found[dimension] = [value for value in high if value in most]
     while _combinations(found) > _MOST_COMBINATIONS:
-        # The values that serve the fewest groups are given up, where there are most of them.
+        # Values that serve few groups are given up, where there are most of them.
         longest = max(found, key=lambda dimension: len(found[dimension]))
         if len(found[longest]) == 1:
             break
-        least = min(reversed(found[longest]), key=lambda value: len(votes[longest][value]))
+        least = min(reversed(found[longest]), key=lambda value: wanted(longest, value))
         found[longest].remove(least)
     return found
-
-
-def _most_wanted(groups: Mapping[str, set[str]]) -> list[str]:
-    """Return the values that serve the most groups, the higher first."""
-    high = sorted(groups, key=_natural, reverse=True)
-    kept = sorted(high, key=lambda value: -len(groups[value]))[:_MOST_VALUES]
-    return sorted(kept, key=_natural, reverse=True)
 
 
 def _combinations(dimensions: Mapping[str, Sequence[str]]) -> int:
@@ -279,7 +285,7 @@ def _each_best(
 
 
 def _goes_with(one: Judged, agreed: Mapping[str, str]) -> bool:
-    return all(
-        dimension not in agreed or agreed[dimension] in values
-        for dimension, values in one.claims.items()
-    )
+    for dimension, values in one.claims.items():  # no `all`: asked so often, it counts
+        if dimension in agreed and agreed[dimension] not in values:
+            return False
+    return True
