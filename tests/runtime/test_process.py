@@ -15,7 +15,7 @@ from wheelfit.platforms.facts import Capability, NvidiaGpu
 from wheelfit.platforms.probes.mapped_libraries import MappedFile
 from wheelfit.platforms.surroundings import Surroundings, architecture_of_this_process
 from wheelfit.runtime.process import held_by, look, visible, without_initialising
-from wheelfit.testing.drivers import FakeDriver
+from wheelfit.testing.drivers import FakeDriver, add_nvidia_gpu
 
 H100 = NvidiaGpu(0, "H100", Capability(9, 0), "GPU-aaaa")
 H100_TOO = NvidiaGpu(1, "H100", Capability(9, 0), "GPU-abbb")
@@ -235,3 +235,90 @@ def test_a_frozen_application(tmp_path: Path, fake_driver: FakeDriver) -> None:
     calls = [line.split() for line in trace.read_text().splitlines()]
     assert {process for _, process in calls} == {str(pid)}
     assert "cuInit" not in {name for name, _ in calls}
+
+
+_JUDGE = """
+import json, sys
+from wheelfit.platforms.surroundings import Surroundings
+from wheelfit.runtime.declarations import Feature, Implementation, Property
+from wheelfit.runtime.planning import judge
+from wheelfit.runtime.process import look
+
+def needs(name, bound):
+    told = Property(Feature("nvidia", "cuda_version_lower_bound"), (bound,))
+    return Implementation("spam", name, f"spam_{name}", (told,))
+
+answer = []
+for devices, environ in json.loads(sys.argv[2]):
+    here = Surroundings(root=sys.argv[1], environ=environ)
+    found = look(["nvidia"], here, devices=devices).detections
+    both = [judge(needs(*one), found).reasons for one in (("cu13", "13.0"), ("cu12", "12.0"))]
+    answer.append(both)
+print(json.dumps(answer))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the fake driver is one of Linux")
+class TestGenerations:
+    """P-95: what a driver offers, the GPU may have no code for."""
+
+    V100 = "is for CUDA 13.0, which has no code for Tesla V100-SXM2-16GB"
+
+    def judged(
+        self, root: Path, driver: FakeDriver, *cases: tuple[bool, dict[str, str]], gpu: str
+    ) -> list[str]:
+        """Return why a build for CUDA 13 is left out, by case; one for CUDA 12 never is."""
+        given = {**os.environ, **driver.environ(devices=[gpu], cuda="13.0", driver="580.65.06")}
+        names = given.keys() - os.environ.keys()
+        fake = {name: given[name] for name in names}
+        told = [(devices, {**fake, **environ}) for devices, environ in cases]
+        done = subprocess.run(
+            [sys.executable, "-c", _JUDGE, str(root), json.dumps(told)],
+            env=given,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        answer: list[list[list[str]]] = json.loads(done.stdout)
+        assert [cu12 for _, cu12 in answer] == [[]] * len(cases)
+        return ["; ".join(cu13) for cu13, _ in answer]
+
+    def test_a_v100(self, tmp_path: Path, fake_driver: FakeDriver) -> None:
+        """Ids tell it where nobody asks a child; a child tells capabilities; users count more."""
+        root = machine_with_driver(tmp_path / "root", fake_driver)
+        add_nvidia_gpu(root, 0, "Tesla V100-SXM2-16GB", 0x1DB1)
+        force = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
+        said = self.judged(
+            root,
+            fake_driver,
+            (False, {}),
+            (False, {"CUDA_VISIBLE_DEVICES": "0"}),
+            (False, {force: "13.0"}),
+            (True, {}),
+            gpu="7.0 Tesla V100",
+        )
+        child = "is for CUDA 13.0, which has no code for GPU 0 (Tesla V100, 7.0)"
+        assert said == [self.V100, self.V100, "", child]
+
+    def test_several(self, tmp_path: Path, fake_driver: FakeDriver) -> None:
+        """A build is left out where no GPU that a process has can run it."""
+        root = machine_with_driver(tmp_path / "root", fake_driver)
+        add_nvidia_gpu(root, 0, "Tesla V100-SXM2-16GB", 0x1DB1)
+        add_nvidia_gpu(root, 1, "Tesla T4", 0x1EB8)
+        by_address = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        said = self.judged(
+            root,
+            fake_driver,
+            (False, {}),
+            (False, {"CUDA_VISIBLE_DEVICES": "0"}),
+            (False, {"CUDA_VISIBLE_DEVICES": "0", **by_address}),
+            (False, {"CUDA_VISIBLE_DEVICES": "1", **by_address}),
+            (False, {"CUDA_VISIBLE_DEVICES": "GPU-00000000"}),
+            gpu="7.0 Tesla V100",
+        )
+        assert said == ["", "", self.V100, "", self.V100]
+
+    def test_nothing_is_told(self, tmp_path: Path, fake_driver: FakeDriver) -> None:
+        """Without files about GPUs nothing is left out."""
+        root = machine_with_driver(tmp_path / "root", fake_driver)
+        assert self.judged(root, fake_driver, (False, {}), gpu="7.0 Tesla V100") == [""]

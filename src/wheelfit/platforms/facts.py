@@ -122,6 +122,11 @@ class NvidiaGpu:
         parts = (self.name, str(self.capability), "MIG" if self.mig else "")
         return f"GPU {self.index} ({', '.join(filter(None, parts))})"
 
+    @property
+    def kind(self) -> str:
+        """What tells GPUs apart that code does not run on alike."""
+        return str(self.capability)
+
 
 class NvidiaFiles(NamedTuple):
     """Hold what files alone say about NVIDIA hardware and drivers (P-96)."""

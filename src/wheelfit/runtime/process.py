@@ -21,18 +21,23 @@ from wheelfit.platforms.cache_folder import cache_folder_of
 from wheelfit.platforms.children import RealProcesses
 from wheelfit.platforms.discovery import BUILT_IN, Machine
 from wheelfit.platforms.facts import Capability, NvidiaDriver
+from wheelfit.platforms.features import DeviceValues
 from wheelfit.platforms.probes import mapped_libraries
 from wheelfit.platforms.surroundings import Surroundings
 from wheelfit.platforms.tables import libraries as tables
 from wheelfit.runtime.planning import Held
-from wheelfit.values import dataclass
+from wheelfit.values import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import TypeVar
 
     from wheelfit.platforms.facts import NvidiaFiles, NvidiaGpu
     from wheelfit.platforms.features import Detection
     from wheelfit.platforms.probes.mapped_libraries import MappedFile
+    from wheelfit.platforms.probes.nvidia_kernel import KernelGpu
+
+    _Gpu = TypeVar("_Gpu", NvidiaGpu, KernelGpu)
 
 __all__ = [
     "Process",
@@ -50,6 +55,7 @@ def __dir__() -> list[str]:
 
 
 _NVIDIA = "nvidia"
+_BOUND = "cuda_version_lower_bound"
 _MASK = "CUDA_VISIBLE_DEVICES"
 _ORDER = "CUDA_DEVICE_ORDER"
 _NAMES_A_GPU = re.compile(r"[0-9]|GPU-|MIG-")
@@ -108,14 +114,56 @@ def surroundings_of(environ: Mapping[str, str]) -> Surroundings:
 def _nvidia(surroundings: Surroundings, *, devices: bool) -> Detection:
     import wheelfit.platforms.providers.nvidia as provider  # noqa: PLC0415 - not everywhere
 
+    drivers: list[NvidiaDriver] = []
+
     def ask(surroundings: Surroundings) -> NvidiaDriver:
-        return without_initialising(surroundings, devices=devices)
+        drivers.append(without_initialising(surroundings, devices=devices))
+        return drivers[0]
 
     try:
-        return provider.detect(surroundings, ask)
+        found = provider.detect(surroundings, ask)
+        if not drivers or provider.overrides_in_effect(surroundings):
+            return found  # the user has spoken for all GPUs
+        return replace(found, devices=(*found.devices, *_floor(found, drivers[0], surroundings)))
     except Exception as error:  # noqa: BLE001  # P-17: whatever it is, it is data
         words = f"detection of nvidia failed: {type(error).__name__}: {error}"
         return provider.supported(NvidiaDriver(problem=words, broken=True))
+
+
+def _floor(
+    found: Detection, driver: NvidiaDriver, surroundings: Surroundings
+) -> Iterator[DeviceValues]:
+    """Yield what is left of a driver's bounds where no GPU has code in its newest majors (P-95).
+
+    :param driver: with GPUs if anybody asked for them; else their ids tell what they can.
+    """
+    from wheelfit.platforms.probes import nvidia_kernel  # noqa: PLC0415 - not everywhere
+    from wheelfit.platforms.tables.nvidia import CUDA_CODE_FLOOR  # noqa: PLC0415
+    from wheelfit.platforms.tables.nvidia_devices import FIRST_DEVICE  # noqa: PLC0415
+
+    gpus: list[tuple[str, set[int]]] = [
+        (str(gpu), {major for major, floor in CUDA_CODE_FLOOR.items() if gpu.capability < floor})
+        for gpu in driver.gpus
+    ]
+    if not gpus:
+        environ = surroundings.environ
+        told = nvidia_kernel.gpus(
+            surroundings.read_text, surroundings.children, surroundings.exists
+        )
+        gpus = [
+            (str(gpu), {m for m, first in FIRST_DEVICE.items() if first > (gpu.device or first)})
+            for gpu in visible(told, environ.get(_MASK), environ.get(_ORDER, ""))
+        ]
+    lacking = set.intersection(*(majors for _, majors in gpus)) if gpus else set()
+    bounds = next((one for one in found.features if one.name == _BOUND), None)
+    if lacking and bounds is not None:
+        names = ", ".join(dict.fromkeys(name for name, _ in gpus))
+        yield DeviceValues(
+            _BOUND,
+            names,
+            # A toolkit that is newer than all that is known has dropped no less.
+            frozenset(v for v in bounds.values if int(v.partition(".")[0]) < min(lacking)),
+        )
 
 
 def without_initialising(surroundings: Surroundings, *, devices: bool = False) -> NvidiaDriver:
@@ -158,7 +206,7 @@ def _hides_all(mask: str) -> bool:
     return _NAMES_A_GPU.match(mask.strip()) is None
 
 
-def visible(gpus: Sequence[NvidiaGpu], mask: str | None, order: str) -> tuple[NvidiaGpu, ...]:
+def visible(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, ...]:
     """Return the GPUs that a mask leaves to a process; where that is uncertain, all.
 
     The mask ends at the first entry that names none.
@@ -169,8 +217,8 @@ def visible(gpus: Sequence[NvidiaGpu], mask: str | None, order: str) -> tuple[Nv
     """
     if mask is None:
         return tuple(gpus)
-    alike = len({gpu.capability for gpu in gpus}) < 2
-    found: list[NvidiaGpu] = []
+    alike = len({gpu.kind for gpu in gpus}) < 2
+    found: list[_Gpu] = []
     for entry in (word.strip() for word in mask.split(",")):
         if entry.startswith("MIG-"):
             return tuple(gpus)  # which GPU it is a part of is not told
