@@ -24,7 +24,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_LIBRARIES = ("libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1")
+_LIBRARIES = (nvidia_kernel.LIBRARY, f"{nvidia_kernel.WSL_FOLDER}/{nvidia_kernel.LIBRARY}")
 
 
 class Driver:

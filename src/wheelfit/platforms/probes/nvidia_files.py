@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING
 from wheelfit.platforms.facts import NvidiaFiles
 from wheelfit.platforms.features import Evidence
 from wheelfit.platforms.probes import pci_devices
-from wheelfit.platforms.probes.nvidia_kernel import GPUS, PROC_VERSION, SYS_VERSION, release
+from wheelfit.platforms.probes.nvidia_kernel import (
+    GPUS,
+    LIBRARY,
+    PROC_VERSION,
+    SYS_VERSION,
+    WSL_FOLDER,
+    release,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from wheelfit.platforms.surroundings import Surroundings
 
-__all__ = ["CUDA_NAMES", "NVML_NAMES", "WSL_FOLDER", "parse", "read"]
+__all__ = ["CUDA_NAMES", "NVML_NAMES", "parse", "read"]
 
 
 def __dir__() -> list[str]:
@@ -23,9 +30,8 @@ def __dir__() -> list[str]:
 
 NVML_NAMES = {"Linux": "libnvidia-ml.so.1", "Windows": "nvml.dll"}
 """What the management library is called, by system."""
-CUDA_NAMES = {"Linux": "libcuda.so.1", "Windows": "nvcuda.dll"}
+CUDA_NAMES = {"Linux": LIBRARY, "Windows": "nvcuda.dll"}
 """What the user-mode driver is called, by system."""
-WSL_FOLDER = "/usr/lib/wsl/lib"
 
 _CONTROL = "/dev/nvidiactl"
 _DXG = "/dev/dxg"

@@ -11,7 +11,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["GPUS", "PROC_VERSION", "SYS_VERSION", "KernelGpu", "gpus", "release"]
+__all__ = [
+    "GPUS",
+    "LIBRARY",
+    "PROC_VERSION",
+    "SYS_VERSION",
+    "WSL_FOLDER",
+    "KernelGpu",
+    "gpus",
+    "release",
+]
 
 
 def __dir__() -> list[str]:
@@ -22,6 +31,10 @@ SYS_VERSION = "/sys/module/nvidia/version"
 PROC_VERSION = "/proc/driver/nvidia/version"
 GPUS = "/proc/driver/nvidia/gpus"
 """Has a folder for each GPU that the driver serves, named by its PCI address."""
+LIBRARY = "libcuda.so.1"
+"""What the user-mode driver is called, which goes with the kernel's part."""
+WSL_FOLDER = "/usr/lib/wsl/lib"
+"""Where Windows puts it into its Linux."""
 
 _NODE = "/dev/nvidia"
 _DEVICE = "/sys/bus/pci/devices"
