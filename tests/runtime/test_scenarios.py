@@ -231,10 +231,10 @@ class TestMachines:
         )
         assert site.answer(code)[0] == "refused"
 
-    def test_warnings_can_be_silenced(self, site: Site) -> None:
-        """The category can be named where Python is started."""
-        option = {"PYTHONWARNINGS": "ignore::UserWarning"}
-        assert site.answer(WHICH, environ=option) == ("avx2", "")
+    @pytest.mark.parametrize("option", ["ignore::UserWarning", "ignore:spam uses"])
+    def test_warnings_can_be_silenced(self, site: Site, option: str) -> None:
+        """The category, or the words it begins with, can be named where Python is started."""
+        assert site.answer(WHICH, environ={"PYTHONWARNINGS": option}) == ("avx2", "")
 
     def test_demanded(self, site: Site) -> None:
         """A variable decides, against the machine too, and without a warning."""
@@ -246,6 +246,11 @@ class TestMachines:
         done = site.run("-c", WHICH, environ={"SPAM_IMPLEMENTATION": "cu99"})
         assert done.returncode == 1
         assert "installed are avx2, avx512, cu11, cu12, generic" in done.stderr
+        told = site.run(
+            "-m", "wheelfit.runtime", "explain", environ={"SPAM_IMPLEMENTATION": "cu99"}
+        )
+        assert told.returncode == 3
+        assert told.stdout.splitlines()[1] == "  SPAM_IMPLEMENTATION=cu99 is set, which is none"
 
     def test_cuda_13_is_loaded(self, site: Site, tmp_path: Path) -> None:
         """What another package has loaded counts: no CUDA 12 beside CUDA 13."""
@@ -301,6 +306,9 @@ class TestOtherPackages:
         found, warnings = site_with.answer(WHICH, cuda="12.4")
         assert found == "cu11"
         assert "spam-cu12 (cannot be loaded: libdoes-not-exist.so.12" in warnings
+        demanded = {"SPAM_IMPLEMENTATION": "cu12"}
+        done = site_with.run("-c", WHICH, cuda="12.4", environ=demanded)
+        assert done.stderr.endswith("hint: without SPAM_IMPLEMENTATION another one is taken\n")
 
     def test_packages_that_use_each_other(self, site_with: Site, tmp_path: Path) -> None:
         """Threads that import two packages, of which one uses the other, do not wait for ever."""
@@ -369,7 +377,13 @@ class TestCommand:
             "  + generic (spam_generic): needs nothing",
         ]
         assert "      needs x86_64 :: level :: v4; here it is v3" in lines
-        assert "all agree on cuda 11" in lines
+        # Of the machine that is told on which something here depends.
+        assert lines[-4:] == [
+            "all agree on cuda 11",
+            "nvidia: cuda_version_lower_bound 11.8",
+            "x86_64: level v3",
+            "  WHEELFIT_OVERRIDE_X86_64_LEVEL=v3,v2,v1",
+        ]
 
     def test_explain_to_programs(self, site: Site) -> None:
         """Programs get the same as JSON."""
@@ -377,6 +391,12 @@ class TestCommand:
         told = json.loads(done.stdout)
         assert [one["chosen"] for one in told["groups"]] == ["cu12"]
         assert told["machine"]["x86_64"]["overrides"] == ["WHEELFIT_OVERRIDE_X86_64_LEVEL=v3,v2,v1"]
+
+    def test_explain_a_wrong_override(self, site: Site) -> None:
+        """An override that cannot be used is shown as it was written."""
+        wrong = {"WHEELFIT_OVERRIDE_X86_64_LEVEL": "garbage;"}
+        done = site.run("-m", "wheelfit.runtime", "explain", "spam", environ=wrong)
+        assert "  WHEELFIT_OVERRIDE_X86_64_LEVEL=garbage;\n" in done.stdout
 
     def test_explain_what_is_not_there(self, site: Site) -> None:
         """A group without an implementation is no success."""

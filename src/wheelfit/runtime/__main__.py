@@ -6,8 +6,10 @@ status; it is imported when it is asked for.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 __all__ = ["SUBCOMMANDS", "main"]
@@ -18,6 +20,8 @@ SUBCOMMANDS = {
     "table": "wheelfit.runtime.writing_table",
 }
 """Modules that carry out the subcommands, by name."""
+
+_INTERRUPTED = 130
 
 _USAGE = """usage: python -m wheelfit.runtime explain [GROUP ...] [--json]
        python -m wheelfit.runtime table
@@ -34,16 +38,46 @@ def main(arguments: list[str]) -> int:
 
     :param arguments: what follows ``python -m wheelfit.runtime``.
     """
+    out = io.StringIO()
+    err = sys.stderr or io.StringIO()  # none: closed by whoever started us
     name = arguments[0] if arguments else ""
-    if name in ("-h", "--help"):
-        sys.stdout.write(_USAGE)
-        return 0
     home = SUBCOMMANDS.get(name)
-    if home is None:
-        sys.stderr.write(_USAGE)
-        return 2
-    status: int = import_module(home).run(arguments[1:], os.environ, sys.stdout, sys.stderr)
+    status = 0
+    if name in ("-h", "--help"):
+        out.write(_USAGE)
+    elif home is None:
+        err.write(_USAGE)
+        status = 2
+    else:
+        try:
+            status = import_module(home).run(arguments[1:], os.environ, out, err)
+        except KeyboardInterrupt:
+            err.write("error: interrupted from the keyboard\n")
+            status = _INTERRUPTED
+    problem = _deliver(out.getvalue())
+    if problem:
+        err.write(f"error: the output cannot be written: {problem}\n")
+        return 1
     return status
+
+
+def _deliver(text: str) -> str:
+    """Write to standard output all that is to be said, and return what went wrong."""
+    stream = sys.stdout
+    if stream is None or not text:
+        return ""
+    encoding = stream.encoding or "utf-8"
+    try:
+        # It may have few characters, and the text strange names.
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except OSError as error:
+        # Nothing more goes where nobody can take it; Python would try again at its end.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        # A reader that went away has what it wanted.
+        return "" if isinstance(error, BrokenPipeError) else error.strerror or type(error).__name__
+    return ""
 
 
 if __name__ == "__main__":

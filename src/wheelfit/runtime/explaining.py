@@ -6,6 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
+from wheelfit.runtime.declarations import plain
 from wheelfit.runtime.loading import explain
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def run(
     if asked.json:
         out.write(json.dumps(found, indent=2) + "\n")
     else:
-        out.writelines(f"{line}\n" for line in lines(found))
+        out.writelines(f"{plain(line)}\n" for line in lines(found))
     return 0 if all(one["chosen"] for one in found["groups"]) else 3
 
 
@@ -61,9 +62,17 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"all agree on {dimension} {value}"
     for one in found["held"]:
         yield f"this process has {one['dimension']} {one['value']}: {one['because']}"
+    asked = {
+        words.rpartition(" :: ")[0]
+        for one in found["groups"]
+        for each in one["implementations"]
+        for words in each["properties"]
+    }
     for namespace, one in found["machine"].items():
-        best = [f"{name} {values[0]}" for name, values in one["supported"].items() if values]
-        shown = ", ".join(best[:3]) + (f" and {len(best) - 3} more" if len(best) > 3 else "")
+        best = {name: f"{name} {values[0]}" for name, values in one["supported"].items() if values}
+        # Of the rest a machine has dozens, and nothing here depends on them.
+        wanted = [words for name, words in best.items() if f"{namespace} :: {name}" in asked]
+        shown = ", ".join(wanted or list(best.values())[:3])
         yield f"{namespace}: {shown or 'nothing is supported'}"
         yield from (f"  {words}" for words in (*one["warnings"], *one["overrides"]))
     yield from (f"warning: {words}" for words in found["problems"])
@@ -74,7 +83,8 @@ def _group(one: Mapping[str, Any]) -> Iterator[str]:
     chosen = one["chosen"]
     yield f"{one['group']}: {chosen} {state}" if chosen else f"{one['group']}: nothing fits"
     if one["demanded"]:
-        yield f"  {one['variable']}={one['demanded']} is set"
+        named = any(each["implementation"] == one["demanded"] for each in one["implementations"])
+        yield f"  {one['variable']}={one['demanded']} is set" + ("" if named else ", which is none")
     for each in one["implementations"]:
         mark = {"chosen": "*", "fits": "+", "unsupported": "-"}[each["state"]]
         needs = ", ".join(each["properties"]) or "needs nothing"

@@ -382,7 +382,7 @@ class Loader:
                         "supported": {one.name: list(one.values) for one in detection.features},
                         "warnings": list(detection.warnings),
                         "overrides": [
-                            f"{one.source}={one.value}"
+                            f"{one.source}={environ[one.source]}"
                             for one in detection.evidence
                             if one.source in environ
                         ],
@@ -461,6 +461,7 @@ def _nothing(group: str, view: _View, environ: Mapping[str, str]) -> NoImplement
         own = []
     elif demanded and own:
         message = f"{variable}={demanded} was demanded of {group}, and it fails"
+        hint = f"without {variable} another one is taken"
         own = [one for one in own if one.implementation.name == demanded]
     elif own:
         message = f"no installed implementation of {group} can be used here"
