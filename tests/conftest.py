@@ -18,11 +18,28 @@ PIP = "pip==26.3"
 UV = "uv==0.13.8"
 VARIANTLIB = "variantlib==0.2.2"
 
+_LONG = (
+    "slow",
+    "gigabytes",
+    "backends_long",
+    "binaries_long",
+    "clients_long",
+    "faults_long",
+)
 _SETTINGS = ("CI", "FORCE_COLOR", "NO_COLOR", "VIRTUAL_ENV")
 
 # Machines are shared and noisy: how long an example takes says nothing.
 settings.register_profile("steady", deadline=None)
 settings.load_profile("steady")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what takes long to those who name its marker."""
+    unasked = [name for name in _LONG if name not in config.option.markexpr]
+    left = {item for item in items if any(map(item.get_closest_marker, unasked))}
+    if left:
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
 
 
 @pytest.fixture(scope="session")
@@ -106,9 +123,12 @@ def _tool(request: pytest.FixtureRequest, *requirements: str) -> Path:
     with FileLock(f"{place}.lock"):
         if (place / "complete").exists():
             return place
-        subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
+        # Our own pip puts another one there, in half the time that venv needs for it.
+        venv = [sys.executable, "-m", "venv", "--clear", "--without-pip", place]
+        subprocess.run(venv, check=True)
+        pip = [sys.executable, "-m", "pip", "--python", place, "install", "--quiet"]
         done = subprocess.run(
-            [place / "bin" / "python", "-m", "pip", "install", "--quiet", *requirements],
+            [*pip, PIP, *requirements],
             capture_output=True,
             text=True,
             check=False,

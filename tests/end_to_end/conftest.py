@@ -13,17 +13,6 @@ from pathlib import Path
 import pytest
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the slow clients and backends to those who ask for them."""
-    left = [
-        mark for mark in ("clients_long", "backends_long") if mark not in config.option.markexpr
-    ]
-    long = [item for item in items if any(map(item.get_closest_marker, left))]
-    if long:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
-
-
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make one empty virtual environment, to be copied."""

@@ -17,16 +17,6 @@ from wheelfit.testing.index import RecordingIndex
 _FIGURES = "figures of accidents"
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the long campaigns to those who ask for them."""
-    if "faults_long" in config.option.markexpr:
-        return
-    long = [item for item in items if item.get_closest_marker("faults_long")]
-    if long:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
-
-
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of wheels that the index serves."""

@@ -10,6 +10,7 @@ from cli.running import Said
 from hostile.archives import rebuilt
 from hostile.attacks import ATTACKS, HARMLESS, INIT, NAME
 from hostile.conftest import Site
+from hostile.sampling import mostly_slow
 
 from wheelfit.testing.wheels import build_wheel
 
@@ -90,12 +91,8 @@ OFTEN = ("index", "server without ranges", "no cache", "file")
 SELDOM = tuple(name for name in ROUTES if name not in OFTEN)
 
 
-@pytest.mark.parametrize(
-    "routes", [OFTEN, pytest.param(SELDOM, marks=pytest.mark.slow)], ids=["often", "seldom"]
-)
-@pytest.mark.parametrize("label", ATTACKS)
-def test_one_verdict(site: Site, label: str, routes: tuple[str, ...]) -> None:
-    """On every way an unsound wheel is refused alike (exit code 4), and leaves nothing behind."""
+def refuse(site: Site, label: str, routes: tuple[str, ...]) -> None:
+    """Attack on some ways, one after another, each of which shall be in vain."""
     site.flat = True
     content = ATTACKS[label](build_wheel(site.wheels, "demo", "2"))
     for name in routes:
@@ -108,9 +105,20 @@ def test_one_verdict(site: Site, label: str, routes: tuple[str, ...]) -> None:
         assert not site.library.exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("html", [False, True], ids=["json", "html"])
 @pytest.mark.parametrize("label", ATTACKS)
+def test_one_verdict(site: Site, label: str) -> None:
+    """However it comes, an unsound wheel is refused alike (exit code 4), and leaves nothing."""
+    refuse(site, label, OFTEN)
+
+
+@pytest.mark.parametrize("label", mostly_slow(ATTACKS))
+def test_one_verdict_on_other_ways(site: Site, label: str) -> None:
+    """The same on ways that are seldom taken."""
+    refuse(site, label, SELDOM)
+
+
+@pytest.mark.parametrize("html", [False, True], ids=["json", "html"])
+@pytest.mark.parametrize("label", mostly_slow(ATTACKS))
 def test_the_same_wheel_read_by_ranges(site: Site, label: str, html: bool) -> None:  # noqa: FBT001
     """Without metadata beside it, it is refused too: when chosen (3) or when it has come (4)."""
     site.index.faults.html_only = html
@@ -120,8 +128,7 @@ def test_the_same_wheel_read_by_ranges(site: Site, label: str, html: bool) -> No
     assert said.code in {3, 4}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("label", ATTACKS)
+@pytest.mark.parametrize("label", mostly_slow(ATTACKS))
 def test_the_same_wheel_in_a_folder(site: Site, label: str) -> None:
     """A file that is found in a folder is refused when chosen (3) or when installed (4)."""
     wheel = build_wheel(site.wheels, "demo", "2")

@@ -122,7 +122,7 @@ class TestNames:
 class TestLinks:
     """Links that lead where an index has no business."""
 
-    @pytest.mark.parametrize("kind", ["json", pytest.param("html", marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("kind", ["json", "html"])
     @pytest.mark.parametrize(
         "link",
         [

@@ -93,11 +93,7 @@ def _has_pip(python: str) -> bool:
 class TestTogether:
     """Eight processes, one environment, one cache."""
 
-    @pytest.mark.parametrize(
-        "same",
-        [False, pytest.param(True, marks=pytest.mark.slow)],
-        ids=["other packages", "the same"],
-    )
+    @pytest.mark.parametrize("same", [False, True], ids=["other packages", "the same"])
     def test_all_succeed_or_say_that_it_is_busy(self, site: Site, same: bool) -> None:  # noqa: FBT001
         """Exit codes are 0 and 6 (environment-busy); in the end everything is there and sound."""
         names = [f"app{number}" for number in range(2 if same else 8)]
@@ -158,13 +154,13 @@ class TestTogether:
         asked = site.index.requests_for(wheel.name)
         return [one for one in asked if one.path.endswith(".whl") and one.sent]
 
-    @pytest.mark.slow
-    def test_to_and_fro(self, site: Site) -> None:
+    @pytest.mark.parametrize("rounds", [1, pytest.param(4, marks=pytest.mark.slow)])
+    def test_to_and_fro(self, site: Site, rounds: int) -> None:
         """Upgrades and downgrades at once end with one of the versions, whole."""
         for version in ("1", "2"):
             files = {f"demo/part{n}.py": f"{version} {n}" for n in range(200)}
             site.shelf.put(build_wheel(site.wheels, "demo", version, files=files))
-        for _ in range(4):
+        for _ in range(rounds):
             processes = [
                 start(site, *install(site, f"demo=={1 + number % 2}")) for number in range(8)
             ]
@@ -232,12 +228,12 @@ class TestKilled:
         """The same for every single step."""
         self.check_every(prepared, 1)
 
-    @pytest.mark.slow
-    def test_a_removal(self, prepared: Site) -> None:
+    @pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
+    def test_a_removal(self, prepared: Site, every: int) -> None:
         """A killed removal can be finished as well, until nothing is left to remove."""
         words: list[str | Path] = ["-m", "wheelfit", "uninstall", "--python", prepared.venv, "demo"]
         total = int(self.steps(prepared, words, 0).rpartition("steps: ")[2])
-        for deadly in range(1, total + 1):
+        for deadly in range(1, total + 1, every):
             self.restore(prepared)
             self.steps(prepared, words, deadly)
             process = start(prepared, *words)  # what was begun is finished first, then looked at

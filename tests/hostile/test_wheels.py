@@ -244,9 +244,7 @@ class TestIdentity:
             ".whl",
         ],
     )
-    @pytest.mark.parametrize(
-        "html", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["json", "html"]
-    )
+    @pytest.mark.parametrize("html", [False, True], ids=["json", "html"])
     def test_a_file_name_that_is_none(self, site: Site, filename: str, html: bool) -> None:  # noqa: FBT001
         """F-16: a file whose name means nothing is left out, the others count."""
         site.index.faults.html_only = html
@@ -375,9 +373,7 @@ class TestCommands:
             ("evil", ""),
         ],
     )
-    @pytest.mark.parametrize(
-        "group", ["console_scripts", pytest.param("gui_scripts", marks=pytest.mark.slow)]
-    )
+    @pytest.mark.parametrize("group", ["console_scripts", "gui_scripts"])
     def test_a_bad_one(self, site: Site, group: str, name: str, value: str) -> None:
         """Names are plain file names that shadow no interpreter, values name functions."""
         wheel = build_wheel(site.wheels, "demo", "2")
@@ -435,9 +431,7 @@ class TestVariantInside:
             pytest.param(None, id="missing"),
         ],
     )
-    @pytest.mark.parametrize(
-        "plain", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["with plain", "alone"]
-    )
+    @pytest.mark.parametrize("plain", [True, False], ids=["with plain", "alone"])
     def test_only_that_wheel_is_refused(self, site: Site, inside: Any, plain: bool) -> None:  # noqa: FBT001
         """Section 4 of the attacks: the next candidate is taken, with a warning."""
         wheel = build_wheel(site.wheels, "demo", "2", label="blas", document=self.DOCUMENT)

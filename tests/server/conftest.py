@@ -12,16 +12,6 @@ from server.services import ObjectStorage, Postgresql, find_postgresql
 from wheelfit.server.store.opening import Store, open_store
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what takes gigabytes to those who ask for it."""
-    if "gigabytes" in config.option.markexpr:
-        return
-    large = [item for item in items if item.get_closest_marker("gigabytes")]
-    if large:
-        config.hook.pytest_deselected(items=large)
-        items[:] = [item for item in items if item not in large]
-
-
 @pytest.fixture(scope="session")
 def postgresql(request: pytest.FixtureRequest) -> Iterator[Postgresql]:
     """Give a PostgreSQL server, or skip where none can be had."""

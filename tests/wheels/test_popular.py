@@ -98,8 +98,9 @@ def test_many(sources: Repository, name: str, tmp_path: Path) -> None:
     check(sources, name, tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize(
+    "name", [LARGE[0], *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE[1:])]
+)
 def test_large_ones_by_ranges(sources: Repository, name: str) -> None:
     """The directory and the metadata of every large wheel can be read from afar."""
     for file in newest(sources, name):

@@ -1,0 +1,26 @@
+"""Which of many cases are in every run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+__all__ = ["mostly_slow"]
+
+_EACH = 12
+
+
+def mostly_slow(values: Iterable[str], ids: Iterable[str] | None = None) -> list[Any]:
+    """Return values to parametrise with: each twelfth for every run, the others for ``-m slow``.
+
+    :param values: what a test is about, which another test has in every run.
+    :param ids: how to name them; as they are if left out.
+    """
+    values = tuple(values)
+    names = values if ids is None else tuple(ids)
+    return [
+        pytest.param(value, id=name, marks=pytest.mark.slow if number % _EACH else ())
+        for number, (value, name) in enumerate(zip(values, names, strict=True))
+    ]
