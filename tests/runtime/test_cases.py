@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -138,6 +140,42 @@ def test_what_is_asked() -> None:
     assert Cases({V2: 1}).namespaces == ("x86_64",)
     assert not Cases({"nvidia :: cuda_version_lower_bound :: 12.0": 1}).asks_for_devices
     assert Cases({HOPPER: 1, V2: 0}).asks_for_devices
+
+
+def test_values_that_cannot_be_compared() -> None:
+    """A value may be anything: two that cannot be compared are different, one is itself."""
+
+    class Array:
+        def __eq__(self, other: object) -> bool:
+            raise ValueError("the truth of an array is ambiguous")
+
+        __hash__ = object.__hash__
+
+    array = Array()
+    with pytest.raises(AmbiguousCases):
+        select({V3: array, AMPERE: Array()}, detections=HOPPER_NEW)
+    assert select({V3: array, AMPERE: array}, detections=HOPPER_NEW) is array
+    assert len(list(Cases({V3: array, AMPERE: Array()}).doubtful())) == 1
+
+
+def test_what_the_environment_says_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that is set between two calls counts, and so does its absence."""
+    table = {"x86_64 :: level :: v4": "v4", "x86_64 :: level :: v2": "v2"}
+    for level in ("v4", "v2", "v4"):
+        monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", level)
+        assert select(table) == level
+
+
+def test_this_machine_once() -> None:
+    """The machine is looked at once in a process: a later call opens no file."""
+    code = (
+        "import sys\nfrom wheelfit.runtime import select\n"
+        f"table = {{{V3!r}: 1, {HOPPER!r}: 2}}\nselect(table, default=0)\n"
+        "opened = []\n"
+        "sys.addaudithook(lambda event, args: opened.append(args) if event == 'open' else None)\n"
+        "select(table, default=0)\nassert not opened, opened"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

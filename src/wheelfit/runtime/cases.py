@@ -157,7 +157,7 @@ class Cases(Generic[Value]):
                 for one in holding
                 if not any(_specialises(other, one, ranks) for other in holding)
             ]
-            if any(one.value != best[0].value for one in best):
+            if not all(_is_same(one.value, best[0].value) for one in best):
                 raise AmbiguousCases(
                     "several cases hold, and none is more special than the others",
                     note="\n".join(f"{one}: {one.value!r}" for one in best),
@@ -174,7 +174,7 @@ class Cases(Generic[Value]):
         for number, one in enumerate(self.cases):
             for other in self.cases[number + 1 :]:
                 pair = (one, other)
-                if one.value == other.value or _apart(one, other):
+                if _is_same(one.value, other.value) or _apart(one, other):
                     continue
                 # One that holds wherever both do, and is more special than either? If all three
                 # name the same features, it may be just as good, with more alternatives.
@@ -203,21 +203,43 @@ def select(
     :param table: values by condition; a condition is a property, or a tuple of them.
     :param default: the value where no condition holds.
     :param no_match: instead of a default: what people are told where no condition holds.
-    :param detections: what is supported, by namespace; default: what is found out here.
+    :param detections: what is supported, by namespace; default: what is found out here, once
+        in a process unless its environment variables change.
     :raises AmbiguousCases: conditions hold of which none specialises the others.
     :raises NoCaseFits: no condition holds, and there is no default.
     :raises InvalidProperty: a condition is none.
     """
     cases = Cases(table, default=default, no_match=no_match)
     if detections is None:
-        from wheelfit.runtime.process import look, surroundings_of  # noqa: PLC0415
-
-        here = surroundings_of(os.environ)
-        detections = look(cases.namespaces, here, devices=cases.asks_for_devices).detections
+        detections = _detections_here(cases.namespaces, devices=cases.asks_for_devices)
     return cases.choose(detections).value
 
 
 # --- inside ----------------------------------------------------------------------------------
+
+
+_SEEN: dict[
+    tuple[tuple[str, ...], bool], tuple[frozenset[tuple[str, str]], Mapping[str, Detection]]
+] = {}
+"""What was found out in this process last, and with which environment variables."""
+
+
+def _detections_here(namespaces: tuple[str, ...], *, devices: bool) -> Mapping[str, Detection]:
+    environ = frozenset(os.environ.items())
+    seen, found = _SEEN.get((namespaces, devices), (None, {}))
+    if seen != environ:
+        from wheelfit.runtime.process import look, surroundings_of  # noqa: PLC0415
+
+        found = look(namespaces, surroundings_of(os.environ), devices=devices).detections
+        _SEEN[namespaces, devices] = environ, found
+    return found
+
+
+def _is_same(one: object, other: object) -> bool:
+    try:
+        return one is other or bool(one == other)
+    except Exception:  # noqa: BLE001 - a value is anything, as an array
+        return False
 
 
 def _condition(told: object) -> tuple[Property, ...]:
