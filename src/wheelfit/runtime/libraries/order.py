@@ -25,6 +25,9 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_MAGIC = b"\x7fELF"
+
+
 def in_order(entries: Iterable[Entry], asked: Mapping[str, tuple[str, ...]]) -> tuple[Chosen, ...]:
     """Return the libraries to load, each once, what is needed first.
 
@@ -38,6 +41,9 @@ def in_order(entries: Iterable[Entry], asked: Mapping[str, tuple[str, ...]]) -> 
             if ".so" not in name:
                 continue
             with Path(entry.tree, path).open("rb") as stream:
+                if stream.read(len(_MAGIC)) != _MAGIC:
+                    continue  # linkers read text under such names, that leads to another file
+                stream.seek(0)
                 names = read_shared_object(stream)
             soname = names.soname or name
             # A library may lie there under several names; the one it calls itself is best.

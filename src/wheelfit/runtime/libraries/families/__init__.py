@@ -14,7 +14,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_MODULES = {"cuda": "cuda", "onetbb": "onetbb"}
+_MODULES = {"cuda": "cuda", "oneapi": "oneapi", "onetbb": "onetbb"}
 
 
 class Component:
